@@ -156,21 +156,27 @@ GROUP_EFFECTS = {
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
 }
 PERIODS = {
-    "auto, outcomes": asked("event_study", "auto", OUTCOME, GAUSSIAN, kind="periods"),
-    "difference in means": asked("event_study", "difference_in_means", OUTCOME, GAUSSIAN, kind="periods"),
-    "weighting": asked("event_study", "weighting", OUTCOME, PURE, kind="periods"),
-    "matching": asked("event_study", "matching", OUTCOME, PURE, kind="periods"),
-    "auto, records": asked("event_study", "auto", RECORD, GAUSSIAN, kind="periods"),
-    "difference in means, records": asked("event_study", "difference_in_means", RECORD, PURE, kind="periods"),
+    name: asked("event_study", method, level, budget, kind="periods")
+    for name, method, level, budget in (
+        ("auto, outcomes", "auto", OUTCOME, GAUSSIAN),
+        ("difference in means", "difference_in_means", OUTCOME, GAUSSIAN),
+        ("weighting", "weighting", OUTCOME, PURE),
+        ("matching", "matching", OUTCOME, PURE),
+        ("auto, records", "auto", RECORD, GAUSSIAN),
+        ("difference in means, records", "difference_in_means", RECORD, PURE),
+    )
 }
 TIMES = {
-    "auto, outcomes": asked("survival", "auto", OUTCOME, PURE, kind="times"),
-    "kaplan-meier": asked("survival", "kaplan_meier", OUTCOME, PURE, kind="times"),
-    "stratified": asked("survival", "stratified", OUTCOME, PURE, kind="times"),
-    "weighting": asked("survival", "weighting", OUTCOME, PURE, kind="times"),
-    "auto, records": asked("survival", "auto", RECORD, PURE, kind="times"),
-    "kaplan-meier, records": asked("survival", "kaplan_meier", RECORD, PURE, kind="times"),
-    "stratified, records": asked("survival", "stratified", RECORD, PURE, kind="times"),
+    name: asked("survival", method, level, PURE, kind="times")
+    for name, method, level in (
+        ("auto, outcomes", "auto", OUTCOME),
+        ("kaplan-meier", "kaplan_meier", OUTCOME),
+        ("stratified", "stratified", OUTCOME),
+        ("weighting", "weighting", OUTCOME),
+        ("auto, records", "auto", RECORD),
+        ("kaplan-meier, records", "kaplan_meier", RECORD),
+        ("stratified, records", "stratified", RECORD),
+    )
 }
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),

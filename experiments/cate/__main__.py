@@ -16,18 +16,20 @@ from pathlib import Path
 import numpy as np
 
 from counterveil.errors import ParameterError
-from experiments.cate.baselines import boosted, k_anonymous, not_private
-from experiments.cate.instances import FIRST_SEED, Instance, instance
+from counterveil.reproduce.papers.cate.comparisons import boosted, constant_answers, not_private
+from counterveil.reproduce.papers.cate.dp_cate import FINITE, KERNEL, published_fit
+from counterveil.reproduce.papers.cate.methods import K
+from counterveil.reproduce.papers.cate.studies import Instance, anonymised
+from counterveil.results.cate_question import default_delta
+from experiments.cate.instances import FIRST_SEED, instance
 from experiments.cate.ours import (
     AT_QUERIES,
     FUNCTIONS,
     OUTCOME_CONSTANT,
     OUTCOMES,
-    constant_answers,
-    our_answers,
+    named_answers,
     outcome_constant,
 )
-from experiments.cate.published import FINITE, KERNEL, published_answers
 
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 10.0)
 PAPER = (*FINITE, *KERNEL)
@@ -68,9 +70,8 @@ class Piece:
         """Return the error at each epsilon, or one where there is no epsilon."""
         study = instance(self.design, self.rows, self.seed)
         if self.method in PAPER:
-            return [
-                study.error(found) for found in published_answers(study, self.method, EPSILONS, self.seed)
-            ]
+            fit = published_fit(study, self.method, self.seed, default_delta(study.table.rows))
+            return [study.error(fit.answers(epsilon)) for epsilon in EPSILONS]
         if self.method in FREE:
             return [study.error(_free(study, self.method))]
         return [_error(study, self.method, epsilon, self.seed) for epsilon in EPSILONS]
@@ -91,7 +92,7 @@ def _private(study: Instance, method: str, epsilon: float, seed: int) -> np.ndar
         return outcome_constant(study, epsilon, seed)
     if method == "DP-EBM R-learner":
         return boosted(study, epsilon, seed)
-    return our_answers(study, method, epsilon, seed)
+    return named_answers(study, method, epsilon, seed)
 
 
 def _free(study: Instance, method: str) -> np.ndarray:
@@ -99,7 +100,7 @@ def _free(study: Instance, method: str) -> np.ndarray:
         return np.zeros(len(study.truth))
     if method.startswith("best constant"):
         return np.full(len(study.truth), study.truth.mean())
-    return k_anonymous(study) if method.startswith("k-") else not_private(study)
+    return not_private(anonymised(study, K) if method.startswith("k-") else study)
 
 
 def pieces(designs: list[str], methods: list[str], sizes: list[int]) -> Iterator[Piece]:

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import DecisionTreeRegressor
 
-from experiments.cate.audit_targets import (
+from counterveil.reproduce.papers.cate.neighbours import (
     Neighbours,
     Projected,
     finding,

@@ -6,30 +6,18 @@
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from experiments.panels.real import real
 from experiments.panels.tables import changes, periods, ratios
+from experiments.tables import print_tables
 
-TABLES: dict[str, Callable[[int], list[str]]] = {"changes": changes, "periods": periods, "ratios": ratios}
-
-
-def main() -> None:
-    """Print the tables that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", choices=[*TABLES, "real"])
-    given = parser.parse_args()
-    for name, table in TABLES.items():
-        if given.only in (None, name):
-            for line in table(given.draws):
-                print(line, flush=True)
-            print()
-    if given.only in (None, "real"):
-        for line in real():
-            print(line, flush=True)
-
+TABLES: dict[str, Callable[[int], Iterator[str]]] = {
+    "changes": changes,
+    "periods": periods,
+    "ratios": ratios,
+    "real": lambda _: real(),
+}
 
 if __name__ == "__main__":
-    main()
+    print_tables(__doc__, TABLES)

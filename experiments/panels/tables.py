@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,34 +10,9 @@ from scipy.special import ndtri
 
 import counterveil as cv
 from experiments.panels.designs import Columns, Panel, Visits
+from experiments.tables import Tally, seeds
 
 _Z = float(ndtri(0.975))
-# Seeds of the figures that are reported; designs and settings were tried on those below.
-FIRST_SEED = 1000
-
-
-@dataclass
-class Tally:
-    """How often intervals covered, how long they were and how far estimates were off."""
-
-    covered: list[bool] = field(default_factory=list)
-    halves: list[float] = field(default_factory=list)
-    errors: list[float] = field(default_factory=list)
-
-    def add(self, ends: tuple[float, float], estimate: float, truth: float) -> None:
-        """Count one interval."""
-        self.covered.append(ends[0] <= truth <= ends[1])
-        self.halves.append((ends[1] - ends[0]) / 2)
-        self.errors.append(estimate - truth)
-
-    def cells(self) -> str:
-        """Return coverage, mean half-width and root mean squared error."""
-        error = float(np.sqrt(np.mean(np.square(self.errors))))
-        return f"{100 * np.mean(self.covered):.1f} % | {np.mean(self.halves):.3f} | {error:.3f}"
-
-
-def _seeds(draws: int) -> range:
-    return range(FIRST_SEED, FIRST_SEED + draws)
 
 
 CHANGES = [
@@ -58,7 +32,7 @@ def changes(draws: int) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for name, design, asked in CHANGES:
         tally = Tally()
-        for seed in _seeds(draws):
+        for seed in seeds(draws):
             found = cv.ate(design.draw(seed), design.study(), noise=cv.SeededNoise(seed), **asked)
             tally.add(found.interval(), found.estimate, design.effects[-1])
         yield f"| {name} | {_terms(asked)} | {tally.cells()} |"
@@ -95,7 +69,7 @@ def periods(draws: int) -> Iterator[str]:
     for name, design, asked in PERIODS:
         truths = [0.0] * (design.earlier - 1) + design.effects
         each, every, rejected, naive, tally = [], [], [], [], Tally()
-        for seed in _seeds(draws):
+        for seed in seeds(draws):
             data, study = design.long(seed)
             found = cv.event_study(data, study, noise=cv.SeededNoise(seed), **asked)
             for effect, truth in zip(found.table, truths, strict=True):
@@ -154,7 +128,7 @@ def ratios(draws: int) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for name, design, asked in RATIOS:
         tally, naive = Tally(), []
-        for seed in _seeds(draws):
+        for seed in seeds(draws):
             data = design.draw(seed)
             found = cv.ate(data, design.study(), noise=cv.SeededNoise(seed), **asked)
             tally.add(found.interval(), found.estimate, design.truth())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -16,39 +16,11 @@ from counterveil.inference.noisy_tables import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
 from experiments.survival.designs import HORIZON, Trial
+from experiments.tables import FIRST_SEED, Tally, seeds
 
-# Seeds of the figures that are reported; settings were tried on those below, with exponential times.
-FIRST_SEED = 1000
+# Seeds of a second look at the size of the test.
+NEW_SEED = 50_000
 EXACT = 1e9  # an epsilon that leaves no noise
-
-
-@dataclass
-class Tally:
-    """How often intervals covered, how long they were and how far estimates were off."""
-
-    covered: list[bool] = field(default_factory=list)
-    halves: list[float] = field(default_factory=list)
-    errors: list[float] = field(default_factory=list)
-
-    def add(self, ends: tuple[float, float], estimate: float, truth: float) -> None:
-        """Count one interval."""
-        self.covered.append(ends[0] <= truth <= ends[1])
-        self.halves.append((ends[1] - ends[0]) / 2)
-        self.errors.append(estimate - truth)
-
-    @property
-    def error(self) -> float:
-        """Root mean squared error."""
-        return float(np.sqrt(np.mean(np.square(self.errors))))
-
-    def cells(self) -> str:
-        """Return coverage, mean half-width and root mean squared error."""
-        return f"{100 * np.mean(self.covered):.1f} % | {np.mean(self.halves):.3f} | {self.error:.4f}"
-
-
-def seeds(draws: int) -> range:
-    """Return the seeds of a table."""
-    return range(FIRST_SEED, FIRST_SEED + draws)
 
 
 def asked(design: Trial, seed: int, cells: int = 12, **given: Any) -> cv.results.SurvivalResult:
@@ -88,7 +60,7 @@ def coverage(draws: int) -> Iterator[str]:
             band.append(
                 all(row["band_low"] <= s <= row["band_high"] for row, s in zip(rows, curve, strict=True))
             )
-        yield f"| {_named(design)} | {_terms(given)} | {gap.cells()} | {mean.cells()} | {100 * np.mean(band):.1f} % |"
+        yield f"| {_named(design)} | {_terms(given)} | {gap.cells(4)} | {mean.cells(4)} | {100 * np.mean(band):.1f} % |"
 
 
 def _named(design: Trial) -> str:
@@ -184,5 +156,5 @@ def tuning(draws: int) -> Iterator[str]:
             own = found.restricted_mean_difference
             mean.add(own.interval(), own.estimate, design.mean_gap)
             lost.append(min(found.known_until(arm) for arm in ("treated", "control")) < HORIZON)
-        yield f"| {limit:g} | {censored:.0%} | {gap.cells()} | {mean.cells()} | {100 * np.mean(lost):.0f} % |"
+        yield f"| {limit:g} | {censored:.0%} | {gap.cells(4)} | {mean.cells(4)} | {100 * np.mean(lost):.0f} % |"
     survival_curves.LEAST_AT_RISK = usual

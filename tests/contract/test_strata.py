@@ -35,6 +35,12 @@ def strata(estimand, limit=None):
     return np.array(found).T
 
 
+def asked_of_records(estimand, chosen):
+    """Return the effect with private records, epsilon 2 and Laplace noise."""
+    told = {"epsilon": 2, "mechanism": "laplace", "estimand": estimand}
+    return ask(PEOPLE, STUDY, "stratified", "record", settings=chosen, **told)
+
+
 def settings(kind, **extra):
     return cv.settings.Stratified(sensitivity=kind, **extra)
 
@@ -93,16 +99,7 @@ def test_means_of_both_arms_over_strata(passed, estimand):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_bounded_weights_where_records_are_private(passed, estimand):
-    result = ask(
-        PEOPLE,
-        STUDY,
-        "stratified",
-        "record",
-        epsilon=2,
-        mechanism="laplace",
-        estimand=estimand,
-        settings=settings("bounded", limit=LIMIT),
-    )
+    result = asked_of_records(estimand, settings("bounded", limit=LIMIT))
     h, d, v, *_ = strata(estimand, LIMIT)
     effect, weight, variance = passed["effect"], passed["weight"], passed["variance"]
     assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)
@@ -126,16 +123,7 @@ def test_bounded_weights_where_records_are_private(passed, estimand):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_worst_case_noise_where_records_are_private(passed, estimand):
-    result = ask(
-        PEOPLE,
-        STUDY,
-        "stratified",
-        "record",
-        epsilon=2,
-        mechanism="laplace",
-        estimand=estimand,
-        settings=settings("global"),
-    )
+    result = asked_of_records(estimand, settings("global"))
     h, d, *_ = strata(estimand)
     effect = passed["effect"]
     assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)

@@ -7,12 +7,25 @@ import numpy as np
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.unit.statistics.moments.small_records import NotingGate
 
+import counterveil as cv
 from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
+from counterveil.data import Table
+from counterveil.data.features import feature_map
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil.statistics.moments.records import Records
 
+STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
+REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 FIRST = Given(lambda rows: rows[:, 0])
+
+
+def records(rows):
+    """Return the records of rows (x, t, y)."""
+    x, t, y = zip(*rows, strict=True)
+    table = Table.attach({"x": list(x), "t": list(t), "y": list(y)}, STUDY)
+    return Records(table, feature_map(STUDY, 1))
 
 
 @dataclass(frozen=True)

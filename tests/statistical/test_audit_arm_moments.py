@@ -8,12 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.statistical.released_alone import ReleasedAlone, check
+from tests.statistical.released_alone import REST, ReleasedAlone, check, records
 from tests.thinned import thinned
 
-import counterveil as cv
-from counterveil.data import Table
-from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.arm_bends import release_bends
@@ -28,22 +25,13 @@ from counterveil.statistics.moments.arm_releases import (
     release_sizes,
 )
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
-from counterveil.statistics.moments.records import Records
 
-STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
-REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 SCALE = Scale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Place(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
 LINES = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 # Beyond the last knot hats are the same, and these weights go from one clip to the other.
 INDEX = Index(0.0, np.full(1, 3.0), np.array([-2.2, 2.2]))
 STEEP = replace(SCORE, weights=np.array([[0.9, 1.0], [0.9, 1.0]]))
-
-
-def records(rows):
-    x, t, y = zip(*rows, strict=True)
-    table = Table.attach({"x": list(x), "t": list(t), "y": list(y)}, STUDY)
-    return Records(table, feature_map(STUDY, 1))
 
 
 # What is released, and the two values of the first record that move it furthest.

@@ -10,7 +10,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from experiments.cate.audit_targets import (
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.datasets import dataset_1
+from counterveil.published.cate import InfluenceSettings, Search
+from counterveil.reproduce.papers.cate.neighbours import (
     DELTA,
     Neighbours,
     Projected,
@@ -21,11 +26,6 @@ from experiments.cate.audit_targets import (
     record_frames,
     recovered,
 )
-
-import counterveil as cv
-from counterveil.data import Table
-from counterveil.datasets import dataset_1
-from counterveil.published.cate import InfluenceSettings, Search
 from counterveil.session import SeededNoise
 
 SAMPLES = 20_000

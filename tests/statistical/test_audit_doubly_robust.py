@@ -6,12 +6,10 @@ that draws a third of every noise and must be caught. Many samples are drawn all
 
 import numpy as np
 import pytest
-from tests.statistical.released_alone import ReleasedAlone, check
+from tests.statistical.released_alone import REST, ReleasedAlone, check, records
 from tests.thinned import thinned
 
-import counterveil as cv
-from counterveil.data import Table
-from counterveil.data.features import counted_features, feature_map
+from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.doubly_robust_releases import (
@@ -24,19 +22,10 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_score,
 )
 from counterveil.statistics.moments.kernels.scores import Models
-from counterveil.statistics.moments.records import Records
 
-STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
-REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))
 STANDARD = Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0)
 SCALING = Scaling(0.5, 0.0, 0.5, 1.0, 1.5, 1.5)
 MODELS = Models(0.5, 0.0, np.zeros(2), np.zeros(2), np.zeros(2), 0.0)
-
-
-def records(rows):
-    x, t, y = zip(*rows, strict=True)
-    table = Table.attach({"x": list(x), "t": list(t), "y": list(y)}, STUDY)
-    return Records(table, feature_map(STUDY, 1))
 
 
 # What is released, and the two values of the first record that move it furthest.

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 from experiments.cate.__main__ import EPSILONS, METHODS, SIZES, pieces
-from experiments.cate.baselines import K, _groups, k_anonymous, not_private
 from experiments.cate.instances import FIRST_SEED, instance
-from experiments.cate.ours import constant_answers, our_answers
-from experiments.cate.published import published_answers
 
 from counterveil.datasets import dataset_1
+from counterveil.reproduce.papers.cate.comparisons import constant_answers, not_private, our_answers
+from counterveil.reproduce.papers.cate.dp_cate import published_fit
+from counterveil.reproduce.papers.cate.methods import K
+from counterveil.reproduce.papers.cate.studies import anonymised, groups
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +32,25 @@ def test_every_piece_has_a_seed_that_settings_were_not_chosen_on():
 
 
 def test_groups_of_anonymous_people_have_k_members_and_less_than_twice_as_many():
-    group = _groups(np.random.default_rng(0).uniform(size=(1234, 3)), K)
+    group = groups(np.random.default_rng(0).uniform(size=(1234, 3)), K)
     sizes = np.bincount(group)
     assert K <= sizes.min() <= sizes.max() < 2 * K
 
 
 def test_one_published_fit_serves_all_epsilons_with_noise_in_proportion(study):
-    answers = published_answers(study, "paper, linear", EPSILONS, seed=7)
-    last, first = answers[-1], answers[0]
+    fit = published_fit(study, "DP-CATE linear", 7, "1e-6")
+    last, first = fit.answers(EPSILONS[-1]), fit.answers(EPSILONS[0])
     fitted = (EPSILONS[-1] * last - EPSILONS[0] * first) / (EPSILONS[-1] - EPSILONS[0])
     noise = (first - fitted) * EPSILONS[0]
     assert abs(noise.mean()) < 4 * noise.std() / np.sqrt(len(noise))
-    assert answers[2] == pytest.approx(fitted + noise / EPSILONS[2])
+    assert fitted == pytest.approx(fit.effects)
     assert study.error(fitted) < 1.0
 
 
 def test_ours_beats_the_constant_and_the_published_linear_form_at_epsilon_one(study):
-    ours = study.error(our_answers(study, "auto", 1.0, FIRST_SEED))
+    ours = study.error(our_answers(study, 1.0, FIRST_SEED))
     assert ours < 0.54
     assert ours < study.error(constant_answers(study, 1.0, FIRST_SEED))
-    assert ours < study.error(published_answers(study, "paper, linear", (1.0,), FIRST_SEED)[0])
+    assert ours < study.error(published_fit(study, "DP-CATE linear", FIRST_SEED, "1e-6").answers(1.0))
     assert study.error(not_private(study)) < 0.2
-    assert study.error(k_anonymous(study)) < 0.3
+    assert study.error(not_private(anonymised(study, K))) < 0.3

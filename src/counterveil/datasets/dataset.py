@@ -46,6 +46,13 @@ VARIABLE = "COUNTERVEIL_DATA"
 
 def locate(relative: str, sha256: str, folder: str | PathLike[str] | None = None) -> Path:
     """Return the path of a file whose content is the expected one; by default below COUNTERVEIL_DATA."""
+    path = find_file(relative, folder)
+    check_digest(hashlib.sha256(path.read_bytes()).hexdigest(), sha256, relative)
+    return path
+
+
+def find_file(relative: str, folder: str | PathLike[str] | None = None) -> Path:
+    """Return the path of a file below a folder, by default COUNTERVEIL_DATA, or say that it is not there."""
     root = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
     if not root or not Path(root).is_dir():
         raise DataError(
@@ -64,7 +71,6 @@ def locate(relative: str, sha256: str, folder: str | PathLike[str] | None = None
             got="no such file",
             fix="obtain the file from the source named in the loader's documentation",
         )
-    check_digest(hashlib.sha256(path.read_bytes()).hexdigest(), sha256, relative)
     return path
 
 

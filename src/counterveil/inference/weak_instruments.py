@@ -7,7 +7,7 @@ but an interval, everything, or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf, pi, tan
+from math import inf, pi, sqrt, tan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,12 @@ def joint_statistic(fit: Fit, count: int) -> float:
     return max(float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own), 0.0) / count
 
 
+def joint_p_value(moments: NoisyMoments, instruments: Floats, exogenous: Floats, column: Floats) -> float:
+    """Return the p-value of instruments that explain nothing of a column: Anderson and Rubin's, of no effect."""
+    fit = least_squares(moments, np.vstack((instruments, exogenous)), column)
+    return float(f.sf(joint_statistic(fit, len(instruments)), len(instruments), fit.freedom))
+
+
 def anderson_rubin(
     moments: NoisyMoments,
     endogenous: Floats,
@@ -41,7 +47,9 @@ def anderson_rubin(
 ) -> tuple[Ends, ...]:
     """Return the intervals of values that are kept; `around` is an estimate and its standard error.
 
-    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the constant.
+    Where there is no standard error, values are tried on the scale of the response over the endogenous column.
+    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the
+    constant.
     """
     count = len(instruments)
     both = np.vstack((instruments, exogenous))
@@ -53,7 +61,7 @@ def anderson_rubin(
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
 
-    middle, width = around[0], around[1] if 0 < around[1] < inf else 1.0
+    middle, width = around[0], around[1] if 0 < around[1] < inf else _scale(moments, response, endogenous)
     angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
     signs = np.array([at(angle) for angle in angles]) <= 0
     turns = _turns(at, angles, signs)
@@ -65,6 +73,12 @@ def anderson_rubin(
         kept.append(not kept[-1])
     found = [(low, high) for low, high, keep in zip(ends[:-1], ends[1:], kept, strict=True) if keep]
     return tuple(found) if far or not found else tuple(_bounded(found, middle, width, float(angles[-1])))
+
+
+def _scale(moments: NoisyMoments, one: Floats, other: Floats) -> float:
+    """Return about how many units of one column a unit of the other is, by their released mean squares."""
+    own, others = (float(column @ moments.matrix @ column) for column in (one, other))
+    return sqrt(own / others) if own > 0 and others > 0 else 1.0
 
 
 def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:

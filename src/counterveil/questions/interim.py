@@ -24,6 +24,9 @@ from counterveil.settings.ranges import Settings
 
 __all__ = ["look", "planned"]
 
+# A reader who compares the p-value with 5 % would look too often.
+_P_VALUE = "P-VALUE beside other looks: it is that of this look alone; below {:.3g} no effect is left out, all looks together"
+
 
 def planned(
     outcome: str,
@@ -113,7 +116,8 @@ def answer_look(session: Session, number: int, **arguments: Any) -> Result:
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
     said["level_of_all_looks"] = looks.level
     words = f"{found.method}; look {said['look']}, all intervals together {100 * looks.level:g} %"
-    return replace(found, method=words, details=found.details | said)
+    caveats = (*found.not_covered, _P_VALUE.format(float(this.alpha)))
+    return replace(found, method=words, not_covered=caveats, details=found.details | said)
 
 
 def no_plan() -> ParameterError:

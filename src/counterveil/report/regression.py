@@ -111,14 +111,15 @@ def _instruments(facts: Facts) -> list[Item]:
     kept, strength = facts.get("anderson_rubin"), facts.get("first_stage")
     if kept is None or strength is None:
         return []
-    weak = ", WEAK: standard errors and p-values of 2SLS are not reliable" if facts["weak"] else ""
+    weak = ", WEAK: the standard error and t of 2SLS are not reliable" if facts["weak"] else ""
     found = [("First stage", f"F {strength:.1f}, noise included{weak}")]
     if not kept:
-        said = "EMPTY: no value agrees with all instruments: one of them is not valid; the interval shown is of 2SLS"
+        said = "EMPTY: no value agrees with all instruments: one of them is not valid; interval and p are of 2SLS"
     else:
         said = " and ".join(_region(ends) for ends in kept)
         if not all(isfinite(end) for ends in kept for end in ends):
             said += ": UNBOUNDED, as the instruments are too weak to rule large values out"
+        said += "; the p-value is of this test too"
     return [*found, ("AR interval", f"{percent(facts['level'])} {said}")]
 
 

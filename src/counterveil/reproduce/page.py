@@ -33,12 +33,15 @@ def written(
     """Return the page in Markdown."""
     command = f"counterveil reproduce {paper.name}{' --quick' * quick}"
     seconds = sum(one.seconds for one in kept)
+    finished = {one.figure.name: one.table for one in kept if not one.missing}
+    remarks = paper.remarks(finished) if paper.remarks else ""
     parts = [
         f"# {paper.reference}",
         f"Written by `{command}`: {seconds:.0f} CPU seconds{', quick mode with few repetitions' * quick}.",
         "## Claims",
         count_of(judged),
         claims_table(judged),
+        *([remarks] if remarks else []),
         *(section(one) for one in kept),
     ]
     return "\n\n".join(parts) + "\n"

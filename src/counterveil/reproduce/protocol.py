@@ -64,9 +64,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper by its short name, its reference, its figures in order and its claims."""
+    """A paper by its short name, its reference, its figures in order and its claims.
+
+    `remarks` returns what else its page has to say, in Markdown, from the tables that are finished.
+    """
 
     name: str
     reference: str
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
+    remarks: Callable[[Mapping[str, pd.DataFrame]], str] | None = None

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterveil.errors import ParameterError
 from counterveil.inference.noisy_moments import NoisyMoments, least_squares, two_stage
-from counterveil.inference.weak_instruments import anderson_rubin, joint_statistic
+from counterveil.inference.weak_instruments import anderson_rubin, joint_p_value, joint_statistic
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, moments_view
@@ -106,7 +106,7 @@ class Moments(Shown):
 
         exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors
         terms, response = (*exogenous, *formula.endogenous), basis[places[formula.response]]
-        stage = kept = None
+        stage = kept = tested = None
         if not formula.endogenous:
             fit = least_squares(moments, rows(terms), response)
         else:
@@ -124,6 +124,7 @@ class Moments(Shown):
                 last[-1] = 1.0
                 centre = (float(fit.coefficients[-1]), fit.error(last)[0])
                 kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
+                tested = joint_p_value(moments, instruments, others, response)
         return Regression(
             formula=text,
             method="2SLS" if formula.endogenous else "OLS",
@@ -140,6 +141,7 @@ class Moments(Shown):
             instruments=formula.instruments,
             first_stage=stage,
             anderson_rubin=kept,
+            anderson_rubin_p=tested,
         )
 
     def _noisy(self) -> NoisyMoments:

@@ -61,6 +61,7 @@ class Regression(Shown):
         first_stage: F statistic of the instruments for one endogenous column, noise included.
         anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
             ones, or none.
+        anderson_rubin_p: the p-value of no effect that belongs to them.
         again: returns the same regression at another level.
         guarantee, spent, not_covered: those of the moments.
     """
@@ -80,6 +81,7 @@ class Regression(Shown):
     instruments: tuple[str, ...] = ()
     first_stage: float | None = None
     anderson_rubin: tuple[Ends, ...] | None = None
+    anderson_rubin_p: float | None = None
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -156,10 +158,11 @@ class Regression(Shown):
         vector = np.zeros(len(self.terms))
         vector[self.terms.index(name)] = 1.0
         found = self._coefficient(name, vector, self.level)
-        if not self.anderson_rubin or (name,) != self.endogenous:
+        if not self.anderson_rubin or self.anderson_rubin_p is None or (name,) != self.endogenous:
             return found
         lows, highs = zip(*self.anderson_rubin, strict=True)
-        return replace(found, interval=(min(lows), max(highs)))
+        # The t statistic would contradict this interval where instruments are weak.
+        return replace(found, p_value=self.anderson_rubin_p, interval=(min(lows), max(highs)))
 
     def _coefficient(self, name: str, vector: Floats, level: float) -> Coefficient:
         estimate, errors = float(vector @ self.fit.coefficients), StdError(*self.fit.error(vector))

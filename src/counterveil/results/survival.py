@@ -147,7 +147,8 @@ class SurvivalResult(Released):
         test, ratio = self.log_rank, self.restricted_mean_ratio
         return {
             "title": f"Effect of {self.treatment} on {self.outcome}",
-            "sentence": f"difference in survival at {self.times[-1]:g} and in mean time up to it",
+            "sentence": "treated minus control, for everyone in the study: survival at "
+            f"{self.times[-1]:g}, and mean time free of the event up to it",
             "effects": [one.facts() for one in self.table],
             "curves": self.curves(),
             "curves_fall": "at the ends of cells"

@@ -1,6 +1,14 @@
 """Settings of methods and questions, for `settings=`: `cv.settings.Matching(neighbours=5)`."""
 
-from counterveil.settings.effects import Bins, Cate, FoldQueries, RandomFeatures, Series, WeightLimits
+from counterveil.settings.effects import (
+    Bins,
+    Cate,
+    FoldQueries,
+    RandomFeatures,
+    Series,
+    Survival,
+    WeightLimits,
+)
 from counterveil.settings.outcome_level import Arms, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
     IPW,
@@ -14,7 +22,6 @@ from counterveil.settings.record_level import (
     ScoreStrata,
     Trial,
 )
-from counterveil.settings.survival import Survival
 
 __all__ = [
     "IPW",

@@ -44,6 +44,24 @@ def third():
     return lambda noise: ScaledNoise(noise.unit, noise.scale / 3)
 
 
+def largest_loss(noise, sensitivity):
+    """Return the largest log-ratio over outputs and over neighbours at most `sensitivity` apart."""
+    x = np.linspace(-8, 8, 4001)[:, None] * sensitivity
+    shift = np.linspace(-1, 1, 81)[None, :] * sensitivity
+    return float(np.max(noise.log_density(x) - noise.log_density(x - shift)))
+
+
+@pytest.fixture
+def assert_claim(third):
+    """Assert that noise loses its epsilon and no more, and that a third of it loses half as much again."""
+
+    def check(noise, sensitivity, epsilon):
+        assert 0.95 * epsilon <= largest_loss(noise, sensitivity) <= float(epsilon) + 1e-12
+        assert largest_loss(third(noise), sensitivity) > 1.5 * epsilon
+
+    return check
+
+
 @pytest.fixture
 def assert_paths_agree():
     """Assert that the float64 path and the exact path give the same integers from the same bits."""

@@ -89,6 +89,8 @@ def test_compliers_from_the_same_release(released):
     assert take_up.interval[0] < 0.7 < take_up.interval[1]
     assert effect.estimate == pytest.approx(itt.estimate / take_up.estimate, rel=0.02)
     assert effect.interval == found.two_stage.anderson_rubin[0]
+    # Of one instrument, no effect of receipt is no effect of assignment; that of t would be smaller.
+    assert effect.p_value == pytest.approx(itt.p_value, rel=1e-6)
     assert found.two_stage.first_stage > 100
     assert "makes nobody refuse" in str(found).replace("\n             ", " ")
     assert [row["effect"] for row in found.tidy()] == ["intention to treat", "take-up", "complier effect"]

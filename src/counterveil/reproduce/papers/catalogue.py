@@ -12,6 +12,7 @@ from counterveil.reproduce.protocol import Paper
 MODULES = {
     "private-matching": "counterveil.reproduce.papers.private_matching",
     "cate": "counterveil.reproduce.papers.cate",
+    "dp-cate-designs": "counterveil.reproduce.papers.cate_designs",
     "multi-site": "counterveil.reproduce.papers.multi_site",
     "ipw": "counterveil.reproduce.papers.ipw",
 }

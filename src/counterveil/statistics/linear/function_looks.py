@@ -28,8 +28,6 @@ FALL = 4.0
 _SCALES = (0.003, 0.03, 0.3, 1.0)
 # The part of what is unknown that clipping may hide from a release, for each unit of the share that is clipped.
 _HIDDEN = 0.1
-# Part of the squared clip that residuals are supposed to have while nothing is known of them.
-_TYPICAL = 0.25
 # Rounds in which the shape of a noise is improved, for candidates and for the one that is taken; rows for candidates.
 _ROUNDS, _LAST_ROUNDS, _FEW_ROWS = 3, 12, 500
 # Numbers of covariates whose effects are measured, beside all.

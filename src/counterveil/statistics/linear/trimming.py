@@ -6,13 +6,14 @@ Rows are chosen by public columns alone, so that data sets which differ in one o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import StudyError
-from counterveil.numerics.trimming import crump_limit
+from counterveil.numerics.arrays import Floats
 from counterveil.statistics.linear.matching_design import scored
 
 # Proof: trimmed_rows.proof.md
@@ -57,3 +58,18 @@ def trimmed(table: Table, trim: float | str) -> Trimmed:
             fix="trim less, or compare people who could have been in either arm",
         )
     return Trimmed(table.take(kept) if len(kept) < table.rows else table, limit, table.rows)
+
+
+def crump_limit(score: Floats) -> float:
+    """Return a in [0, 1/2) such that the effect on those with scores in [a, 1 - a] has the least variance.
+
+    Crump, Hotz, Imbens and Mitnik (2009), for outcomes of one variance: with g = 1 / (e (1 - e)), those are kept
+    whose g is at most twice the mean g of those kept; 0 where that is everybody.
+    """
+    inside = np.clip(score, 1e-9, 1 - 1e-9)
+    g = np.sort(1 / (inside * (1 - inside)))
+    twice = 2 * np.cumsum(g) / np.arange(1, len(g) + 1)
+    kept = int(np.flatnonzero(g <= twice)[-1])
+    if kept == len(g) - 1:
+        return 0.0
+    return 0.5 - sqrt(max(0.25 - 1 / float(twice[kept]), 0.0))

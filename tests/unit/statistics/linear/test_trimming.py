@@ -8,9 +8,8 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.trimming import crump_limit
 from counterveil.questions.pooled.reading import check_document
-from counterveil.statistics.linear.trimming import trimmed
+from counterveil.statistics.linear.trimming import crump_limit, trimmed
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(-3, 3)})
 

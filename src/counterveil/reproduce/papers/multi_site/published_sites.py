@@ -22,8 +22,8 @@ from counterveil.published.smooth_sensitivity import (
     printed_variance_within,
     published_variance,
 )
+from counterveil.reproduce.papers.multi_site.panels import Rows
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted
-from experiments.multi_site.panels import Rows
 
 DELTA = 1e-5
 
@@ -54,6 +54,13 @@ def private_mean_difference(rows: Rows, epsilon: float, rng: np.random.Generator
     return Answer(float(means[0] - means[1]), noise + max(float(sampling), 0.0))
 
 
+def stratum_counts(rows: Rows, strata: int) -> StratumCounts:
+    """Return how many people each of the public strata has in each arm."""
+    _, place = np.unique(rows.stratum, return_inverse=True)
+    treated = np.bincount(place, rows.treated).astype(np.int64)
+    return StratumCounts.of(treated, np.bincount(place) - treated, strata)
+
+
 class Matching:
     """Exact one-to-one matching at one site; what does not depend on epsilon is found once."""
 
@@ -77,9 +84,7 @@ class Matching:
 
     @cached_property
     def _counts(self) -> StratumCounts:
-        _, place = np.unique(self._rows.stratum, return_inverse=True)
-        treated = np.bincount(place, self._rows.treated).astype(np.int64)
-        return StratumCounts.of(treated, np.bincount(place) - treated, self._strata)
+        return stratum_counts(self._rows, self._strata)
 
     def _variance_bound(self, smoothness: float) -> float:
         def value(k: int, floor: float) -> float:

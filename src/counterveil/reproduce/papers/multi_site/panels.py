@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-import counterveil as cv
-from counterveil.data import Layout
+from counterveil.data import Layout, Study
 from counterveil.datasets import ihdp, ist, nsw, star, synth_strata
 from counterveil.datasets.dataset import Dataset
+from counterveil.numerics.arrays import Floats, Integers
 
 ALPHAS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 THREE_SITES = ((1, 1, 1), (3, 2, 1), (9, 9, 2), (18, 1, 1))
@@ -29,12 +31,18 @@ class Panel:
     epsilon: float
 
     @property
+    def cut(self) -> str:
+        """How people are divided, as tables show it: `3:2:1`, or `schools`."""
+        return "schools" if self.sizes is None else ":".join(map(str, self.sizes))
+
+    @property
     def name(self) -> str:
-        sites = "schools" if self.sizes is None else "-".join(map(str, self.sizes))
-        return f"figure{self.figure:02d}-{self.study.lower()}-{sites}"
+        """A name that no other panel has; it enters the seeds."""
+        return f"figure{self.figure:02d}-{self.study.lower()}-{self.cut.replace(':', '-')}"
 
     @property
     def sites(self) -> int:
+        """How many sites there are."""
         return len(SCHOOLS) if self.sizes is None else len(self.sizes)
 
     def epsilons(self, alpha: float) -> tuple[float, ...]:
@@ -43,6 +51,7 @@ class Panel:
         return tuple(round(float(self.epsilon * alpha**step), 6) for step in steps)
 
 
+# Figures as the published version numbers them; in the preprint 4 and 5 are the other way round.
 PANELS = (
     Panel(3, "IST", (1, 1), 1),
     *(Panel(4, "IST", sizes, 1) for sizes in THREE_SITES),
@@ -60,12 +69,13 @@ PANELS = (
 class Rows:
     """People: their columns, and what the published methods read: outcomes in [0, 1], arm and stratum."""
 
-    frame: dict[str, np.ndarray]
-    outcome: np.ndarray
-    treated: np.ndarray
-    stratum: np.ndarray
+    frame: dict[str, NDArray[Any]]
+    outcome: Floats
+    treated: NDArray[np.bool_]
+    stratum: Integers
 
-    def take(self, rows: np.ndarray) -> Rows:
+    def take(self, rows: Integers) -> Rows:
+        """Return these people alone."""
         frame = {name: column[rows] for name, column in self.frame.items()}
         return Rows(frame, self.outcome[rows], self.treated[rows], self.stratum[rows])
 
@@ -74,11 +84,11 @@ class Rows:
 class Source:
     """A study as the panels use it; `strata` is how many strata are public, 0 for randomised trials."""
 
-    study: cv.Study
+    study: Study
     rows: Rows
     strata: int
     truth: float | None = None
-    school: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    school: NDArray[Any] = field(default_factory=lambda: np.zeros(0))
 
 
 def load(study: str, repetition: int) -> Source:
@@ -107,7 +117,7 @@ def _source(
     whole = ~np.isnan(data.frame[declared.outcome].astype(np.float64))
     names = (declared.treatment, declared.outcome, *strata)
     frame = {name: data.frame[name][whole] for name in names}
-    study = cv.Study(
+    study = Study(
         treatment=declared.treatment,
         outcome=declared.outcome,
         outcome_range=declared.outcome_range,

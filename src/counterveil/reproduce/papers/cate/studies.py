@@ -1,0 +1,118 @@
+"""A study to learn from, and people whose true effects the answers are scored by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Range, Study, Table
+from counterveil.datasets import Dataset, dataset_1, dataset_2
+from counterveil.numerics.arrays import Floats
+from counterveil.published.cate_learners import FeatureBox
+from counterveil.reproduce.papers.cate.medical import mimic, tcga
+from counterveil.results.cate_question import Queries, read_queries
+
+DATASET_1, DATASET_2, MIMIC, TCGA = "dataset 1", "dataset 2", "MIMIC-III", "TCGA"
+_DRAWN: dict[str, Callable[[int, int], Dataset]] = {DATASET_1: dataset_1, DATASET_2: dataset_2}
+_PEOPLE = 3000
+# The part of the people who are learned from; the others are the queries. For TCGA the paper prints 2,659 of 9,659.
+_LEARNED = {DATASET_1: 0.9, DATASET_2: 0.9, MIMIC: 0.9, TCGA: 7000 / 9659}
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """A table, and the points at which effects are scored with the truth there; NaN where it is not known."""
+
+    table: Table
+    queries: Queries
+    truth: Floats
+
+    @property
+    def study(self) -> Study:
+        """The roles and public bounds of the columns."""
+        return self.table.study
+
+    @property
+    def outcomes(self) -> Floats:
+        """The outcomes as they were measured, private numbers."""
+        low = float(self.study.outcome_range[0])
+        return np.asarray(low + float(self.table.outcome_unit) * self.table.outcome, dtype=np.float64)
+
+    @property
+    def width(self) -> float:
+        """The width of the outcome's range, which no effect exceeds."""
+        low, high = self.study.outcome_range
+        return float(high - low)
+
+    def clipped(self, answers: Floats) -> Floats:
+        """Return the answers, each clipped to what an effect can be."""
+        return np.clip(answers, -self.width, self.width)
+
+    def error(self, answers: Floats) -> float:
+        """Return the root mean squared error of answers, each clipped to what an effect can be (PEHE)."""
+        return distance(self.clipped(answers), self.truth)
+
+
+def distance(first: Floats, second: Floats) -> float:
+    """Return the root mean square of the difference."""
+    return float(np.sqrt(np.mean((first - second) ** 2)))
+
+
+def split(data: Dataset, learn: slice, score: slice) -> Instance:
+    """Return the study of some people of a data set, scored on some of them."""
+    frame: Mapping[str, NDArray[Any]] = data.frame
+    table = Table.attach({name: values[learn] for name, values in frame.items()}, data.study)
+    asked = {name: frame[name][score] for name in data.study.covariates}
+    unknown = np.full(len(frame[data.study.treatment][score]), np.nan)
+    truth = unknown if data.effects is None else data.effects[score]
+    return Instance(table, read_queries(asked, data.study), truth)
+
+
+@lru_cache(maxsize=4)
+def study_of(name: str, seed: int) -> Instance:
+    """Return a study of the paper: most of its people to learn from, and the others to score on."""
+    if name in _DRAWN:
+        data = _DRAWN[name](_PEOPLE, seed)
+    else:
+        data = mimic(seed) if name == MIMIC else tcga(seed)
+    rows = len(next(iter(data.frame.values())))
+    learned = round(_LEARNED[name] * rows)
+    return split(data, slice(0, learned), slice(learned, rows))
+
+
+def anonymised(study: Instance, least: int) -> Instance:
+    """Return the study after covariates were averaged in groups of `least` people or more; not private."""
+    columns = {name: np.asarray(values) for name, values in study.table.covariates.items()}
+    group = groups(FeatureBox.of(study.study).points(columns), least)
+    sizes = np.bincount(group)
+    averaged: dict[str, NDArray[Any]] = {}
+    for name, domain in study.study.covariates.items():
+        means = np.bincount(group, weights=columns[name]) / sizes
+        if isinstance(domain, Range):
+            averaged[name] = means[group]
+        else:
+            averaged[name] = np.array(domain.labels, dtype=object)[np.round(means).astype(int)][group]
+    roles = {study.study.treatment: study.table.treated.astype(np.int64), study.study.outcome: study.outcomes}
+    return Instance(Table.attach(averaged | roles, study.study), study.queries, study.truth)
+
+
+def groups(x: Floats, least: int) -> NDArray[np.intp]:
+    """Return a group for every row: rows are halved at the median of their widest feature while both keep enough."""
+    group = np.zeros(len(x), dtype=np.intp)
+    waiting, found = [np.arange(len(x))], 0
+    while waiting:
+        places = waiting.pop()
+        if len(places) < 2 * least:
+            group[places] = found
+            found += 1
+            continue
+        own = x[places]
+        widest = int(np.argmax(np.ptp(own, axis=0)))
+        order = np.argpartition(own[:, widest], len(places) // 2)
+        waiting += [places[order[: len(places) // 2]], places[order[len(places) // 2 :]]]
+    return group
