@@ -37,6 +37,8 @@ _FIXED = {
     "k-anonymous network": (4, 7, 2),
     "DP-EBM": (5, 5, 3),
     "DP-EBM, published": (7, 2, 3),
+    "DP-EBM, declared bounds": (5, 5, 3),
+    "ours, epsilon 1000": (0, 5, 0),
     "IPW-PP": (3, 2, 1),
     "SmoothDPM": (4, 3, 1),
     "DPCI": (3, 6, 3),
