@@ -32,7 +32,7 @@ _FIXED = {
     "DP-CATE network": (4, 3, 1),
     "DP-CATE linear": (5, 6, 1),
     "DP-CATE kernel": (6, 4, 3),
-    "DP-CATE kernel, alpha": (7, 7, 3),
+    "DP-CATE kernel, alpha": (6, 7, 2),
     "k-anonymous forest": (3, 6, 2),
     "k-anonymous network": (4, 7, 2),
     "DP-EBM": (5, 5, 3),
