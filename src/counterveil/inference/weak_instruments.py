@@ -47,7 +47,9 @@ def anderson_rubin(
 ) -> tuple[Ends, ...]:
     """Return the intervals of values that are kept; `around` is an estimate and its standard error.
 
-    Where there is no standard error, values are tried on the scale of the response over the endogenous column. Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the constant.
+    Where there is no standard error, values are tried on the scale of the response over the endogenous column.
+    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the
+    constant.
     """
     count = len(instruments)
     both = np.vstack((instruments, exogenous))
