@@ -60,9 +60,11 @@ def run(path: Path, draws: int, only: Iterable[str] = ()) -> None:
         path.write_bytes(whole[: whole.rfind(b"\n") + 1])
     names = list(only) or list(DATA)
     asked = [one for one in entries() if unavailable(RIVALS[one.method]) is None]
-    for draw in range(draws):
-        for name in names:
+    for draw in range(draws * max(DATA[name].part for name in names)):
+        for name in [one for one in names if draw < draws * DATA[one].part]:
             wanted = [one for one in asked if _key(name, one, draw) not in done]
+            # What does not take part for its number of draws needs no data.
+            wanted = [one for one in wanted if takes_part(one, draw, 0, 0)]
             if wanted:
                 _answers(path, name, draw, wanted)
                 print(f"{name}: draw {draw}", file=sys.stderr, flush=True)

@@ -17,6 +17,7 @@ from benchmarks.accuracy.entries import (
     UNADJUSTED,
     ZERO,
     counts_at,
+    is_ranked,
 )
 from benchmarks.accuracy.running import Row
 from counterveil.reproduce.rivals.catalogue import RIVALS
@@ -100,11 +101,7 @@ def cells(rows: Iterable[Row], rivals: dict[str, Rival] = RIVALS) -> Cells:
 
 def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str]:
     """Return the private methods whose claim is not refuted, least error first; zero is a yardstick only."""
-    able = [
-        name
-        for name, one in cell.items()
-        if rivals[name].protects != "nothing" and rivals[name].claim in ("holds", "unproved") and one.draws
-    ]
+    able = [name for name, one in cell.items() if is_ranked(rivals[name]) and one.draws]
     return sorted(able, key=lambda name: cell[name].rmse)
 
 

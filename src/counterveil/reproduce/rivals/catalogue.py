@@ -128,6 +128,7 @@ def _simple() -> list[Rival]:
             by_task("opendp"),
             delta="none",
             apart=True,
+            seeded=False,
         ),
     ]
 
