@@ -180,7 +180,9 @@ def looks() -> Iterator[Case]:
         found = {}
         plan = cv.interim.planned("y", rows, epsilon=epsilon)
         with cv.open_ledger(":memory:", create=True) as book:
-            book.register("trial", cv.Budget(epsilon), charter=cv.Charter(public=["arm"], looks=plan))
+            book.register(
+                "trial", cv.Budget(epsilon), charter=cv.drafting.Charter(public=["arm"], looks=plan)
+            )
             for number, size in enumerate(rows, 1):
                 part = {name: values[:size] for name, values in data.items()}
                 seen = cv.interim.look(part, study, number=number, ledger=book, noise=noise, **given)
@@ -242,10 +244,10 @@ def compared(draws: int, only: list[str] | None) -> Iterator[tuple[str, str, str
             asked = {"protects": protects, **budget}
             seeds = range(FIRST, FIRST + draws)
             found = [case.ask(case.draw(seed), noise=cv.SeededNoise(seed), **asked) for seed in seeds]
-            # Lengths of ratios and of instruments' intervals have long tails, and plans have their median.
-            middle = np.median if "measure" in case.planned or "received" in case.planned else np.mean
-            actual = {name: float(middle([one[name] for one in found])) for name in found[0]}
             plan = cv.plan(case.study, rows=case.rows, draws=draws, seed=1, **asked, **case.planned)
+            # Where lengths have long tails, plans have their median.
+            middle = np.median if plan.skewed else np.mean
+            actual = {name: float(middle([one[name] for one in found])) for name in found[0]}
             first = plan.answers[0]
             halves = (
                 [one.half_width for one in plan.answers]
