@@ -31,7 +31,7 @@ class Data:
     designs: tuple[Callable[[], Design], ...]
     trial: bool = False
     # Draws beside those of other data: small data are cheap, and their noise is large.
-    part: int = 1
+    part: float = 1
 
     def drawn(self, draw: int) -> tuple[Records, float]:
         """Return the records of a draw and the true average effect."""
@@ -84,8 +84,8 @@ _LISTED = (
     Data(
         "correlated", "simulated, 4,000 people, 20 correlated covariates", (lambda: correlated(4000, True),)
     ),
-    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),)),
-    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),)),
+    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),), part=0.5),
+    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),), part=0.5),
     Data("STAR, K", "trial, 5,871 pupils of kindergarten, 5 covariates", (lambda: fitted(star("K")),), True),
 )
 DATA = {one.name: one for one in _LISTED}

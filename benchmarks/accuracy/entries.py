@@ -30,14 +30,14 @@ _LEFT_OUT = {
     "ours, IPW (record)",
 }
 # Seconds of CPU for one answer: they get so many draws, after the others have had a few, of data with few columns.
-_SLOW = {"AIM": 2, "MST": 2, "DP-EBM, T-learner": 3, "DP-EBM, X-learner": 3}
-_SLOW_FROM = 5
+_SLOW = {"AIM": 1, "MST": 1, "DP-EBM, T-learner": 1, "DP-EBM, X-learner": 1}
+_SLOW_FROM = 6
 # Refuted methods and those without privacy are shown and not ranked.
 _NOT_RANKED_DRAWS = 8
 _SYNTHESIS = ("PrivSyn",)
 _SYNTHESIS_DRAWS = 5
 # Tables of every pair of columns: data beyond these rows are left to the others.
-_SLOW_ROWS = 4000
+_SLOW_ROWS = 1000
 
 
 @dataclass(frozen=True)
