@@ -180,7 +180,9 @@ def looks() -> Iterator[Case]:
         found = {}
         plan = cv.interim.planned("y", rows, epsilon=epsilon)
         with cv.open_ledger(":memory:", create=True) as book:
-            book.register("trial", cv.Budget(epsilon), charter=cv.Charter(public=["arm"], looks=plan))
+            book.register(
+                "trial", cv.Budget(epsilon), charter=cv.drafting.Charter(public=["arm"], looks=plan)
+            )
             for number, size in enumerate(rows, 1):
                 part = {name: values[:size] for name, values in data.items()}
                 seen = cv.interim.look(part, study, number=number, ledger=book, noise=noise, **given)

@@ -258,16 +258,15 @@ def release_scores(
 
 
 def match_records(
-    scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float
+    scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float, limit: int | None = None
 ) -> PublishedMatch:
-    """Return the matching under equation 12, whether or not that leaves enough capacity."""
+    """Return the matching under equation 12 or a fixed limit, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))
     free = matching_coefficients(responses.values, scores, settings.neighbours)
     most = float(free.uses.max(initial=0)) / settings.neighbours
     larger = max(treated, len(scores) - treated)
-    limits = arm_limits(
-        adaptive_limit(epsilon, settings.h, larger, most, capped=False), treated, len(scores) - treated
-    )
+    k = limit or adaptive_limit(epsilon, settings.h, larger, most, capped=False)
+    limits = arm_limits(k, treated, len(scores) - treated)
     first, second = (k * settings.neighbours for k in limits)
     found = matching_coefficients(responses.values, scores, settings.neighbours, first, second)
     allowed = np.where(responses.values, limits[0] + 1, limits[1] + 1) / len(scores)

@@ -278,7 +278,7 @@ def _result(
         guarantee=question.guarantee(
             session,
             (*made.pages, *((EARLIER_PAGE,) if outcomes.slopes else ())),
-            mechanisms=(outcomes.drawn(question.mechanism),),
+            mechanisms=outcomes.mechanisms(question.mechanism),
         ),
         method=made.method + (", less earlier numbers" if outcomes.slopes else ""),
         **question.terms(session.study),

@@ -171,7 +171,7 @@ def _result(
         measure=question.measure,
         estimand=question.estimand,
         guarantee=question.guarantee(
-            session, pages, mechanisms=tuple(dict.fromkeys((drawn, question.mechanism)))
+            session, pages, mechanisms=(*outcomes.mechanisms(question.mechanism), question.mechanism)
         ),
         method="difference in means (centred contrast)"
         + (", less earlier numbers" if outcomes.slopes else ""),

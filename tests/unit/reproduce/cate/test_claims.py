@@ -112,6 +112,12 @@ def test_a_claim_is_judged_both_ways(words, right, wrong):
     assert yes.number != no.number
 
 
+def test_the_claim_on_boosted_trees_cannot_be_checked_without_their_package():
+    found = claim("boosted trees").judge({"figure12": table(error=1.0)})
+    assert found.verdict is Verdict.CANNOT_BE_CHECKED
+    assert "interpret" in found.why
+
+
 def test_no_claim_is_left_out():
     assert len({claim(words).says for words, _, _ in CASES}) == len(CASES) == len(CLAIMS) - 2
 

@@ -112,4 +112,5 @@ def line(
     """Return one line of the table: a number for each alpha."""
     wanted = {"study": study, "sites": sites, "method": method, "pooled_by": pooled_by, "measure": measure}
     chosen = np.logical_and.reduce([(found[name] == value).to_numpy() for name, value in wanted.items()])
-    return found.loc[chosen, list(ALPHA_NAMES.values())].to_numpy(dtype=np.float64)[0]
+    numbers: Floats = found.loc[chosen, list(ALPHA_NAMES.values())].to_numpy(dtype=np.float64)[0]
+    return numbers

@@ -70,7 +70,8 @@ class Lines:
 
         def compare(panel: Panel, method: str) -> NDArray[np.bool_]:
             best = np.min([self.of(panel, method, other, measure) for other in others], axis=0)
-            return self.of(panel, method, own, measure) <= slack * best
+            held: NDArray[np.bool_] = self.of(panel, method, own, measure) <= slack * best
+            return held
 
         return compare
 

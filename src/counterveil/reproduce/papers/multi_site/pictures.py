@@ -35,6 +35,7 @@ def draw_errors(table: pd.DataFrame) -> Drawing:
     panels = list(dict.fromkeys(zip(table["study"], table["sites"], strict=True)))
     methods = [method for method in _ROWS if (table["method"] == method).any()]
     size = (max(2.7 * len(panels) + 0.9, 4.6), 2.2 * len(methods) + 0.8)
+    drawing: Drawing
     drawing, grid = pyplot().subplots(
         len(methods),
         len(panels),
@@ -105,6 +106,7 @@ def draw_by_slope(table: pd.DataFrame) -> Drawing:
 
 
 def _sensitivities(table: pd.DataFrame, x: str, label: str, *, log_x: bool) -> Drawing:
+    drawing: Drawing
     drawing, grid = pyplot().subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
     titles = ("smooth sensitivity, ranges of the outcome", "SD of the noise on the effect at epsilon 1")
     for ax, title, measures in zip(grid, titles, (MEASURES[:2], MEASURES[2:]), strict=True):

@@ -1,0 +1,73 @@
+"""The benchmark studies, attached, with everything public about them computed once.
+
+The outcome's range is the observed range widened by 2 % at each end and treated as public (LaLonde: 60.308
+thousand dollars). The paper names neither its realisation of IHDP nor the seed of Synth: realisation 6 is the first
+that no setting of this library was tuned on, and seed 55 the first after those with 489 treated people, as printed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import Table
+from counterveil.datasets import Dataset, acic2016, ihdp, lalonde, synth
+from counterveil.statistics.linear.matching_design import Scored, match, scored
+
+STUDIES = {"IHDP": ("ihdp", 6), "LaLonde": ("lalonde", 0), "ACIC": ("acic", 1), "Synth": ("synth", 55)}
+_MARGIN = 0.02
+_LALONDE_RANGE = (0.0, 60.308)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A table, its scores for matching, its outcomes on [0, 1], and in the same unit its effect (nan if unknown)."""
+
+    table: Table
+    design: Scored
+    outcome: NDArray[np.float64]
+    effect: float
+    _matched: dict[int, float] = field(default_factory=dict, compare=False, repr=False)
+
+    def matched_with(self, neighbours: int) -> float:
+        """Return the effect by matching without privacy and without a limit on reuse."""
+        if neighbours not in self._matched:
+            found = match(self.design, neighbours, (None, None), "ATE").matching.coefficients
+            self._matched[neighbours] = float(found @ self.outcome)
+        return self._matched[neighbours]
+
+    @property
+    def width(self) -> float:
+        """How far outcomes can be apart."""
+        low, high = self.table.study.outcome_range
+        return float(high - low)
+
+
+def dataset(family: str, number: int) -> Dataset:
+    """Return a data set with the range of its outcomes that is taken for public."""
+    make = {"ihdp": ihdp, "acic": acic2016, "synth": synth, "lalonde": lambda _: lalonde()}[family]
+    data = make(number)
+    y = np.asarray(data.frame[data.study.outcome], dtype=float)
+    margin = _MARGIN * float(y.max() - y.min())
+    bounds = _LALONDE_RANGE if family == "lalonde" else (float(y.min()) - margin, float(y.max()) + margin)
+    return replace(data, study=replace(data.study, outcome_range=bounds))
+
+
+@cache
+def benchmark(family: str, number: int) -> Benchmark:
+    """Return a data set attached and scored."""
+    data = dataset(family, number)
+    table = Table.attach(data.frame, data.study)
+    low, high = (float(bound) for bound in table.study.outcome_range)
+    y = np.asarray(data.frame[data.study.outcome], dtype=float)
+    outcome = (np.clip(y, low, high) - low) / (high - low)
+    effect = float("nan") if data.true_effect is None else data.true_effect / (high - low)
+    return Benchmark(table, scored(table, None), outcome, effect)
+
+
+def study_named(name: str) -> Benchmark:
+    """Return one of the paper's four studies."""
+    return benchmark(*STUDIES[name])

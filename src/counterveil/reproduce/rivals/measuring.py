@@ -1,0 +1,87 @@
+"""Time and memory of one estimate in a fresh process: `python -m counterveil.reproduce.rivals.measuring JOB`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from counterveil.errors import CounterveilError
+from counterveil.reproduce.rivals.protocol import Answer, Budget, Records, Rival
+
+# An estimate is repeated while it is quick, and the least time counts: the first call loads and compiles.
+_REPEATS, _QUICK = 3, 5.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """An answer with the CPU seconds of the estimate and the peak resident megabytes of its process.
+
+    Both count the process of packages that run apart. `refused` is the error's first line where there is no answer.
+    """
+
+    answer: Answer | None
+    seconds: float
+    peak: float
+    refused: str = ""
+
+
+def measured(rival: Rival, records: Records, budget: Budget, seed: int) -> Measured:
+    """Return what one estimate takes in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        job = Path(folder, "job")
+        job.write_bytes(pickle.dumps((rival.name, records, budget, seed)))
+        # One thread, because waiting threads would count as busy.
+        single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        command = [sys.executable, "-m", "counterveil.reproduce.rivals.measuring", str(job)]
+        text = subprocess.run(
+            command, check=True, capture_output=True, text=True, env={**os.environ, **single}
+        )
+    found = json.loads(text.stdout.splitlines()[-1])
+    answer = None if found["answer"] is None else Answer(*found["answer"])
+    return Measured(answer, found["seconds"], found["peak"], found["refused"])
+
+
+def _used() -> float:
+    return time.process_time()
+
+
+def run(rival: Rival, records: Records, budget: Budget, seed: int) -> dict[str, object]:
+    """Return the figures of one estimate in this process."""
+    from counterveil.reproduce.rivals import environment
+
+    answer, refused, least = None, "", float("inf")
+    for _ in range(_REPEATS):
+        before = _used()
+        try:
+            found = rival.estimate(records, budget, seed)
+            answer = (found.value, found.low, found.high)
+        except (CounterveilError, RuntimeError) as error:
+            refused = str(error).splitlines()[0]
+        apart = environment.worker().last if rival.apart and not refused else None
+        taken = _used() - before + (0.0 if apart is None else apart["seconds"])
+        least = min(least, taken)
+        if taken > _QUICK:
+            break
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak += 0.0 if apart is None else apart["peak"]
+    return {"answer": answer, "seconds": least, "peak": peak, "refused": refused}
+
+
+def main() -> None:
+    """Run the job in the file that the first argument names, and print its figures."""
+    from counterveil.reproduce.rivals.catalogue import RIVALS
+
+    name, records, budget, seed = pickle.loads(Path(sys.argv[1]).read_bytes())
+    print(json.dumps(run(RIVALS[name], records, budget, seed)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Simple private estimates: what somebody who knows the Laplace and Gaussian mechanisms would write.
+
+Noise is numpy's, from a seed: these are for comparison, and their guarantees are those of real arithmetic.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+
+from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.reproduce.rivals.encoding import Floats, features
+from counterveil.reproduce.rivals.plain import design, scores
+from counterveil.reproduce.rivals.protocol import Answer, Budget, Records
+
+
+@cache
+def gaussian_mu(epsilon: float, delta: float) -> float:
+    """Return the sensitivity over the standard deviation of the exact Gaussian mechanism."""
+    return float(mu_of(Fraction(epsilon), Fraction(delta)))
+
+
+# Outcomes alone are private: a linear estimate has public coefficients.
+
+
+def public_scale(coefficients: Floats, records: Records, epsilon: float) -> float:
+    """Return the Laplace scale of a linear estimate whose coefficients are public."""
+    return records.width * float(np.abs(coefficients).max()) / epsilon
+
+
+def _linear(coefficients: Floats, records: Records, budget: Budget, seed: int) -> Answer:
+    middle = sum(records.outcome_range) / 2
+    value = float(coefficients @ (records.outcomes - middle))
+    noise = np.random.default_rng(seed).laplace(0, public_scale(coefficients, records, budget.epsilon))
+    return Answer(value + float(noise))
+
+
+def means_coefficients(records: Records) -> Floats:
+    """Return the coefficients of the difference in means."""
+    treated = int(records.treated.sum())
+    return np.where(records.treated, 1 / treated, -1 / (records.rows - treated))
+
+
+def ols_coefficients(records: Records) -> Floats:
+    """Return the coefficients of the treatment's coefficient in a linear regression."""
+    t, x = records.treated.astype(np.float64), design(records)
+    left = t - x @ np.linalg.lstsq(x, t, rcond=None)[0]
+    return np.asarray(left / float(left @ left))
+
+
+def weighting_coefficients(records: Records) -> Floats:
+    """Return the coefficients of inverse probability weighting, normalised in each arm."""
+    t = records.treated
+    e = scores(design(records), t.astype(np.float64))
+    weights = np.where(t, 1 / e, 1 / (1 - e))
+    return np.where(t, weights / weights[t].sum(), -weights / weights[~t].sum())
+
+
+def outcome_means(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return the difference in means with one Laplace draw."""
+    return _linear(means_coefficients(records), records, budget, seed)
+
+
+def outcome_ols(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return the treatment's coefficient of a linear regression with one Laplace draw."""
+    return _linear(ols_coefficients(records), records, budget, seed)
+
+
+def outcome_weighting(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return the weighted difference, scores fitted on public columns, with one Laplace draw."""
+    return _linear(weighting_coefficients(records), records, budget, seed)
+
+
+# Records are private.
+
+
+def gram_rows(records: Records) -> Floats:
+    """Return the treatment, the covariates and the outcome with a constant before them, everything in [-1, 1]."""
+    low, high = records.outcome_range
+    y = 2 * (records.outcomes - low) / (high - low) - 1
+    t = 2 * records.treated.astype(np.float64) - 1
+    return np.column_stack([np.ones(records.rows), t, features(records), y])
+
+
+def gram_noise(size: int, budget: Budget, rng: np.random.Generator) -> Floats:
+    """Return symmetric noise for a Gram matrix of `size` columns in [-1, 1]; the first is constant.
+
+    Gaussian: |z z' - w w'| is at most sqrt(2) size in the Frobenius norm, half of which sits on each side of the
+    diagonal. Laplace: each of the entries other than the first moves by at most 2, squares by at most 1.
+    """
+    upper = np.triu_indices(size)
+    if budget.delta > 0:
+        sd = np.sqrt(2) * size / gaussian_mu(budget.epsilon, budget.delta)
+        drawn = rng.normal(0, sd, len(upper[0])) / np.where(upper[0] == upper[1], 1, np.sqrt(2))
+    else:
+        moves = 2 * (size * (size - 1) // 2) + (size - 1)
+        drawn = rng.laplace(0, moves / budget.epsilon, len(upper[0]))
+    noise = np.zeros((size, size))
+    noise[upper] = drawn
+    noise[0, 0] = 0.0
+    return noise + np.triu(noise, 1).T
+
+
+def noisy_gram(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return the treatment's coefficient of a regression from a noisy Gram matrix."""
+    z = gram_rows(records)
+    gram = z.T @ z + gram_noise(z.shape[1], budget, np.random.default_rng(seed))
+    slopes = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=None)[0]
+    # Twice the coefficient for a treatment of 1 and -1, in units of half the range.
+    return Answer(float(slopes[1]) * records.width)
