@@ -13,7 +13,7 @@ from counterveil.results import MeasureResult
 from experiments.measures.ratios import EFFECT
 
 # Risk without treatment and share treated in each stratum.
-RISKS, SHARES = np.array([0.05, 0.1, 0.2, 0.3]), np.array([0.2, 0.3, 0.5, 0.6])
+RISKS, SHARES = np.array([0.05, 0.1, 0.2, 0.3]), np.array([0.35, 0.4, 0.5, 0.6])
 FIRST_SEED = 400_000
 
 
