@@ -1,4 +1,4 @@
-"""Checks that noise is drawn in one room: no other module touches a source of randomness.
+"""Checks that noise is drawn in one package: no other module touches a source of randomness.
 
 Audits, data generators, plans and reproductions of papers may use numpy's generators, but only from a seed that is
 passed in.
@@ -11,10 +11,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-NOISE_ROOM = "mechanisms"
+NOISE_PACKAGE = "mechanisms"
 # Draws secrets of sessions; it sees no data.
 TOKEN_MODULE = "console/sessions.py"
-SEEDED_ROOMS = {"attacks", "audit", "datasets", "questions/plan", "reproduce"}
+SEEDED_PACKAGES = {"attacks", "audit", "datasets", "questions/plan", "reproduce"}
 # Randomness by full name; a prefix covers everything under it.
 SOURCES = ("random", "secrets", "numpy.random", "os.urandom", "os.getrandom", "scipy.stats.qmc", "uuid.uuid1")
 # Generators that take their seed from the operating system when they are given none.
@@ -22,14 +22,14 @@ UNSEEDED = {"default_rng", "SeedSequence", "PCG64", "Philox", "RandomState", "MT
 
 
 def problems(package: Path) -> list[str]:
-    """Return one line for each use of randomness outside the rooms that may use it."""
+    """Return one line for each use of randomness outside the packages that may use it."""
     found: list[str] = []
     for path in sorted(package.rglob("*.py")):
         name = path.relative_to(package).as_posix()
-        if name.startswith(f"{NOISE_ROOM}/") or name == TOKEN_MODULE:
+        if name.startswith(f"{NOISE_PACKAGE}/") or name == TOKEN_MODULE:
             continue
         tree = ast.parse(path.read_text(encoding="utf-8"), filename=name)
-        seeded = any(name.startswith(f"{room}/") for room in SEEDED_ROOMS)
+        seeded = any(name.startswith(f"{package}/") for package in SEEDED_PACKAGES)
         uses = _unseeded(tree) if seeded else _uses(tree)
         found += [f"{name}:{line}: {what}" for line, what in sorted(set(uses))]
     return found

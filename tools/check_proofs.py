@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 SECTIONS = ("Claim", "Public", "Pseudocode", "Proof", "Tests", "Audit")
-ROOMS = ("mechanisms", "statistics")
-# Modules of those rooms that release nothing and bound nothing; any other module needs a page.
+PACKAGES = ("mechanisms", "statistics")
+# Modules of those packages that release nothing and bound nothing; any other module needs a page.
 SUPPORTING = {
     "mechanisms/source.py",
     "mechanisms/fast.py",
@@ -35,7 +35,7 @@ def problems(package: Path) -> list[str]:
         name = page.relative_to(package).as_posix()
         if not _named(page):
             found.append(f"{name}: no module of this folder has its name or names it")
-        wanted = SECTIONS if name.split("/")[0] in ROOMS else SECTIONS[:-1]
+        wanted = SECTIONS if name.split("/")[0] in PACKAGES else SECTIONS[:-1]
         found += [f"{name}: {what}" for what in _sections(page.read_text(encoding="utf-8"), wanted)]
     return found
 

@@ -110,3 +110,11 @@ def test_the_charter_that_is_drafted_permits_the_study(book, study):
     drafted = drafted_charter(study, Unit.RECORD)
     assert cv.drafting.Charter.from_dict(drafted.to_dict()) == drafted
     assert ask(book, data, study, drafted) == "answered"
+
+
+@pytest.mark.parametrize(
+    ("public", "code"), [(["arm", "year"], "CV-L080"), (["arm", "year", "id"], "answered")]
+)
+def test_how_many_people_a_subset_has_is_shown_only_where_their_column_is_public(book, public, code):
+    study = cv.Study("arm", "y", (0, 1), person="id", where="year > 2002", randomised=True)
+    assert ask(book, PANEL, study, cv.drafting.Charter(public=public, **CHARTER)) == code

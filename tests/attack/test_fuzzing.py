@@ -11,14 +11,14 @@ from counterveil.errors import ParameterError
 
 SEED = 20
 INPUTS = {
-    "files": 22,
-    "studies": 35,
-    "drafts": 40,
-    "documents": 30,
-    "ledgers": 14,
-    "arguments": 35,
-    "commands": 14,
-    "console": 40,
+    "files": 15,
+    "studies": 24,
+    "drafts": 26,
+    "documents": 20,
+    "ledgers": 10,
+    "arguments": 24,
+    "commands": 9,
+    "console": 26,
 }
 
 

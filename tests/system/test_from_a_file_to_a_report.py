@@ -2,11 +2,12 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.system import fifty_columns
+from typer.testing import CliRunner
+
+from counterveil.cli.app import app
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -17,20 +18,14 @@ def commands():
     return [shlex.split(line) for line in block[1].splitlines()]
 
 
-def test_five_commands_of_the_readme(tmp_path):
+def test_five_commands_of_the_readme(tmp_path, monkeypatch):
     fifty_columns.write(tmp_path)
+    monkeypatch.chdir(tmp_path)
     said = []
     for words in commands():
         assert words[0] == "counterveil"
-        run = subprocess.run(
-            [sys.executable, "-m", "counterveil", *words[1:]],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert run.returncode == 0, run.stdout + run.stderr
+        run = CliRunner().invoke(app, words[1:])
+        assert run.exit_code == 0, run.output
         said.append(run.stdout)
     draft, check, plan, _, estimate = said
     assert "50 columns placed, 44 covariates, 4 ignored" in draft

@@ -34,7 +34,7 @@ ERRORS = {
     "W": "Console",
     "X": "Internal",
 }
-ROOMS = {
+PACKAGES = {
     "mechanisms": "Mechanisms",
     "statistics/linear": "Linear statistics of private outcomes",
     "statistics/moments": "Moments of private records",
@@ -104,7 +104,7 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
         )
     groups: dict[str, tuple[Callable[[str], str], Iterable[str] | None]] = {
         "errors": (lambda page: ERRORS[Path(page).stem[3]], ERRORS.values()),
-        "proofs": (_room, ROOMS.values()),
+        "proofs": (_package, PACKAGES.values()),
         "experiments": (lambda page: page.split("/")[1].replace("_", " "), None),
         "project": (lambda _: "", None),
     }
@@ -114,11 +114,11 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
     return made
 
 
-def _room(page: str) -> str:
+def _package(page: str) -> str:
     folder = posixpath.dirname(page).removeprefix("proofs/")
-    while folder not in ROOMS:
+    while folder not in PACKAGES:
         folder = posixpath.dirname(folder)
-    return ROOMS[folder]
+    return PACKAGES[folder]
 
 
 def _by_group(

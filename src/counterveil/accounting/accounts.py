@@ -248,7 +248,8 @@ def check_shown(charter: Charter | None, uses: Uses) -> None:
 
 def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) -> None:
     listed = frozenset(() if charter is None else charter.subsets)
-    free = public.issuperset({*uses.columns, *uses.subset_columns} - {uses.outcome})
+    # How many people or clusters a subset has shows too, so the columns that name them have to be public as well.
+    free = public.issuperset({*uses.read} - {uses.outcome})
     for subset in uses.subsets:
         if subset not in listed and not free:
             raise LedgerError(

@@ -17,6 +17,7 @@ from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
 from counterveil.questions import Curator
+from counterveil.results.result import Released
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan
 
@@ -117,7 +118,9 @@ def ask_curator(
         answer = question.ask(
             curator, epsilon=budget.epsilon, delta=budget.delta, request_id=f"audit{step}".strip()
         )
-        channels[f"answer{step}"] = json.dumps(answer.to_dict(), sort_keys=True, default=str)
+        # Pages show more than what is stored: a table of public covariates, how to ask again.
+        pages = {"pages": answer.page_facts()} if isinstance(answer, Released) else {}
+        channels[f"answer{step}"] = json.dumps(answer.to_dict() | pages, sort_keys=True, default=str)
         channels[f"text{step}"] = str(answer)
     finally:
         facts = [

@@ -28,7 +28,7 @@ from counterveil.attacks.neighbours import (
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget
 from counterveil.questions import Curator, Policy
-from counterveil.settings import Bins, Folds, Stratified, Trial
+from counterveil.settings import Bins, Folds, Stratified, Survival, Trial
 
 
 @dataclass(frozen=True)
@@ -140,6 +140,12 @@ SEVERAL = TRIAL | {
     "outcomes": {"y": (LOW, HIGH), "a": (0, 1)},
     "covariates": {"c": Categories(["p", "q", "r"])},
 }
+TWO = {"outcomes": {"y": (LOW, HIGH), "before": (LOW, HIGH)}}
+POSITIVE = {"outcomes": {"y": (0, HIGH), "a": (0, 1)}}
+EARLIER = TRIAL | NOTHING | {"outcomes": SEVERAL["outcomes"], "earlier": {"y": "before"}}
+# Noise of different sizes is drawn apart, and in parts of epsilon where it is pure.
+FIRST = {"importance": {"y": 3}}
+GAUSSIAN = {"mechanism": "gaussian"}
 TIMES = TRIAL | NOTHING | {"event": "b", "horizon": 5, "outcome_range": None}
 STRATA_OF_TIMES = {"randomised": False, "covariates": {"c": Categories(["p", "q", "r"])}}
 CLUSTERS = {"randomised": True, "cluster": "school"}
@@ -285,6 +291,22 @@ def _times_and_moments() -> Iterator[Audited]:
     public = {"interactions": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
+    yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/100")
+    # Columns that regressions may explain, and their products, have bounds of their own.
+    explained = {"interactions": ["t:a", "y:a"], "outcomes": ["a"]}
+    yield _record("moments", "", "gaussian", arguments=explained, rows=600, delta="1/100", **FEW)
+    sums = {"settings": Survival(release="sums")}
+    for listed in (_outcome, _record):
+        yield listed("survival", "kaplan_meier", "running sums", declared=TIMES, arguments=sums, **FEW)
+        yield listed(
+            "survival",
+            "kaplan_meier",
+            "gaussian",
+            declared=TIMES,
+            arguments=sums | GAUSSIAN,
+            delta="1/10",
+            **FEW,
+        )
 
 
 def _measures_and_outcomes() -> Iterator[Audited]:
@@ -292,6 +314,17 @@ def _measures_and_outcomes() -> Iterator[Audited]:
         yield _outcome("outcomes", method, declared=SEVERAL, rows=24, places=(0, 1, 2))
     for method in ("auto", "trial"):
         yield _record("outcomes", method, declared=SEVERAL, rows=24, kinds=(1,))
+    for method in ("weighting", "matching"):
+        positive: dict[str, Any] = {"outcome_range": (0, HIGH)}
+        yield _outcome("ate", method, "ratio", declared=positive, arguments={"measure": "ratio"})
+    yield _outcome("outcomes", "matching", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
+    for listed, method in ((_outcome, "difference_in_means"), (_record, "trial")):
+        few = {"rows": 24} | FEW
+        yield listed("outcomes", method, "earlier", declared=EARLIER, arguments=FIRST, epsilon="4", **few)
+        uneven = FIRST | GAUSSIAN
+        yield listed("outcomes", method, "gaussian", declared=SEVERAL, arguments=uneven, delta="1/10", **few)
+        ratio = {"measure": "ratio"}
+        yield listed("outcomes", method, "ratio", declared=SEVERAL | POSITIVE, arguments=ratio, **few)
     for listed in (_outcome, _record):
         for measure, highest in (("ratio", 5), ("odds_ratio", 1)):
             declared = TRIAL | {"outcome_range": (0, highest)}

@@ -85,7 +85,7 @@ _INTRODUCTION = (
     "few hundred runs were seen to catch a third of the noise, and for any form with `--trials`; releases of the "
     "others are sampled by themselves in `tests/statistical`.\n"
     "- **replay**: the neighbour must release what the first run released. Then everything visible must "
-    "be equal: the answer, its text, errors, warnings, what is printed and logged, the account, the "
+    "be equal: the answer, its text, what reports show, errors, warnings, what is printed and logged, the account, the "
     "entries of the ledger. Sensitivities must be equal too, and no private number may move beyond its "
     "own. The figure is the number of differences. This finds what is disclosed without being charged.\n"
     "\n"

@@ -306,12 +306,8 @@ class Quotient:
 
         (at_zero, _, _), (at_end, _, _) = self._form(0.0), self._form(1.0)
         middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
-        low = 0.0
-        if beyond(0.0, 1.0) > 0:
-            low = _ratio(brentq(beyond, 0.0, middle, args=(1.0,), xtol=_PRECISION))
-        high = inf
-        if beyond(1.0, -1.0) > 0:
-            high = _ratio(brentq(beyond, middle, 1.0, args=(-1.0,), xtol=_PRECISION))
+        low = _end(beyond, 0.0, middle, 1.0) if beyond(0.0, 1.0) > 0 else 0.0
+        high = _end(beyond, 1.0, middle, -1.0) if beyond(1.0, -1.0) > 0 else inf
         return low, high
 
     def p_value(self, level: float, value: float = 1.0) -> float:
@@ -319,6 +315,14 @@ class Quotient:
         number, a, b = self._form(value / (1 + value))
         sd, noise = self.means.errors(1 - level)(a, b, self._factors(number, a, b))
         return min(1.0, 2 * tail(abs(number), sd, noise))
+
+
+def _end(beyond: Callable[[float, float], float], outside: float, middle: float, sign: float) -> float:
+    """Return the ratio at which values cease to be kept between one that is not and the estimate."""
+    # Errors so small that rounding exceeds them leave the estimate alone.
+    if beyond(middle, sign) >= 0:
+        return _ratio(middle)
+    return _ratio(float(brentq(beyond, outside, middle, args=(sign,), xtol=_PRECISION)))
 
 
 def _ratio(t: float) -> float:

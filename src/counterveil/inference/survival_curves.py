@@ -114,10 +114,14 @@ class Blocks:
         return self.counts @ self.risk_rows.T
 
     @cached_property
+    def _risk_sd(self) -> Floats:
+        """Standard deviation of the noise of the people at risk, (J,)."""
+        return np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
+
+    @cached_property
     def known(self) -> Floats:
         """In how many cells from the first on the people at risk are more than noise, by block."""
-        spread = np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
-        fewest = np.maximum(LEAST_AT_RISK * spread, 1e-9)
+        fewest = np.maximum(LEAST_AT_RISK * self._risk_sd, 1e-9)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
     @cached_property
@@ -134,11 +138,15 @@ class Blocks:
 
     @cached_property
     def shown(self) -> Floats:
-        """The same, but after a curve was lost in the noise it falls as that of the nearest possible table."""
+        """The same, but after a curve was lost in the noise it falls as that of the nearest possible table.
+
+        People at risk are not taken for fewer than one, nor than one standard deviation of their noise: noise among
+        nobody is no event.
+        """
         cells = self.cells
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
-        after = possible[:, :cells] / np.maximum(people, 1e-9)
+        after = possible[:, :cells] / np.maximum(people, np.maximum(self._risk_sd, 1.0))
         lost = np.arange(cells) >= self.known[:, None]
         hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
         return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])

@@ -179,7 +179,7 @@ def match_in_order(stratum: Integers, treated: NDArray[np.bool_]) -> tuple[Integ
     return partner, uses
 
 
-def published_variance(outcome: Integers, partner: Integers, uses: Integers) -> Floats:
+def published_variance(outcome: Integers | Floats, partner: Integers, uses: Integers) -> Floats:
     """Return the sum of (1 + L)^2 (y - y of the partner)^2 over matched rows, L a row's uses; a double."""
     matched = partner >= 0
     gap = (outcome[matched] - outcome[partner[matched]]).astype(np.float64)

@@ -25,7 +25,7 @@ from counterveil.settings.ranges import Settings
 __all__ = ["look", "planned"]
 
 # A reader who compares the p-value with 5 % would look too often.
-_P_VALUE = "P-VALUE beside other looks: it is that of this look alone; below {:.3g} no effect is left out, all looks together"
+_P_VALUE = "P-VALUE of this look alone: over all looks together, zero is ruled out only below {:.3g}"
 
 
 def planned(

@@ -179,7 +179,6 @@ class _Found:
     weighted_down: float
     clipped: tuple[str, ...]
     pages: tuple[str, ...]
-    counted: str  # the mechanism of the counts, where noise is pure
 
 
 _WINDOW = "further than {:.3g} standard deviations from what other columns predict (both released)"
@@ -202,7 +201,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
         ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
     )
     share = found.weighted_down if rows.length < rows.longest else 0.0
-    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, PAGES, "laplace")
+    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, PAGES)
 
 
 def _of_outcomes(found: OutcomeMoments) -> _Found:
@@ -220,13 +219,11 @@ def _of_outcomes(found: OutcomeMoments) -> _Found:
     reach = rows.clip * rows.columns.ends[place][1]
     clipped = f"{rows.columns.names[place]} further than {reach:.3g} from what other columns predict (both released)"
     said = (clipped,) if rows.clip < 1.0 + float(np.abs(rows.prediction).sum()) else ()
-    return _Found(
-        found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, OUTCOME_PAGES, "laplace"
-    )
+    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, OUTCOME_PAGES)
 
 
 def _result(session: Session, question: Question, columns: Columns, found: _Found, rows: int) -> Moments:
-    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", found.counted)
+    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
     return Moments(
         treatment=session.study.treatment,
         outcome=session.study.outcome,
@@ -241,7 +238,7 @@ def _result(session: Session, question: Question, columns: Columns, found: _Foun
         spent=question.budget,
         releases=found.releases,
         not_covered=_caveats(found),
-        details={"weighted_down": found.weighted_down, "mechanism": question.mechanism},
+        details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
     )
 
 

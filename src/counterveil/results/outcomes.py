@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.data.labels import Label
 from counterveil.inference import Uncertainty
-from counterveil.inference.measures import ApartMeans, JointMeans
+from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.measures import (
@@ -17,6 +17,7 @@ from counterveil.results.measures import (
     OF_MEANS,
     WHOSE,
     WORDS,
+    AnyMeans,
     Measured,
     Needed,
     check_measure,
@@ -30,7 +31,7 @@ from counterveil.results.measures import (
 from counterveil.results.result import Comparison, provenance_from_dict
 from counterveil.results.stored import reads_facts
 
-Numbers = Linear | ApartMeans | JointMeans
+Numbers = Linear | AnyMeans
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,11 @@ class Outcomes:
         """Return the noise that is drawn for a question's mechanism."""
         return "gaussian" if mechanism == "gaussian" else "box" if self._even else "staircase"
 
+    def mechanisms(self, mechanism: str) -> tuple[str, ...]:
+        """Return all noise that is drawn; moments with earlier numbers have equal weights, whatever outcomes have."""
+        own = self.drawn(mechanism)
+        return (own, "box") if self.slopes and own == "staircase" else (own,)
+
     def noise_factor(self, mechanism: str) -> float:
         """Return about how much more noise the first outcome has than it would have alone."""
         sizes = [float(weight / self.weights[0]) for weight in self.weights]

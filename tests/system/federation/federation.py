@@ -7,7 +7,10 @@ import sys
 import time
 from pathlib import Path
 
+from typer.testing import CliRunner
+
 import counterveil as cv
+from counterveil.cli.app import app
 from counterveil.datasets import simulated_trial
 from counterveil.federation.engines.flower.wire import free_port
 from counterveil.federation.setup import make_site, make_study
@@ -35,6 +38,7 @@ class Federation:
 
     def __init__(self, path: Path, names, outsiders=()):
         self.path = path
+        self.names = names
         self.study = path / "study"
         self.address = f"127.0.0.1:{free_port()}"
         self.declaration = simulated_trial(8, 0.2).study
@@ -118,17 +122,10 @@ class Federation:
         return json.loads(path.read_text()) if path.exists() else None
 
     def states(self):
-        command = [
-            sys.executable,
-            "-m",
-            "counterveil",
-            "federation",
-            "coordinator",
-            "status",
-            str(self.study),
-            "--json",
-        ]
-        listed = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)["sites"]
+        """Return what the coordinator says of every site."""
+        run = CliRunner().invoke(app, ["federation", "coordinator", "status", str(self.study), "--json"])
+        assert run.exit_code == 0, run.output
+        listed = json.loads(run.stdout)["sites"]
         return {each["site"]: each["state"] for each in listed}
 
     def entries(self, name):

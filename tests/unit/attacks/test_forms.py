@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.repository.test_growth import forms
 
-from counterveil.attacks.asking import Computation
+from counterveil.attacks.asking import Computation, Watch, WatchedCurator
 from counterveil.attacks.catalogue import CATALOGUE
 from counterveil.attacks.command import chosen, examine_form
 from counterveil.attacks.losses import Loss, gaussian_epsilon
@@ -16,8 +16,11 @@ from counterveil.attacks.watching import WatchedGate
 from counterveil.audit import Verdict
 from counterveil.data import cells, encoding, labels
 from counterveil.errors import ParameterError
+from counterveil.mechanisms import SeededNoise
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import Budget
+from counterveil.questions import asking
+from counterveil.questions.table_one import table_one
 from counterveil.results.result import Result
 
 
@@ -96,6 +99,45 @@ def test_an_answer_that_shows_a_private_number_is_found(monkeypatch):
     finding = ReplayTester().examine(release, (0, 1), one.budget, error=0.001, rng=np.random.default_rng(1))
     assert finding.violated
     assert "a total" in finding.witness
+
+
+def test_a_report_that_shows_private_covariates_is_found(monkeypatch):
+    """A Table 1 is in no stored answer, only on pages."""
+    name, true = "ate/trial/record/pooled", asking._for_reports
+    assert not found(name, ReplayTester(), (0, 3)).violated
+    shown = []
+
+    def with_table(answer, ask, session, arguments):
+        shown.append(table_one(session.table))
+        return replace(true(answer, ask, session, arguments), by_arm=shown[-1])
+
+    monkeypatch.setattr(asking, "_for_reports", with_table)
+    finding = found(name, ReplayTester(), (0, 3))
+    assert shown[0]["covariates"]
+    assert finding.violated
+    assert "table_one" in finding.witness or "means" in finding.witness
+
+
+# Each draws noise of several kinds.
+SEVERAL_KINDS = [
+    "outcomes/difference_in_means/outcome/earlier",
+    "outcomes/trial/record/earlier",
+    "survival/kaplan_meier/record/running sums",
+    "moments/record",
+    "moments/outcome",
+    "ate/doubly_robust/record",
+]
+
+
+@pytest.mark.parametrize("name", SEVERAL_KINDS)
+def test_an_answer_names_the_noise_that_was_drawn_and_its_proofs(name):
+    one, watch = CATALOGUE[name], Watch()
+    question, data = one.asked(one.budget), next(one.pools())[0]
+    with WatchedCurator(data, question.study, budget=Budget(10), noise=SeededNoise(1)) as curator:
+        answer = question.ask(curator.watch(watch), epsilon=one.budget.epsilon, delta=one.budget.delta)
+    drawn = {f"mechanisms/{passed.law.to_dict()['mechanism']}.proof.md" for passed in watch.passed}
+    assert {page for page in answer.guarantee.pages if page.startswith("mechanisms/")} == drawn
+    assert f"mechanisms/{answer.details['mechanism']}.proof.md" in drawn
 
 
 def test_losses_of_gaussian_noise_add_up_in_squares():

@@ -108,3 +108,8 @@ def test_scaled_noise_is_the_mechanism_of_that_sensitivity():
     assert np.allclose(scaled.kinks(-9, 9, 100), twice.kinks(-9, 9, 100))
     assert combined([(1.0, base), (0.0, twice)]) is base
     assert combined([(1.0, None), (0.0, twice)]) is None
+
+
+def test_errors_below_rounding_leave_the_estimate_alone():
+    found = Quotient(means(0.04097352393619469, 0.016527635528529094, (0.0, 0.0), 1e-30), RATIO)
+    assert found.interval(0.95) == pytest.approx((2.4790916925454, 2.4790916925454), rel=1e-12)

@@ -187,3 +187,16 @@ def test_noise_that_both_arms_share_is_in_their_difference():
     whole = found._weights[1] ** 2 * noise
     assert ratio.noise_sd == pytest.approx(sqrt(scale @ whole @ scale), rel=1e-12)
     assert gap.noise_sd == pytest.approx(sqrt(apart @ whole @ apart), rel=1e-12)
+
+
+@pytest.mark.parametrize("noise_sd", [1e-4, 1.0])
+def test_noise_among_nobody_is_no_event(noise_sd):
+    # Everybody is censored before the horizon, and nobody had the event.
+    arm, draw = np.arange(400) % 2, np.random.default_rng(1)
+    plain = tables(arm, np.ceil(draw.uniform(0, 7, 400)), np.zeros(400, dtype=bool))
+    falls = []
+    for _ in range(40):
+        moved = tuple(tuple(np.array(one) + draw.normal(0, noise_sd, len(one))) for one in plain.numbers)
+        shown = answers_of(replace(plain, numbers=moved, noise_sd=noise_sd)).curves.shown
+        falls.append(1 - shown[:, -1].min())
+    assert np.median(falls) < (0.01 if noise_sd < 1 else 0.6)

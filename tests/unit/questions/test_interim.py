@@ -74,7 +74,7 @@ def test_looks_are_charged_in_order_and_answered_once(book):
     levels = [first.level, ask(book, 2).level, ask(book, 3).level]
     assert all(later < earlier for earlier, later in pairwise(levels))
     # A p-value of one look is not one of 5 %.
-    assert f"below {1 - first.level:.3g} no effect is left out" in first.not_covered[-1]
+    assert f"zero is ruled out only below {1 - first.level:.3g}" in first.not_covered[-1]
     assert book.account("trial").spent.epsilon == 3
     assert book.verify().ok
 
@@ -103,7 +103,7 @@ def test_the_outcome_of_looks_is_read_in_no_other_role(book):
     """As a covariate of another outcome its arms were compared without a look: `overlap` shows both means."""
     beside = cv.Study("arm", "z", (0, 1), covariates={"y": cv.Range(0, 1)}, randomised=True)
     chosen = cv.Study("arm", "z", (0, 1), where="y > 0.5", randomised=True)
-    charter = cv.Charter(subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3))
+    charter = cv.drafting.Charter(subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3))
     book.register("subsets", cv.Budget(9), charter=charter)
     asked = {"epsilon": 1, "ledger": book, "dataset": "subsets"}
     whole = asked | {"protects": "record", "method": "trial"}
@@ -185,7 +185,7 @@ def test_a_plan_that_could_not_be_read_back_is_refused(change):
 
 def test_what_is_looked_at_is_private():
     plan = cv.interim.planned("y", ROWS, epsilon=1)
-    assert code_of(lambda: cv.Charter(public=["y"], looks=plan)) == "CV-L040"
+    assert code_of(lambda: cv.drafting.Charter(public=["y"], looks=plan)) == "CV-L040"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import pytest
 
 
-def test_noise_is_drawn_in_one_room(tool, root):
+def test_noise_is_drawn_in_one_package(tool, root):
     assert tool("check_noise").problems(root / "src" / "counterveil") == []
 
 
@@ -28,7 +28,7 @@ def test_randomness_elsewhere_is_named(tool, write, tmp_path, text):
     assert tool("check_noise").main([str(tmp_path)]) == 1
 
 
-def test_the_noise_room_may_draw(tool, write, tmp_path):
+def test_the_noise_package_may_draw(tool, write, tmp_path):
     write("mechanisms/source.py", "import os\n\nbits = os.urandom(8)\n")
     write("estimators/fine.py", "import os\nimport numpy as np\n\nx = np.zeros(3)\ny = os.environ\n")
     assert tool("check_noise").main([str(tmp_path)]) == 0
@@ -46,7 +46,7 @@ def test_the_noise_room_may_draw(tool, write, tmp_path):
         ("import random\n", False),
     ],
 )
-@pytest.mark.parametrize("room", ["audit", "datasets"])
-def test_audits_and_generators_draw_from_a_seed_that_is_passed_in(tool, write, tmp_path, room, text, fine):
-    write(f"{room}/thing.py", text)
+@pytest.mark.parametrize("package", ["audit", "datasets"])
+def test_audits_and_generators_draw_from_a_seed_that_is_passed_in(tool, write, tmp_path, package, text, fine):
+    write(f"{package}/thing.py", text)
     assert (tool("check_noise").problems(tmp_path) == []) is fine

@@ -96,7 +96,7 @@ class Looks:
         number = len(self.sizes) - 1 if self.last else list(self.sizes).index(rows)
         sizes = [max(round(size * rows / self.sizes[number]), 1) for size in self.sizes]
         own = dict(self.words)
-        spent = {"epsilon": budget.epsilon, "delta": budget.delta}
+        spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         looks = interim.planned(
             self.study.outcome, sizes, **spent, level=own.pop("level"), spending=own.pop("spending")
         )
@@ -207,14 +207,15 @@ def _half(effect: Effect) -> float:
 
 def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
     """Return what asks for moments and regresses from them."""
-    formula, received = words.get("formula"), words.get("received")
+    formula: Any = words.get("formula")
+    received: Any = words.get("received")
     terms = {name: words[name] for name in ("protects", "level", "mechanism")}
     terms["outcomes"], terms["interactions"] = (
         ([received], []) if formula is None else _columns(study, formula)
     )
 
     def ask(people: People, budget: Budget, noise: SeededNoise) -> Answer:
-        spent = {"epsilon": budget.epsilon, "delta": budget.delta}
+        spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
         released = moments(people.frame, study, noise=noise, **spent, **terms)
         truth: float | None = people.effect(Estimand.ATE)
         if received is not None:
@@ -255,5 +256,5 @@ def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: 
         method=method,
         caution=None,
         each={},
-        skewed=method == "compliance",
+        skewed=True,
     )

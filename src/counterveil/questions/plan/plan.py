@@ -37,8 +37,8 @@ class PlannedAnswer:
         error: root of the mean squared distance between estimate and true effect; None where that is not known.
         covered: studies whose interval covers the true effect; of several effects, parts of studies.
         found: studies whose interval excludes no effect, counted in the same way.
-        unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios are medians over
-            studies, infinite where most have none.
+        unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios and regressions are
+            medians over studies, infinite where most have none.
         each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
             figures are then those of the first.
         level: of the interval, where it is not that of the plan (looks).
@@ -109,6 +109,7 @@ class Plan(Shown):
     least_rows: tuple[tuple[float, int | None], ...] = ()
     measure: str = DIFFERENCE
     by_least_squares: bool = True
+    skewed: bool = False
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
@@ -134,6 +135,7 @@ class Plan(Shown):
             "least_rows": [list(pair) for pair in self.least_rows],
             "measure": self.measure,
             "by_least_squares": self.by_least_squares,
+            "skewed": self.skewed,
         }
 
     def _facts(self, one: PlannedAnswer) -> dict[str, Any]:
@@ -151,7 +153,7 @@ class Plan(Shown):
             name: facts[name]
             for name in ("question", "treatment", "outcome", "rows", "draws", "level", "wanted")
         }
-        own |= {name: facts[name] for name in ("least_epsilon", "measure", "by_least_squares")}
+        own |= {name: facts[name] for name in ("least_epsilon", "measure", "by_least_squares", "skewed")}
         free = facts["without_privacy"]
         return cls(
             estimand=Estimand(facts["estimand"]),
@@ -230,9 +232,17 @@ class Plan(Shown):
         """Write the plan as a self-contained page; return its path."""
         view, answers = self.view(full=True), [self._facts(one) for one in self.answers]
         target = Path(path)
-        drawn = f"{plan_plot(answers, self.without_privacy)}{named_lines(view.items)}"
+        drawn = f"{plan_plot(answers, self.without_privacy, self.beside)}{named_lines(view.items)}"
         target.write_text(page(view, drawn), encoding="utf-8")
         return target
+
+    @property
+    def beside(self) -> str:
+        """What `without_privacy` is the half-width of, and of how many people."""
+        what = (
+            "least squares without privacy" if self.by_least_squares else "the question with hardly any noise"
+        )
+        return f"{what}, {self.rows:,} people"
 
     def __repr__(self) -> str:
         rows = map(self._row, self.answers[:2])
@@ -315,7 +325,7 @@ class Plan(Shown):
         ]
 
     def _over(self) -> str:
-        return "on average" if self.measure == DIFFERENCE else "the median"
+        return "the median" if self.skewed else "on average"
 
     def _legend(self) -> list[tuple[str, str]]:
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -153,9 +153,8 @@ def _plan(
     assumed, draw = _people(study, chosen, sample, question, more)
     budgets = _budgets(more["epsilon"], more["delta"])
     first = sizes[-1] if question == "interim" else sizes[0]
-    plain: Callable[[People, SeededNoise], float] = partial(_plain, searched)
-    if question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None:
-        plain = partial(_least_squares, level)
+    by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
+    plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched)
     levels = _levels(study, question, sizes, budgets[0], more)
     cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
     free = run(cells, ask, draw, draws, seed, tell, plain, first)
@@ -176,7 +175,8 @@ def _plan(
         least_epsilon=search.epsilon(first),
         least_rows=search.rows(first),
         measure=more["measure"],
-        by_least_squares=plain.func is _least_squares,
+        by_least_squares=by_least_squares,
+        skewed=any(one.skewed for cell in cells for one in cell.answers[:1]),
     )
 
 
@@ -202,8 +202,8 @@ def _people(
     if sample is not None:
         known = PublicSample.of(sample, declared)
         found = Assumptions.of(study)
-        numbers = {"effect": known.effect, "share": known.share, "binary": known.binary}
-        return replace(found, sample=known.rows, **numbers), known.people
+        found = replace(found, effect=known.effect, share=known.share, binary=known.binary)
+        return replace(found, sample=known.rows), known.people
     others = {name: kind for name, kind in study.covariates.items() if name != more["received"]}
     assumed = assumed_of(
         at_the_horizon(study.changed(covariates=others)),
@@ -220,7 +220,7 @@ def _levels(
     """Return the level of the interval at each look, empty for other questions."""
     if question != "interim":
         return {}
-    spent = {"epsilon": budget.epsilon, "delta": budget.delta}
+    spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
     terms = {"level": more["level"], "spending": more["spending"]}
     looks = interim.planned(study.outcome, sizes, **spent, **terms).planned
     return {size: float(1 - look.alpha) for size, look in zip(sizes, looks, strict=True)}

@@ -46,7 +46,7 @@ class People:
 
     def effect(self, estimand: Estimand, outcome: str | None = None) -> float:
         """Return the mean effect on everybody, on those treated or on those not, or the overlap-weighted one."""
-        return self._mean(self.gain if outcome not in self.others else self.others[outcome][1], estimand)
+        return self._mean(self.others.get(outcome or "", (self.outcome, self.gain))[1], estimand)
 
     def means(self, estimand: Estimand, outcome: str | None = None) -> tuple[float, float]:
         """Return mean outcomes with treatment and without, of the same people."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from counterveil.published import ipw, outcome_matching, record_matching
-from counterveil.reproduce.rivals import ours, plain, simple
+from counterveil.reproduce.rivals import ours, plain, randomisation_test, simple
 from counterveil.reproduce.rivals.environment import by_synthesis, by_task
 from counterveil.reproduce.rivals.from_papers import as_published, dpci, global_matching, smooth_matching
 from counterveil.reproduce.rivals.mondrian import K, k_anonymous
 from counterveil.reproduce.rivals.privsyn import privsyn
-from counterveil.reproduce.rivals.protocol import Rival
+from counterveil.reproduce.rivals.protocol import Budget, Records, Rival
 
 _PROVED = "proof page and audit of the method: counterveil audit"
 _LINEAR = (
@@ -26,6 +28,7 @@ def _ours() -> list[Rival]:
     ]
     record = [
         ("auto", "auto", None),
+        ("auto, confounding bounded", "auto", ours.bounded),
         ("doubly robust", "doubly_robust", None),
         ("cross-fit", "cross_fit", None),
         ("IPW", "ipw", None),
@@ -43,7 +46,7 @@ def _ours() -> list[Rival]:
     return found
 
 
-def _papers() -> list[Rival]:
+def _private_matching() -> list[Rival]:
     return [
         Rival(
             "PrivATE, label",
@@ -64,6 +67,11 @@ def _papers() -> list[Rival]:
             delta="none",
             gallery="capacity matching",
         ),
+    ]
+
+
+def _papers() -> list[Rival]:
+    return [
         Rival(
             "IPW-PP",
             "record",
@@ -125,6 +133,7 @@ def _simple() -> list[Rival]:
             by_task("opendp"),
             delta="none",
             apart=True,
+            seeded=False,
         ),
     ]
 
@@ -170,5 +179,12 @@ def _not_private() -> list[Rival]:
 
 
 RIVALS: dict[str, Rival] = {
-    one.name: one for one in (*_ours(), *_papers(), *_simple(), *_general(), *_not_private())
+    one.name: one
+    for one in (*_ours(), *_private_matching(), *_papers(), *_simple(), *_general(), *_not_private())
+}
+
+# Tests of no effect in a trial with a yes-or-no outcome, outcomes private: p-values, at noise of pure epsilon.
+TESTS: dict[str, Callable[[Records, Budget, int], float]] = {
+    "ours, difference in means (outcome)": ours.p_value,
+    "DP randomisation test": randomisation_test.p_value,
 }

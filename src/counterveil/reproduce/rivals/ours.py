@@ -10,40 +10,54 @@ from counterveil.reproduce.rivals.encoding import frame_of, names, strata_column
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
 
+# The bound that `experiments.every_method` declares.
+KAPPA = 0.25
+
 
 def answer_of(result: Result) -> Answer:
     """Return the value, and the interval if it is one for the effect."""
     low, high = result.uncut_interval()
-    # Half a plane is no interval: such ends are left out.
     return Answer(result.estimate) if result.interval_of else Answer(result.estimate, low, high)
 
 
-def by_ate(
-    protects: str, method: str, settings: Callable[[Records], Any] = lambda _: None, pure: bool = False
-) -> Estimate:
-    """Return `cv.ate` with a method; a refusal is raised, as an analyst sees it."""
+def asked(
+    protects: str, method: str, records: Records, budget: Budget, seed: int, settings: Any = None
+) -> Result:
+    """Return the result of `cv.ate`; a refusal is raised, as an analyst sees it."""
+    cut = strata_columns(records) if method == "stratified" else ()
+    return cv.ate(
+        frame_of(records),
+        study_of(records, cut),
+        protects=protects,
+        method=method,
+        epsilon=budget.epsilon,
+        delta=budget.delta,
+        settings=settings,
+        noise=cv.SeededNoise(seed),
+    )
 
-    def estimate(records: Records, budget: Budget, seed: int) -> Answer:
-        cut = strata_columns(records) if method == "stratified" else ()
-        result = cv.ate(
-            frame_of(records),
-            study_of(records, cut),
-            protects=protects,
-            method=method,
-            epsilon=budget.epsilon,
-            delta=0 if pure else budget.delta,
-            settings=settings(records),
-            noise=cv.SeededNoise(seed),
-        )
-        return answer_of(result)
 
-    return estimate
+def by_ate(protects: str, method: str, settings: Callable[[Records], Any] = lambda _: None) -> Estimate:
+    """Return a method of `cv.ate` as a rival."""
+    return lambda records, budget, seed: answer_of(
+        asked(protects, method, records, budget, seed, settings(records))
+    )
+
+
+def p_value(records: Records, budget: Budget, seed: int) -> float:
+    """Return the p-value of no effect from a private difference in means, outcomes private."""
+    return asked("outcome", "difference_in_means", records, budget, seed).p_value
 
 
 def by_strata(records: Records) -> cv.settings.Stratified:
     """Return settings that stratify by the covariates that the public rule takes."""
     known = names(records)
     return cv.settings.Stratified(strata=tuple(known[column] for column in strata_columns(records)))
+
+
+def bounded(_: Records) -> cv.settings.Auto:
+    """Return settings of an analyst who declares a bound on confounding, so that auto always answers."""
+    return cv.settings.Auto(kappa=KAPPA)
 
 
 def unadjusted(_: Records) -> cv.settings.Trial:

@@ -98,7 +98,7 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
             "adjusted": True,
             "rows": chain.design.rows,
             "features": chain.design.features,
-            "mechanism": chain.design.mechanism,
+            "mechanism": chain.design.drawn,
             "share_treated": effect.share,
             "residual_passes": chain.passes,
             "se_sampling": sqrt(effect.sampling) * unit,

@@ -106,7 +106,7 @@ def details(
     half: Design, penalty: float, declared: float | None, clip: float, share: float, kept: float
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
-    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "mechanism": half.mechanism}
+    found: dict[str, float | str] = {"adjusted": True, "features": half.features, "mechanism": half.drawn}
     found["share_treated"] = share
     found["score_clip"] = clip
     if declared is not None:

@@ -197,7 +197,7 @@ def _details(
     return facts | {
         "rows": design.rows,
         "features": design.features,
-        "mechanism": design.mechanism,
+        "mechanism": design.drawn,
         "share_treated": answer.share,
         "residual_passes": shares.residual_passes,
         "se_sampling": sqrt(effect.sampling) * unit,

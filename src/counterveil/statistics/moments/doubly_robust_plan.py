@@ -55,6 +55,11 @@ class Design:
         return self.mechanism != "gaussian"
 
     @property
+    def drawn(self) -> str:
+        """The noise of vectors; counts have Laplace noise where it is pure."""
+        return "ball" if self.pure else self.mechanism
+
+    @property
     def fits(self) -> bool:
         """Whether one release holds all second moments."""
         return (self.features + 3) * (self.features + 4) // 2 <= MOST_ENTRIES

@@ -110,11 +110,11 @@ def test_each_outcome_has_its_own_width_and_the_first_is_in_the_table():
 
 
 def test_periods_ratios_and_regressions_are_planned():
-    by_period = plan(PERIODS, question="event_study", effect=2.0, sd=2.0)
+    by_period = plan(PERIODS, question="event_study", effect=2.0, sd=2.0, draws=1)
     assert by_period.answers[0].covered > 0
-    per = plan(CLICKS, mean=10, sd=5, denominator=(10, 4))
+    per = plan(CLICKS, mean=10, sd=5, denominator=(10, 4), draws=1)
     assert per.answers[0].half_width > per.without_privacy
-    given = {"protects": "record", "delta": "1e-6", "rows": 3000, "epsilon": 4}
+    given = {"protects": "record", "delta": "1e-6", "rows": 3000, "epsilon": 4, "draws": 1}
     moments = plan(OFFERED, question="moments", formula="y ~ t*x", **given)
     assert moments.answers[0].covered is None  # an interaction: the coefficient of t is not the effect
     complied = plan(OFFERED, question="compliance", received="d", complying=0.5, effect=1.0, **given)

@@ -112,6 +112,12 @@ def test_a_claim_is_judged_both_ways(words, right, wrong):
     assert yes.number != no.number
 
 
+def test_the_claim_on_boosted_trees_cannot_be_checked_without_their_package():
+    found = claim("boosted trees").judge({"figure12": table(error=1.0)})
+    assert found.verdict is Verdict.CANNOT_BE_CHECKED
+    assert "interpret" in found.why
+
+
 def test_no_claim_is_left_out():
     assert len({claim(words).says for words, _, _ in CASES}) == len(CASES) == len(CLAIMS) - 2
 
@@ -128,7 +134,7 @@ def test_the_aim_in_a_design_is_judged_both_ways(design):
     one = next(each for each in DESIGNS.claims if each.where == f"Design {design}")
 
     def judged(ours):
-        methods = {OURS: ours, "DP-EBM, published": 1.0, "without privacy": 0.1, CONSTANT: 0.8}
+        methods = {OURS: ours, "DP-EBM, published": 1.0, "ours, epsilon 1000": 0.1, CONSTANT: 0.8}
         rows = [{"design": design, "method": name, "error": error} for name, error in methods.items()]
         return one.judge({"designs": pd.DataFrame(rows)}).verdict
 

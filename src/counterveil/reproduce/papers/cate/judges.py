@@ -187,6 +187,8 @@ def one_sided(tables: Tables) -> Judged:
 
 def boosted_worse(tables: Tables) -> Judged:
     """Return whether private boosted trees are further off at every budget."""
+    if "figure11" not in tables:
+        return Judged(Verdict.CANNOT_BE_CHECKED, "", "Figure 11 needs the extra interpret")
     ratios = []
     for epsilon in sorted(set(tables["figure11"]["epsilon"])):
         theirs = size_of(tables["figure12"], NETWORK, epsilon, "error")

@@ -39,9 +39,10 @@ def run(cell: Cell) -> list[Row]:
     site = cut(Panel(0, name, (1, 1), epsilon), source, np.random.default_rng(seed))[0]
     found: dict[str, str] = {}
     for alpha, text in ((0.125, "alpha 1/8"), (1, "alpha 1"), (8, "alpha 8")):
-        given = {"protects": cell["protects"], "epsilon": epsilon * alpha, "noise": cv.SeededNoise(seed)}
+        unit, noise = str(cell["protects"]), cv.SeededNoise(seed)
         try:
-            found[text] = cv.ate(site.frame, source.study, **given).method
+            asked = cv.ate(site.frame, source.study, protects=unit, epsilon=epsilon * alpha, noise=noise)
+            found[text] = asked.method
         except CounterveilError as refusal:
             found[text] = f"refused, nothing spent: {refusal.code}"
     return [{"people": len(site.outcome), **found}]

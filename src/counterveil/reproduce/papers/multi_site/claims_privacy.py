@@ -105,7 +105,7 @@ def _local_bound(_: Tables) -> Judged:
 
 def _largest_loss(treatment_may_change: bool, people: int = 3) -> float:
     """Return the largest log ratio of the noisy sums by arm, in epsilons, over all neighbours of so many people."""
-    values = tuple(product((0, 1), repeat=2))
+    values = tuple(product((0, 1), (0, 1)))  # treatment and outcome
 
     def sums(rows: tuple[tuple[int, int], ...]) -> tuple[int, int]:
         return sum(y for t, y in rows if t), sum(y for t, y in rows if not t)

@@ -15,7 +15,7 @@ from counterveil.reproduce.protocol import Cell, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-QUICK, FULL, BLOCK = 20, 100, 10
+QUICK, FULL, BLOCK = 20, 50, 10
 ALPHA_NAMES = {alpha: {0.125: "1/8", 0.25: "1/4", 0.5: "1/2"}.get(alpha, f"{alpha:g}") for alpha in ALPHAS}
 KEYS = ["study", "sites", "method", "pooled_by"]
 MEASURES = MEAN, SD, OUTSIDE = ("mean error", "SD of errors", "share outside [-1, 1]")
@@ -112,4 +112,5 @@ def line(
     """Return one line of the table: a number for each alpha."""
     wanted = {"study": study, "sites": sites, "method": method, "pooled_by": pooled_by, "measure": measure}
     chosen = np.logical_and.reduce([(found[name] == value).to_numpy() for name, value in wanted.items()])
-    return found.loc[chosen, list(ALPHA_NAMES.values())].to_numpy(dtype=np.float64)[0]
+    numbers: Floats = found.loc[chosen, list(ALPHA_NAMES.values())].to_numpy(dtype=np.float64)[0]
+    return numbers

@@ -122,7 +122,7 @@ def _source(
         outcome=declared.outcome,
         outcome_range=declared.outcome_range,
         covariates={name: declared.covariates[name] for name in strata},
-        treated=declared.treated,
+        treated=declared.treatment_labels[0],
         control=declared.control,
         randomised=declared.randomised,
     )

@@ -35,6 +35,7 @@ def draw_errors(table: pd.DataFrame) -> Drawing:
     panels = list(dict.fromkeys(zip(table["study"], table["sites"], strict=True)))
     methods = [method for method in _ROWS if (table["method"] == method).any()]
     size = (max(2.7 * len(panels) + 0.9, 4.6), 2.2 * len(methods) + 0.8)
+    drawing: Drawing
     drawing, grid = pyplot().subplots(
         len(methods),
         len(panels),
@@ -76,14 +77,9 @@ def _panel(ax: Any, table: pd.DataFrame, panel: tuple[str, str], method: str) ->
         drawn = (table["method"] == other) & (table["study"] == panel[0]) & (table["measure"] == MEAN)
         if method == "ours" and drawn.any():
             style = style_of(other)
-            ax.plot(
-                places,
-                line(table, *panel, other, pooled_by),
-                color=style.colour,
-                ls=style.dash,
-                lw=1,
-                label=other,
-            )
+            look = {"color": style.colour, "ls": style.dash, "lw": 1, "ms": 3, "mfc": "white"}
+            marker = "" if other == "zero" else style.marker
+            ax.plot(places, line(table, *panel, other, pooled_by), marker=marker, label=other, **look)
     ax.set_yscale("log")
     ax.set_xticks(places, list(ALPHA_NAMES.values()), fontsize=7.5)
     ax.tick_params(axis="y", labelsize=7.5)
@@ -105,6 +101,7 @@ def draw_by_slope(table: pd.DataFrame) -> Drawing:
 
 
 def _sensitivities(table: pd.DataFrame, x: str, label: str, *, log_x: bool) -> Drawing:
+    drawing: Drawing
     drawing, grid = pyplot().subplots(1, 2, figsize=(8.6, 3.6), layout="constrained")
     titles = ("smooth sensitivity, ranges of the outcome", "SD of the noise on the effect at epsilon 1")
     for ax, title, measures in zip(grid, titles, (MEASURES[:2], MEASURES[2:]), strict=True):

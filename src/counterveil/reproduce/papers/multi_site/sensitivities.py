@@ -74,8 +74,14 @@ def _measured(people: int, slope: float | None, seed: int) -> tuple[float, ...]:
     ours = cv.ate(
         data.frame, data.study, protects="record", epsilon=1, method="stratified", noise=cv.SeededNoise(seed)
     )
-    noise = ours.uncertainty.noise.variance**0.5
-    return printed, proved, 8**0.5 * printed / EPSILON, 2**0.5 / EPSILON, float(noise)
+    noise = ours.uncertainty.noise
+    return (
+        printed,
+        proved,
+        8**0.5 * printed / EPSILON,
+        2**0.5 / EPSILON,
+        noise.variance**0.5 if noise else 0.0,
+    )
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,66 @@
+"""`python -m benchmarks.accuracy`: runs the league, prints who is first, and writes its page, its file and the guide.
+
+    python -m benchmarks.accuracy --draws 20             # goes on where an earlier run stopped
+    python -m benchmarks.accuracy --draws 0 --html FILE  # the page of what is there
+    python -m benchmarks.accuracy --draws 0 --compare    # what moved since the frozen league
+    python -m benchmarks.accuracy --draws 0 --freeze --guide  # keep it, and rewrite "Which method should I use?"
+
+Needs COUNTERVEIL_DATA, and for all rivals the environment of `python -m counterveil.reproduce.rivals.environment`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from benchmarks.accuracy.running import run, saved
+
+DEFAULT = Path("build/accuracy.csv")
+
+
+def arguments() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__.split("\n")[0])
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--only", nargs="*", default=[], help="data by name")
+    parser.add_argument("--rows", type=Path, default=DEFAULT, help="the file of answers")
+    parser.add_argument("--html", type=Path, help="write the page")
+    parser.add_argument("--compare", action="store_true", help="say what moved since the frozen league")
+    parser.add_argument("--freeze", action="store_true", help="keep this league")
+    parser.add_argument(
+        "--guide", action="store_true", help="rewrite the section of docs/how-to/choose-a-method.md"
+    )
+    parser.add_argument(
+        "--measure", action="store_true", help="time and memory, each method in a fresh process"
+    )
+    return parser
+
+
+def main() -> int:
+    given = arguments().parse_args()
+    given.rows.parent.mkdir(parents=True, exist_ok=True)
+    run(given.rows, given.draws, given.only)
+    from benchmarks.accuracy import guide, kept, page, resources, summary, verdicts
+    from benchmarks.accuracy.standing import cells
+
+    rows = saved(given.rows)
+    if not rows:
+        sys.exit("no answers yet: pass --draws")
+    found = cells(rows)
+    costs = resources.measured_all() if given.measure else kept.costs()
+    said = verdicts.verdicts() if given.html or given.freeze else kept.verdicts()
+    print(summary.text(found))
+    if given.html:
+        given.html.write_text(page.page(found, said, costs))
+    moved = kept.moved(kept.read(), found) if given.compare else []
+    if given.compare:
+        print(kept.shown(moved))
+    if given.freeze:
+        kept.write(found, said, costs)
+    if given.guide:
+        guide.rewrite(found)
+    return 1 if moved else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""The league on made answers: who takes part, who is first, why not, what is kept and what moved."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from benchmarks.accuracy import guide, kept
+from benchmarks.accuracy.entries import (
+    APPROXIMATE,
+    AUTO,
+    OUTCOME,
+    PURE,
+    Entry,
+    counts_at,
+    entries,
+    takes_part,
+)
+from benchmarks.accuracy.running import Row, answered, saved
+from benchmarks.accuracy.standing import cells, outcome, outcomes, ranked
+from benchmarks.accuracy.summary import COUNTED, Share, shares, text
+from benchmarks.accuracy.verdicts import examined, neighbours, verdict
+
+from counterveil.reproduce.rivals.catalogue import RIVALS
+from counterveil.reproduce.rivals.protocol import Records
+
+NAN = float("nan")
+
+
+def rows(method, errors, guarantee=OUTCOME, epsilon="1", half=NAN, refusal=""):
+    return [
+        Row(
+            "made",
+            method,
+            guarantee,
+            epsilon,
+            draw,
+            0.1 + off,
+            0.1 + off - half,
+            0.1 + off + half,
+            0.1,
+            0.1,
+            0.01,
+            refusal,
+        )
+        for draw, off in enumerate(errors)
+    ]
+
+
+def league(auto=(0.01, -0.01, 0.012, -0.012), other=(0.02, -0.02, 0.021, -0.02), **more):
+    return [
+        *rows(AUTO[OUTCOME], auto, half=0.02, **more),
+        *rows("OLS, Laplace", other),
+        *rows("PrivATE, label", [0.0, 0.0, 0.0, 0.0]),
+        *rows("zero", [-0.1] * 4, guarantee="", epsilon=""),
+    ]
+
+
+KEY = ("made", OUTCOME, "1")
+
+
+def test_cells_have_error_coverage_and_width():
+    found = cells(league())[KEY]
+    assert found[AUTO[OUTCOME]].rmse == pytest.approx(np.sqrt(0.000122))
+    assert found[AUTO[OUTCOME]].coverage == 1
+    assert found[AUTO[OUTCOME]].width == pytest.approx(0.04)
+    assert found[AUTO[OUTCOME]].relative == pytest.approx(0.11)
+    assert np.isnan(found["OLS, Laplace"].coverage)
+    assert found["zero"].rmse == pytest.approx(0.1)
+
+
+def test_refuted_methods_and_zero_are_not_ranked():
+    assert ranked(cells(league())[KEY]) == [AUTO[OUTCOME], "OLS, Laplace"]
+
+
+def test_ours_is_first_or_the_reason_is_given():
+    won = outcome(KEY, cells(league())[KEY])
+    assert won.auto
+    assert won.beats_zero
+    assert won.why == ""
+    assert won.first == AUTO[OUTCOME]
+    chance = outcome(KEY, cells(league(auto=(0.03, -0.001, 0.012, -0.03)))[KEY])
+    assert not chance.auto
+    assert "less than chance" in chance.why
+    lost = outcome(KEY, cells(league(auto=(0.05, -0.05, 0.049, -0.051)))[KEY])
+    assert lost.first == "OLS, Laplace"
+    assert "has no interval" in lost.why
+    refused = outcome(KEY, cells(league(refusal="CV-P460"))[KEY])
+    assert "auto refuses (CV-P460)" in refused.why
+    assert not refused.beats_zero
+
+
+def test_pure_answers_count_where_a_delta_is_allowed_and_not_the_other_way():
+    found = cells(
+        [
+            *rows("GlobalDPM", [0.5], PURE),
+            *rows("OLS, noisy Gram", [0.2], PURE),
+            *rows("OLS, noisy Gram", [0.1], APPROXIMATE),
+            *rows("PrivSyn", [0.3], APPROXIMATE),
+        ]
+    )
+    assert found["made", APPROXIMATE, "1"]["GlobalDPM"].rmse == pytest.approx(0.5)
+    assert found["made", APPROXIMATE, "1"]["OLS, noisy Gram"].rmse == pytest.approx(0.1)
+    assert set(found["made", PURE, "1"]) == {"GlobalDPM", "OLS, noisy Gram"}
+    assert counts_at(RIVALS["GlobalDPM"], APPROXIMATE)
+    assert not counts_at(RIVALS["PrivSyn"], PURE)
+
+
+def test_everything_of_the_catalogue_takes_part_somewhere():
+    asked = list(entries())
+    assert {one.guarantee for one in asked} == {OUTCOME, PURE, APPROXIMATE, ""}
+    assert {"AIM", "MST", "IPW-PP", "DP-EBM, X-learner", "zero"} <= {one.method for one in asked}
+    slow = Entry("AIM", APPROXIMATE, 1.0)
+    assert any(takes_part(slow, draw, 445, 8) for draw in range(10))
+    assert not any(takes_part(slow, draw, 445, 80) for draw in range(10))
+    assert takes_part(Entry("OLS, Laplace", OUTCOME, 1.0), 29, 10_000, 80)
+
+
+def test_a_torn_line_of_answers_is_left_out(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text('made,"OLS, Laplace","outcome, pure",1,0,0.1,nan,nan,0.1,0.1,0.2,\nmade,OLS')
+    assert [row.key for row in saved(path)] == [("made", "OLS, Laplace", OUTCOME, "1", 0)]
+
+
+def test_a_refusal_is_kept_by_its_code():
+    x = np.zeros((4, 1))
+    few = Records(x, np.array([True, False] * 2), np.zeros(4), ((0.0, 1.0),), (0.0, 2.0))
+    entry = Entry("ours, auto (record)", PURE, 0.5)
+    found = answered(entry, ("made", entry.method, PURE, "0.5", 0), few, 1.0, 0.5)
+    assert found.refusal.startswith("CV-")
+    assert np.isnan(found.value)
+    assert (found.truth, found.target) == (0.5, 0.25)
+
+
+def test_the_frozen_league_says_what_moved(tmp_path):
+    path = tmp_path / "league.json"
+    kept.write(cells(league()), {"zero": "holds"}, {"zero": {"seconds": 0.0}}, path)
+    assert kept.moved(kept.read(path), cells(league())) == []
+    assert kept.verdicts(path) == {"zero": "holds"}
+    assert kept.costs(path) == {"zero": {"seconds": 0.0}}
+    slower = [replace(row, seconds=9.0) for row in league()]
+    assert kept.moved(kept.read(path), cells(slower)) == []
+    other = kept.moved(kept.read(path), cells(league(other=(0.02, -0.02, 0.021, -0.03))))
+    assert {str(one).split(" frozen")[0].split(": ")[1].split()[0] for one in other} == {"rmse", "relative"}
+    assert "2 numbers moved" in kept.shown(other)
+    fewer = kept.moved(kept.read(path), cells([row for row in league() if row.draw < 3]))
+    assert all("draws frozen, 3 now" in str(one) for one in fewer)
+
+
+def test_the_guide_replaces_its_own_section_only(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# Choose\n\nText.\n")
+    guide.rewrite(cells(league()), page)
+    once = page.read_text()
+    assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
+    assert "in 1 of 1 cells" in once
+    page.write_text(once + "\nAfter.\n")
+    guide.rewrite(cells(league()), page)
+    assert page.read_text() == once + "\nAfter.\n"
+
+
+def test_the_summary_counts_cells():
+    ended = outcomes(cells(league()))
+    assert shares(ended)[0] == Share(OUTCOME, 1, dict.fromkeys(COUNTED, 1))
+    assert shares(ended)[-1] == Share("all", 1, dict.fromkeys(COUNTED, 1))
+    assert "lost" not in text(cells(league()))
+
+
+def test_audits_tell_a_third_of_the_noise_from_all_of_it():
+    rival = RIVALS["OLS, Laplace"]
+    shown, broken = examined(rival, "outcome")
+    third, caught = examined(rival, "outcome", 1 / 3)
+    assert not broken
+    assert shown <= 1
+    assert caught
+    assert third > 1
+    assert sum(one != two for one, two in zip(*(each.y for each in neighbours("outcome")), strict=True)) == 1
+    assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25")
+    assert verdict(RIVALS["zero"]) == "holds: by proof"
