@@ -7,6 +7,7 @@ that no setting of this library was tuned on, and seed 55 the first after those 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -48,8 +49,13 @@ class Benchmark:
 
 def dataset(family: str, number: int) -> Dataset:
     """Return a data set with the range of its outcomes that is taken for public."""
-    make = {"ihdp": ihdp, "acic": acic2016, "synth": synth, "lalonde": lambda _: lalonde()}[family]
-    data = make(number)
+    makers: dict[str, Callable[[int], Dataset]] = {
+        "ihdp": ihdp,
+        "acic": acic2016,
+        "synth": synth,
+        "lalonde": lambda _: lalonde(),
+    }
+    data = makers[family](number)
     y = np.asarray(data.frame[data.study.outcome], dtype=float)
     margin = _MARGIN * float(y.max() - y.min())
     bounds = _LALONDE_RANGE if family == "lalonde" else (float(y.min()) - margin, float(y.max()) + margin)
