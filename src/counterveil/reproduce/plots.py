@@ -49,6 +49,7 @@ _FIXED = {
     "ours, ipw": (1, 2, 1),
     "published, before the last noise": (6, 1, 2),
     "published, released": (3, 3, 3),
+    "without noise": (0, 6, 1),
     "adaptive limit": (0, 0, 0),
     "limit 1": (1, 1, 1),
     "limit 10": (2, 2, 2),
@@ -231,6 +232,7 @@ def _legend(drawing: Drawing, methods: Iterable[Any]) -> None:
         for name in methods
         for style in (style_of(str(name)),)
     ]
-    drawing.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 6), fontsize=8, frameon=False
-    )
+    # As many columns as fit: a letter takes about a seventeenth of an inch, the line before a label seven letters.
+    longest = max(len(str(handle.get_label())) for handle in handles) + 7
+    columns = max(1, min(len(handles), 6, int(17 * drawing.get_figwidth() / longest)))
+    drawing.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

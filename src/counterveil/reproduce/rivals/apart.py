@@ -14,6 +14,7 @@ import sys
 import time
 import warnings
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ _STEPS, _MODEL_MB = 100, 4
 def peak_megabytes() -> float:
     """Return the peak of this process; Linux counts in `ru_maxrss` what the parent held when it started it."""
     try:
-        with open("/proc/self/status", encoding="ascii", errors="replace") as lines:
+        with Path("/proc/self/status").open(encoding="ascii", errors="replace") as lines:
             return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
     except (OSError, StopIteration):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -16,14 +16,15 @@ _SUPPOSED = """## What was supposed
 
 - Studies: realisation 6 of IHDP, LaLonde's 445, setting 1 of ACIC 2016, Synth with 489 treated. The public range of \
 outcomes is the observed one, widened by 2 % at each end; the paper does not say its own.
-- Errors are |estimate - matching| / |matching|, as in the paper. Matching without privacy is itself off the true effect \
-(on ACIC by 71 %), so that a method can be far from it because it is closer to the truth: `to_truth` in the tables is \
-the root mean square error to the true effect, as a part of it; LaLonde has none.
-- `true_epsilon` is what the published noise loses on that study, at least. Where it exceeds epsilon, the claim is false.
-- Competitors have delta 1e-5, PrivATE and our methods none. "ours, outcome" stays close to matching and spends all of \
-epsilon on the estimate, as the paper lets its competitors do; "ours, outcome (auto)" and "ours, record" are what the \
-library chooses, and spend a part on their intervals. Records of these sizes often afford no adjustment: then "ours, \
-record" is the comparison of arms with an interval for a declared bound on confounding.
+- Errors are |estimate - matching| / |matching|, as in the paper. Matching without privacy is itself off the true \
+effect (on ACIC by 71 %), so that a method can be far from it because it is closer to the truth: `to_truth` in the \
+tables is the root mean square error to the true effect, as a part of it; LaLonde has none.
+- `true_epsilon` is what the published noise loses on that study, at least. Where it exceeds epsilon, the claim is \
+false.
+- Competitors have delta 1e-5, PrivATE and our methods none. "ours, outcome" stays close to matching and spends all \
+of epsilon on the estimate, as the paper lets its competitors do; "ours, outcome (auto)" and "ours, record" are what \
+the library chooses, and spend a part on their intervals. Records of these sizes often afford no adjustment: then \
+"ours, record" is the comparison of arms, with an interval for a declared bound on confounding.
 - PrivSyn is written small after its paper. AIM runs on LaLonde at epsilon 1 alone."""
 _PAIRS = (
     ("ours, outcome", LABEL),

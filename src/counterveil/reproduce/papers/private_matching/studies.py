@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -59,7 +60,8 @@ def dataset(family: str, number: int) -> Dataset:
     y = np.asarray(data.frame[data.study.outcome], dtype=float)
     margin = _MARGIN * float(y.max() - y.min())
     bounds = _LALONDE_RANGE if family == "lalonde" else (float(y.min()) - margin, float(y.max()) + margin)
-    return replace(data, study=replace(data.study, outcome_range=bounds))
+    exact = (Fraction(bounds[0]), Fraction(bounds[1]))
+    return replace(data, study=replace(data.study, outcome_range=exact))
 
 
 @cache
