@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import guide, kept
+from benchmarks.accuracy import guide, kept, page
 from benchmarks.accuracy.entries import (
     APPROXIMATE,
     AUTO,
@@ -147,15 +147,15 @@ def test_the_frozen_league_says_what_moved(tmp_path):
 
 
 def test_the_guide_replaces_its_own_section_only(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("# Choose\n\nText.\n")
-    guide.rewrite(cells(league()), page)
-    once = page.read_text()
+    path = tmp_path / "page.md"
+    path.write_text("# Choose\n\nText.\n")
+    guide.rewrite(cells(league()), path)
+    once = path.read_text()
     assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
     assert "in 1 of 1 cells" in once
-    page.write_text(once + "\nAfter.\n")
-    guide.rewrite(cells(league()), page)
-    assert page.read_text() == once + "\nAfter.\n"
+    path.write_text(once + "\nAfter.\n")
+    guide.rewrite(cells(league()), path)
+    assert path.read_text() == once + "\nAfter.\n"
 
 
 def test_the_summary_counts_cells():
@@ -163,6 +163,17 @@ def test_the_summary_counts_cells():
     assert shares(ended)[0] == Share(OUTCOME, 1, dict.fromkeys(COUNTED, 1))
     assert shares(ended)[-1] == Share("all", 1, dict.fromkeys(COUNTED, 1))
     assert "lost" not in text(cells(league()))
+
+
+def test_the_page_has_pictures_numbers_reasons_and_verdicts():
+    rows = [replace(row, data="LaLonde") for row in league(auto=(0.05, -0.05, 0.049, -0.051))]
+    made = page.page(cells(rows), {"PrivATE, label": "refuted: gallery"}, {})
+    assert made.count("data:image/png;base64,") == 1
+    assert '<td class="first">2.03</td>' in made
+    assert '<td class="apart">0</td>' in made
+    assert "has no interval" in made
+    assert "refuted: gallery" in made
+    assert "Not measured" in made
 
 
 def test_audits_tell_a_third_of_the_noise_from_all_of_it():
