@@ -112,28 +112,33 @@ def coverage(draws: int, whole: bool) -> Iterator[str]:
     """Yield a line for each cell: how often intervals cover, and how often they have no upper end."""
     cells = list(product(RISKS, SHARES, SIZES, EPSILONS)) if whole else KEY
     yield "protects   risk  treated    rows  epsilon   ratio  odds ratio  no upper end  median length"
-    for cell, (protects, (risk, share, rows, epsilon)) in enumerate(product(DRAWS, cells)):
-        truths = {RATIO: EFFECT, ODDS: EFFECT * (1 - risk) / (1 - EFFECT * risk)}
-        covered, lengths = dict.fromkeys(truths, 0), []
-        treated = round(share * rows)
-        draw = DRAWS[protects]((treated, rows - treated), epsilon)
-        for seed in range(1000 * cell, 1000 * cell + draws):
-            people = trial(seed, rows, risk, share)
-            events = int(people["y"][:treated].sum()), int(people["y"][treated:].sum())
-            means = draw(events, seed)
-            if rows == min(SIZES) and seed == 1000 * cell:
-                assert means == _asked(people, protects, epsilon, seed)
-            for kind, truth in truths.items():
-                # A value is in the interval where its p-value is above 1 - level.
-                covered[kind] += Quotient(means, kind).p_value(0.95, truth) >= 0.05
-            if len(lengths) < 5:
-                low, high = Quotient(means, RATIO).interval(0.95)
-                lengths.append(high - low)
-        open_ends = np.mean([isinf(length) for length in lengths])
-        yield (
-            f"{protects:8} {risk:6.2f} {share:8.0%} {rows:7,} {epsilon:8.1f} {covered[RATIO] / draws:7.3f} "
-            f"{covered[ODDS] / draws:11.3f} {open_ends:13.0%} {np.median(lengths):14.2f}"
-        )
+    for number, (protects, cell) in enumerate(product(DRAWS, cells)):
+        yield covered(protects, *cell, range(1000 * number, 1000 * number + draws))
+
+
+def covered(protects: str, risk: float, share: float, rows: int, epsilon: float, seeds: range) -> str:
+    """Return the line of one cell."""
+    truths = {RATIO: EFFECT, ODDS: EFFECT * (1 - risk) / (1 - EFFECT * risk)}
+    kept, lengths = dict.fromkeys(truths, 0), []
+    treated = round(share * rows)
+    draw = DRAWS[protects]((treated, rows - treated), epsilon)
+    for seed in seeds:
+        people = trial(seed, rows, risk, share)
+        events = int(people["y"][:treated].sum()), int(people["y"][treated:].sum())
+        means = draw(events, seed)
+        if rows == min(SIZES) and seed == seeds[0]:
+            assert means == _asked(people, protects, epsilon, seed)
+        for kind, truth in truths.items():
+            # A value is in the interval where its p-value is above 1 - level.
+            kept[kind] += Quotient(means, kind).p_value(0.95, truth) >= 0.05
+        if len(lengths) < 5:
+            low, high = Quotient(means, RATIO).interval(0.95)
+            lengths.append(high - low)
+    open_ends = np.mean([isinf(length) for length in lengths])
+    return (
+        f"{protects:8} {risk:6.2f} {share:8.0%} {rows:7,} {epsilon:8.1f} {kept[RATIO] / len(seeds):7.3f} "
+        f"{kept[ODDS] / len(seeds):11.3f} {open_ends:13.0%} {np.median(lengths):14.2f}"
+    )
 
 
 def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: int) -> Means:

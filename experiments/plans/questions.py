@@ -16,7 +16,7 @@ import numpy as np
 import counterveil as cv
 from experiments.measures.outcomes import trial as many_metrics
 from experiments.measures.ratios import trial as risks
-from experiments.regressions.designs import ancova, compliers
+from experiments.regressions.designs import Design, ancova, compliers
 from experiments.survival.designs import Trial
 
 # Seeds that no other table of plans uses.
@@ -119,27 +119,15 @@ def regressions() -> Iterator[Case]:
     plain, some = ancova(0.0), compliers(0.5)
 
     def adjusted(data: Any, **given: Any) -> Halves:
-        return {
-            "": _length(
-                cv.moments(data, plain.study, **given).regress(plain.formula).coefficient("t").interval
-            )
-        }
+        fit = cv.moments(data, plain.study, **given).regress(plain.formula)
+        return {"": _length(fit.coefficient("t").interval)}
 
     # Before: mean 20, standard deviation 10; sites explain 0.64; errors 25: 65 of 90 explained.
     planned = {"question": "moments", "formula": plain.formula, "mean": 21.8, "sd": 9.5, "effect": 3.0}
     planned |= {"explained": 0.72, "share": 1 / 3, "covariates": {"before": (20, 10)}, "correlation": 0.0}
     sites = {"site": {"n": 0.5, "s": 0.3, "w": 0.2}}
     planned["covariates"] |= sites
-    draw = plain.draw
-    yield Case(
-        "ANCOVA",
-        plain.study,
-        10_000,
-        lambda seed: draw(10_000, np.random.default_rng(seed)),
-        adjusted,
-        planned,
-        GAUSSIAN,
-    )
+    yield Case("ANCOVA", plain.study, 10_000, _rows_of(plain), adjusted, planned, GAUSSIAN)
 
     def complied(data: Any, **given: Any) -> Halves:
         found = cv.moments(data, some.study, outcomes=["d"], **given)
@@ -155,16 +143,11 @@ def regressions() -> Iterator[Case]:
         "effect": 0.5,
     }
     known |= {"explained": 0.33, "correlation": 0.0, "covariates": {f"x{k}": (0, 1) for k in range(3)}}
-    own = some.draw
-    yield Case(
-        "compliers",
-        some.study,
-        10_000,
-        lambda seed: own(10_000, np.random.default_rng(seed)),
-        complied,
-        known,
-        GAUSSIAN,
-    )
+    yield Case("compliers", some.study, 10_000, _rows_of(some), complied, known, GAUSSIAN)
+
+
+def _rows_of(design: Design) -> Callable[[int], Any]:
+    return lambda seed: design.draw(10_000, np.random.default_rng(seed))
 
 
 def looks() -> Iterator[Case]:

@@ -137,6 +137,12 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("strata/strata_outcome"),
     ),
     _of(
+        "StrataOutcome.of_arm",
+        "counts[both]).max(initial=0.0)",
+        "counts[both]).mean()",
+        _unit("strata/strata_outcome"),
+    ),
+    _of(
         "strata_variance.pooled_change",
         "Fraction(5, 4) + 2 * ROUNDING * rows",
         "Fraction(5, 4)",

@@ -88,7 +88,7 @@ def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
     ]
     return {
         "plan": found.view(full=True),
-        "curves": plan_plot(answers, found.without_privacy),
+        "curves": plan_plot(answers, found.without_privacy, found.beside),
         "points": points,
         "remaining": None if left is None else str(remaining),
     }

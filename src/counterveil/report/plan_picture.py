@@ -11,8 +11,11 @@ _COLOURS = ("Blue", "Ochre", "Green", "Violet")
 _ROOM = 4.0  # parts of a hundred on both sides, so that dots and names are whole
 
 
-def plan_plot(answers: list[dict[str, Any]], without_privacy: float) -> str:
-    """Return a picture of planned half-widths, empty where fewer than two are known; the table has the numbers."""
+def plan_plot(answers: list[dict[str, Any]], without_privacy: float, beside: str) -> str:
+    """Return a picture of planned half-widths, empty where fewer than two are known; the table has the numbers.
+
+    `beside` says what the dashed line is.
+    """
     known = [one for one in answers if one["half_width"] is not None]
     spread = sorted({one["epsilon"] for one in known})
     if len(spread) < 2:
@@ -43,8 +46,9 @@ def plan_plot(answers: list[dict[str, Any]], without_privacy: float) -> str:
     named = "; ".join(
         f"{_COLOURS[number % len(_COLOURS)]}: {rows:,} people" for number, rows in enumerate(sizes)
     )
+    dashed = f" Dashed: {beside}." if without_privacy < most else ""
     return figure(
         chart.html(),
-        f"{named}. Dashed: least squares without privacy, {sizes[0]:,} people.",
+        f"{named}.{dashed}",
         "planned half-widths by epsilon",
     )

@@ -269,8 +269,8 @@ def plan(found: Any, *, ax: Any = None) -> Any:
     for size, shade in zip(sizes, np.linspace(1.0, 0.35, len(sizes)), strict=True):
         points = sorted((one["epsilon"], one["half_width"]) for one in answers if one["rows"] == size)
         ax.plot(*np.array(points).T, "o-", color=INK, alpha=shade, lw=2, ms=5, label=f"{size:,} people")
-    label = f"least squares without privacy, {facts['rows']:,} people"
-    ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=label)
+    if facts["without_privacy"] is not None:
+        ax.axhline(facts["without_privacy"], color=GREY, lw=1, ls=(0, (4, 4)), label=found.beside)
     if facts["wanted"] is not None:
         ax.axhline(facts["wanted"], color=WARNING, lw=1.2, label="wanted")
     if facts["least_epsilon"] is not None:
@@ -284,7 +284,8 @@ def plan(found: Any, *, ax: Any = None) -> Any:
     ax.set_xlabel("epsilon")
     ax.set_ylabel(f"half-width of the {percent(facts['level'])} interval")
     legend(ax)
-    note = f"Means of {facts['draws']} simulated studies. No private data were read and nothing was spent."
+    over = "Medians" if facts["skewed"] else "Means"
+    note = f"{over} of {facts['draws']} simulated studies. No private data were read and nothing was spent."
     framed(ax, f"Planned intervals: {facts['treatment']} on {facts['outcome']}", note, None)
     return ax
 

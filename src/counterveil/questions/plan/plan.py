@@ -232,9 +232,17 @@ class Plan(Shown):
         """Write the plan as a self-contained page; return its path."""
         view, answers = self.view(full=True), [self._facts(one) for one in self.answers]
         target = Path(path)
-        drawn = f"{plan_plot(answers, self.without_privacy)}{named_lines(view.items)}"
+        drawn = f"{plan_plot(answers, self.without_privacy, self.beside)}{named_lines(view.items)}"
         target.write_text(page(view, drawn), encoding="utf-8")
         return target
+
+    @property
+    def beside(self) -> str:
+        """What `without_privacy` is the half-width of, and of how many people."""
+        what = (
+            "least squares without privacy" if self.by_least_squares else "the question with hardly any noise"
+        )
+        return f"{what}, {self.rows:,} people"
 
     def __repr__(self) -> str:
         rows = map(self._row, self.answers[:2])

@@ -74,19 +74,23 @@ def check_document(document: object) -> None:
     """Raise `UnreadableError` unless a document has the form of a result of one effect; None is returned."""
     check_values(document)
     facts = Fields.of("a result", document, _NEEDED, _OPENING)
+    _check_opening(facts)
+    facts.number("estimate")
+    facts.number("p_value", 0, 1)
+    _check_shown(facts)
+    _check_guarantee(facts)
+    _check_texts(facts)
+    _check_uncertainty(facts.table("uncertainty"))
+
+
+def _check_opening(facts: Fields) -> None:
     for name in ("method", "treatment", "outcome"):
         facts.text(name, 500)
     for name in _OPENING:
         if name in facts.values:
             facts.text(name, _LONG_TEXT)
     facts.choice("estimand", tuple(Estimand))
-    facts.number("estimate")
     facts.number("level", 1e-6, 1 - 1e-9)
-    facts.number("p_value", 0, 1)
-    _check_shown(facts)
-    _check_guarantee(facts)
-    _check_texts(facts)
-    _check_uncertainty(facts.table("uncertainty"))
 
 
 def _check_shown(facts: Fields) -> None:
@@ -175,14 +179,8 @@ def check_measure_document(document: object) -> None:
     """Raise `UnreadableError` unless a document has the form of a ratio of two arms' means; None is returned."""
     check_values(document)
     facts = Fields.of("a result", document, _MEASURE, _MEASURE_SHOWN)
-    for name in ("method", "treatment", "outcome"):
-        facts.text(name, 500)
-    for name in _OPENING:
-        if name in facts.values:
-            facts.text(name, _LONG_TEXT)
-    facts.choice("estimand", tuple(Estimand))
+    _check_opening(facts)
     facts.choice("measure", MEASURES)
-    facts.number("level", 1e-6, 1 - 1e-9)
     _check_guarantee(facts)
     _check_texts(facts)
     means = facts.table("arm_means")
