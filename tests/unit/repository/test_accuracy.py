@@ -18,6 +18,7 @@ from benchmarks.accuracy.entries import (
 from benchmarks.accuracy.running import Row, answered, saved
 from benchmarks.accuracy.standing import cells, outcome, outcomes, ranked
 from benchmarks.accuracy.summary import COUNTED, Share, shares, text
+from benchmarks.accuracy.testing import rejections
 from benchmarks.accuracy.verdicts import examined, neighbours, verdict
 
 from counterveil.reproduce.rivals.catalogue import RIVALS
@@ -133,7 +134,9 @@ def test_a_refusal_is_kept_by_its_code():
 
 def test_the_frozen_league_says_what_moved(tmp_path):
     path = tmp_path / "league.json"
-    kept.write(cells(league()), {"zero": "holds"}, {"zero": {"seconds": 0.0}}, path)
+    beside = {"verdicts": {"zero": "holds"}, "costs": {"zero": {"seconds": 0.0}}, "tests": rejections(2)[:1]}
+    kept.write(cells(league()), beside, path)
+    assert kept.rejected(path)[0]["rejects"] in (0, 0.5, 1)
     assert kept.moved(kept.read(path), cells(league())) == []
     assert kept.verdicts(path) == {"zero": "holds"}
     assert kept.costs(path) == {"zero": {"seconds": 0.0}}
@@ -167,7 +170,7 @@ def test_the_summary_counts_cells():
 
 def test_the_page_has_pictures_numbers_reasons_and_verdicts():
     rows = [replace(row, data="LaLonde") for row in league(auto=(0.05, -0.05, 0.049, -0.051))]
-    made = page.page(cells(rows), {"PrivATE, label": "refuted: gallery"}, {})
+    made = page.page(cells(rows), {"PrivATE, label": "refuted: gallery"}, {}, [])
     assert made.count("data:image/png;base64,") == 1
     assert '<td class="first">2.03</td>' in made
     assert '<td class="apart">0</td>' in made
