@@ -127,7 +127,12 @@ def spark_session() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.driver.memory": "600m", "spark.driver.host": "127.0.0.1"}
+    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
+    # The least heap that Spark starts with; what Java keeps beside it is limited too, which else is as large again.
+    settings["spark.driver.memory"] = "480m"
+    settings["spark.driver.extraJavaOptions"] = (
+        "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=128m -XX:+UseSerialGC"
+    )
     builder = SparkSession.builder.master("local[2]")
     for key, value in settings.items():
         builder = builder.config(key, value)
@@ -185,18 +190,23 @@ def ours(data: Any) -> float:
 # Measuring.
 
 
-def family() -> dict[int, tuple[float, float]]:
-    """Return CPU seconds and peak megabytes of every process below this one."""
+def family() -> dict[int, tuple[float, float, bool]]:
+    """Return CPU seconds, peak megabytes and whether it is Java, of every process below this one."""
     tick, parents, found = os.sysconf("SC_CLK_TCK"), {}, {}
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            name, _, numbers = (folder / "stat").read_text().rpartition(")")
+            fields = numbers.split()
             status = (folder / "status").read_text()
         except OSError:
             continue
         peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
         parents[int(folder.name)] = int(fields[1])
-        found[int(folder.name)] = (sum(map(int, fields[11:15])) / tick, int(peak) / 1024)
+        found[int(folder.name)] = (
+            sum(map(int, fields[11:15])) / tick,
+            int(peak) / 1024,
+            name.endswith("(java"),
+        )
     own = {os.getpid()}
     while more := {one for one, parent in parents.items() if parent in own} - own:
         own |= more
@@ -209,16 +219,17 @@ def job(name: str, path: Path) -> dict[str, float]:
 
     engine, _, what = name.partition(" ")
     session = spark_session() if engine == "spark" else None
-    before = sum(cpu for cpu, _ in family().values())
+    before = sum(cpu for cpu, *_ in family().values())
     cpu, wall = _own_cpu(), time.perf_counter()
     effect = duckdb_job(what, path) if session is None else spark_job(what, path, session)
     wall = time.perf_counter() - wall
     others = family()
-    spent = _own_cpu() - cpu + sum(one for one, _ in others.values()) - before
-    peaks = [peak for _, peak in others.values()]
+    spent = _own_cpu() - cpu + sum(one for one, *_ in others.values()) - before
+    peaks = [peak for _, peak, java in others.values() if not java]
+    java = max((peak for _, peak, java in others.values() if java), default=0.0)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if session is None else 0.0
-    return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "effect": effect}
+    return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "effect": effect}
 
 
 def _own_cpu() -> float:
@@ -247,7 +258,8 @@ def run() -> list[dict[str, str]]:
                         "CPU s": f"{own['cpu']:.1f}",
                         "CPU / scan": f"{own['cpu'] / scan:.1f}",
                         "wall s": f"{own['wall']:.1f}",
-                        "largest process MB": f"{own['peak']:.0f}",
+                        "largest Python MB": f"{own['peak']:.0f}",
+                        "Java MB": f"{own['java']:.0f}",
                         "effect": f"{own['effect']:.4f}",
                     }
                 )

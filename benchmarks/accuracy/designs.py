@@ -30,6 +30,8 @@ class Data:
     about: str
     designs: tuple[Callable[[], Design], ...]
     trial: bool = False
+    # Draws beside those of other data: small data are cheap, and their noise is large.
+    part: float = 1
 
     def drawn(self, draw: int) -> tuple[Records, float]:
         """Return the records of a draw and the true average effect."""
@@ -70,15 +72,20 @@ def records_of(design: Design) -> Records:
 
 
 _LISTED = (
-    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True),
-    Data("IHDP", "747 people, 25 covariates", tuple(partial(ihdp_file, number) for number in (6, 11, 20))),
-    Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),)),
+    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True, 3),
+    Data(
+        "IHDP",
+        "747 people, 25 covariates",
+        tuple(partial(ihdp_file, number) for number in (6, 11, 20)),
+        part=3,
+    ),
+    Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),), part=2),
     Data("index", "simulated, 4,000 people, 5 covariates, one index", (lambda: varying(0.6, 4000),)),
     Data(
         "correlated", "simulated, 4,000 people, 20 correlated covariates", (lambda: correlated(4000, True),)
     ),
-    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),)),
-    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),)),
-    Data("STAR", "trial, 10,331 pupils, 12 covariates", (lambda: fitted(star()),), True),
+    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),), part=0.5),
+    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),), part=0.5),
+    Data("STAR, K", "trial, 5,871 pupils of kindergarten, 5 covariates", (lambda: fitted(star("K")),), True),
 )
 DATA = {one.name: one for one in _LISTED}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import FuncFormatter, LogLocator
 
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import AUTO, EPSILONS, GUARANTEES, TARGET, ZERO
@@ -198,8 +199,10 @@ def _picture(own: Cells, names: list[str]) -> str:
     labels = Axes("epsilon", "error, % of range", log_x=True, log_y=True)
     drawing = panels(pd.DataFrame(rows), labels, x="epsilon", y="error", line="method", columns="data")
     for ax in drawing.axes:
-        ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.minorticks_off()
+        ax.set_xticks(EPSILONS, [f"{epsilon:g}" for epsilon in EPSILONS])
     file = BytesIO()
     drawing.savefig(file, format="png", dpi=110, metadata={"Software": None})
     pyplot().close(drawing)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import (
@@ -17,6 +18,7 @@ from benchmarks.accuracy.entries import (
     UNADJUSTED,
     ZERO,
     counts_at,
+    is_ranked,
 )
 from benchmarks.accuracy.running import Row
 from counterveil.reproduce.rivals.catalogue import RIVALS
@@ -24,6 +26,8 @@ from counterveil.reproduce.rivals.protocol import Rival
 
 # Answers whose squared error is beyond this many ranges count as this far off: one wild answer says no more.
 FARTHEST = 10.0
+# Methods with fewer draws are shown and not ranked.
+FEWEST = 4
 # A lead is due to chance if it is below this many standard errors of the paired differences.
 CLEAR = 2.0
 
@@ -100,11 +104,7 @@ def cells(rows: Iterable[Row], rivals: dict[str, Rival] = RIVALS) -> Cells:
 
 def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str]:
     """Return the private methods whose claim is not refuted, least error first; zero is a yardstick only."""
-    able = [
-        name
-        for name, one in cell.items()
-        if rivals[name].protects != "nothing" and rivals[name].claim in ("holds", "unproved") and one.draws
-    ]
+    able = [name for name, one in cell.items() if is_ranked(rivals[name]) and one.draws >= FEWEST]
     return sorted(able, key=lambda name: cell[name].rmse)
 
 
@@ -129,13 +129,15 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
     """Return how one cell ended; other methods of ours do not compete with auto."""
     auto, order = AUTO[key[1]], ranked(cell, rivals)
     others = [name for name in order if not rivals[name].ours]
-    best = others[0] if others else ""
+    best, mine = others[0] if others else "", cell.get(auto)
+    if others and mine is not None and mine.draws:
+        # Draws differ in number: who leads auto by most over those of both.
+        best = max(others, key=lambda name: mean_gap(mine, cell[name]))
 
     def leads(name: str, among: list[str]) -> bool:
-        mine = cell.get(name)
-        return mine is not None and mine.draws > 0 and all(mine.rmse <= cell[one].rmse for one in among[:1])
+        own = cell.get(name)
+        return own is not None and own.draws > 0 and all(mean_gap(own, cell[one]) <= 0 for one in among)
 
-    own = [name for name in order if rivals[name].ours]
     adjusting = others if _is_trial(key[0]) else [name for name in others if name not in UNADJUSTED]
     first = leads(auto, others)
     better = leads(auto, [ZERO] if ZERO in cell else [])
@@ -144,7 +146,7 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
         auto if first else best,
         first,
         leads(auto if key[1] == OUTCOME else BOUNDED, others),
-        bool(own) and leads(own[0], others),
+        any(leads(name, others) for name in order if rivals[name].ours),
         leads(auto, adjusting),
         better,
         "" if first else explained(key, cell, best),
@@ -174,13 +176,22 @@ def explained(key: Key, cell: dict[str, Cell], best: str) -> str:
     return f"{best} is more accurate {figures}"
 
 
-def clear(mine: Cell, other: Cell) -> bool:
-    """Return whether the other's lead exceeds chance: paired over the draws that both answered."""
+def gaps(mine: Cell, other: Cell) -> NDArray[np.float64]:
+    """Return by how much squared errors exceed the other's, over the draws that both answered."""
     both = sorted(set(mine.squares) & set(other.squares))
-    if len(both) < 3:
-        return False
-    gaps = np.array([mine.squares[draw] - other.squares[draw] for draw in both])
-    return bool(gaps.mean() > CLEAR * gaps.std(ddof=1) / np.sqrt(len(both)))
+    return np.array([mine.squares[draw] - other.squares[draw] for draw in both])
+
+
+def mean_gap(mine: Cell, other: Cell) -> float:
+    """Return the mean of these; with no draw in common none leads."""
+    found = gaps(mine, other)
+    return float(found.mean()) if len(found) else 0.0
+
+
+def clear(mine: Cell, other: Cell) -> bool:
+    """Return whether the other's lead exceeds chance."""
+    found = gaps(mine, other)
+    return len(found) > 2 and bool(found.mean() > CLEAR * found.std(ddof=1) / np.sqrt(len(found)))
 
 
 def outcomes(found: Cells, rivals: dict[str, Rival] = RIVALS) -> list[Outcome]:

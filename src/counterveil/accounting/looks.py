@@ -112,7 +112,7 @@ def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
 _malformed = Refusal(
     "CV-L040",
     "the charter is invalid",
-    expected=f"[looks]: an outcome, and of 1 to {MOST_LOOKS} looks rising rows, epsilon, delta and alpha",
+    expected="[looks]: an outcome, and of 1 to 100 looks rising rows, epsilon, delta and alpha",
     got="{got}",
     fix="write the plan with cv.interim.planned(...), or `counterveil ledger charter --looks`",
 )

@@ -24,6 +24,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
+from counterveil.inference.rare_events import rare_events
 from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation, level_of_each
 
 __all__ = [
@@ -46,6 +47,7 @@ __all__ = [
     "level_of_each",
     "other_variance",
     "pooling_weights",
+    "rare_events",
     "released_variance",
     "steadied_variances",
     "t_factor",

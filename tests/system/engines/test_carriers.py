@@ -128,7 +128,7 @@ def in_spark(request, tmp_path):
     return {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
 
 
-def test_spark(known, in_spark, spark):
+def test_spark(known, in_spark, spark, to_bits):
     found = rows_of_source(in_spark[True], study(True))
     assert isinstance(found, SparkRows)
     assert found.rows == Table.attach(people(True), study(True)).rows
@@ -150,6 +150,11 @@ def test_spark(known, in_spark, spark):
         for source in (in_spark[False], people(False))
     )
     assert there == here
+    layout = Layout.of(study(False), ("b",))
+    there, here = (
+        strata_of_source(source, study(False), layout) for source in (in_spark[False], people(False))
+    )
+    assert to_bits(there) == to_bits(here)
     with pytest.raises(CounterveilError, match="CV-S124"):
         strata_of_source(in_spark[False], some, Layout.of(some, ("b",)))
     with pytest.raises(CounterveilError, match="CV-S017"):

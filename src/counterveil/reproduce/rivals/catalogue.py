@@ -46,7 +46,7 @@ def _ours() -> list[Rival]:
     return found
 
 
-def _papers() -> list[Rival]:
+def _private_matching() -> list[Rival]:
     return [
         Rival(
             "PrivATE, label",
@@ -67,6 +67,11 @@ def _papers() -> list[Rival]:
             delta="none",
             gallery="capacity matching",
         ),
+    ]
+
+
+def _papers() -> list[Rival]:
+    return [
         Rival(
             "IPW-PP",
             "record",
@@ -128,6 +133,7 @@ def _simple() -> list[Rival]:
             by_task("opendp"),
             delta="none",
             apart=True,
+            seeded=False,
         ),
     ]
 
@@ -173,7 +179,8 @@ def _not_private() -> list[Rival]:
 
 
 RIVALS: dict[str, Rival] = {
-    one.name: one for one in (*_ours(), *_papers(), *_simple(), *_general(), *_not_private())
+    one.name: one
+    for one in (*_ours(), *_private_matching(), *_papers(), *_simple(), *_general(), *_not_private())
 }
 
 # Tests of no effect in a trial with a yes-or-no outcome, outcomes private: p-values, at noise of pure epsilon.

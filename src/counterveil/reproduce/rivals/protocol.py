@@ -76,7 +76,7 @@ class Rival:
     takes records, a budget and a seed. `delta` is "none" for methods with noise of pure epsilon, "needed" for those
     that cannot do without a delta, "either" for those that take what they get. `gallery` names the entry of the
     gallery of refuted claims that breaks the claim, `ours` tells our own methods, and `apart` those that run in the
-    environment of `counterveil.reproduce.rivals.environment`.
+    environment of `counterveil.reproduce.rivals.environment`. A method that is not `seeded` draws from the system.
     """
 
     name: str
@@ -88,3 +88,4 @@ class Rival:
     gallery: str | None = None
     ours: bool = False
     apart: bool = False
+    seeded: bool = True

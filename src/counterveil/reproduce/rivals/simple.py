@@ -40,7 +40,7 @@ def _linear(coefficients: Floats, records: Records, budget: Budget, seed: int) -
 def means_coefficients(records: Records) -> Floats:
     """Return the coefficients of the difference in means."""
     treated = int(records.treated.sum())
-    return np.where(records.treated, 1 / treated, -1 / (records.rows - treated))
+    return np.asarray(np.where(records.treated, 1 / treated, -1 / (records.rows - treated)))
 
 
 def ols_coefficients(records: Records) -> Floats:
@@ -55,7 +55,7 @@ def weighting_coefficients(records: Records) -> Floats:
     t = records.treated
     e = scores(design(records), t.astype(np.float64))
     weights = np.where(t, 1 / e, 1 / (1 - e))
-    return np.where(t, weights / weights[t].sum(), -weights / weights[~t].sum())
+    return np.asarray(np.where(t, weights / weights[t].sum(), -weights / weights[~t].sum()))
 
 
 def outcome_means(records: Records, budget: Budget, seed: int) -> Answer:

@@ -19,7 +19,7 @@ from math import sqrt
 
 from counterveil.data import Sums, Table
 from counterveil.data.encoding import outcome_unit
-from counterveil.inference import NoiseDistribution, Uncertainty
+from counterveil.inference import NoiseDistribution, Uncertainty, rare_events
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
@@ -268,7 +268,12 @@ def result_of(
     mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
     return Result(
         estimate=float(effect),
-        uncertainty=uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
+        uncertainty=with_rare_events(
+            uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
+            study.outcome_range,
+            float(setting.share),
+            rows,
+        ),
         guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
@@ -307,6 +312,14 @@ def uncertainty_of(
         counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
         variance -= counted / (q * (1 - q)) / rows
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
+
+
+def with_rare_events(
+    known: Uncertainty, outcome_range: tuple[Fraction, Fraction], share: float, rows: int
+) -> Uncertainty:
+    """Return the uncertainty with the variance of one more event in each arm, where outcomes are events."""
+    rare = rare_events(outcome_range, (rows * share, rows * (1 - share)))
+    return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)
 
 
 def releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:

@@ -34,6 +34,7 @@ from counterveil.statistics.moments.contrast import (
     pooled_shares,
     release_share,
     uncertainty_of,
+    with_rare_events,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 from counterveil.statistics.moments.trial import CONFOUNDED
@@ -143,6 +144,7 @@ def _numbers(
     known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise, declared)
     ends = float(low), float(high)
     if not means:
+        known = with_rare_events(known, outcomes.ranges[place], float(one.setting.share), rows)
         return Linear(float(one.effect), known, (ends[0] - ends[1], ends[1] - ends[0]))
     return JointMeans(
         mean=ends[0] + float(one.setting.centre) + one.setting.centre_shift,

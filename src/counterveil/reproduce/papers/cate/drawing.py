@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from counterveil.report.canvas import GREY, canvas, pyplot
-from counterveil.reproduce.plots import Axes, panels, style_of
+from counterveil.reproduce.plots import style_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +17,7 @@ _NAMES = {
     "error": "error (PEHE)",
     "noise": "distance to own answers without noise",
 }
+_LEAST = 1e-3
 
 
 def draw_predictions(across: str) -> Callable[[pd.DataFrame], Drawing]:
@@ -67,22 +68,43 @@ def _key(drawing: Drawing) -> None:
 
 def draw_errors(table: pd.DataFrame) -> Drawing:
     """Return the errors by epsilon beside the distance to what the same method answers without noise."""
-    long = table.melt(["method", "epsilon"], list(_NAMES), var_name="measure")
-    long["measure"] = long["measure"].map(_NAMES)
-    # Nothing to draw where a method refuses, and no logarithm of a method without noise.
-    kept = long[long["value"] > 0]
-    return panels(
-        kept,
-        Axes("epsilon", "", log_x=True, log_y=True),
-        x="epsilon",
-        y="value",
-        line="method",
-        columns="measure",
-    )
+    drawing: Drawing = pyplot().figure(figsize=(9.2, 4.6), layout="constrained")
+    for ax, (column, title) in zip(drawing.subplots(1, 2), _NAMES.items(), strict=True):
+        _curves(ax, table, column)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        ax.set_title(title, fontsize=9.5, color="#1c2733")
+        # Noise that vanishes would flatten all other lines.
+        ax.set_ylim(bottom=max(ax.get_ylim()[0], _LEAST))
+    _methods_key(drawing, table)
+    return drawing
 
 
 def draw_relative(table: pd.DataFrame) -> Drawing:
     """Return the error in per cent of the same learner's error without noise."""
-    shown = table.assign(measure="dataset 1")
-    labels = Axes("epsilon", "error, % of that without noise", log_y=True)
-    return panels(shown, labels, x="epsilon", y="relative", line="method", columns="measure")
+    drawing: Drawing = pyplot().figure(figsize=(5.2, 3.9), layout="constrained")
+    ax = drawing.add_subplot()
+    _curves(ax, table, "relative")
+    ax.set_ylabel("error, % of that without noise", fontsize=8.5, color=GREY)
+    _methods_key(drawing, table)
+    return drawing
+
+
+def _curves(ax: Any, table: pd.DataFrame, column: str) -> None:
+    canvas(ax)
+    for method, own in table[table[column] > 0].groupby("method", sort=False):
+        style = style_of(str(method))
+        look = {"color": style.colour, "marker": style.marker, "ls": style.dash}
+        ax.plot(own["epsilon"], own[column], ms=4, lw=1.3, **look)
+    ax.set_xlabel("epsilon", fontsize=8.5, color=GREY)
+
+
+def _methods_key(drawing: Drawing, table: pd.DataFrame) -> None:
+    from matplotlib.lines import Line2D
+
+    handles: list[Any] = []
+    for method in dict.fromkeys(table["method"]):
+        style = style_of(str(method))
+        look = {"color": style.colour, "marker": style.marker, "ls": style.dash}
+        handles.append(Line2D([], [], ms=4.5, lw=1.3, label=str(method), **look))
+    drawing.legend(handles=handles, loc="outside lower center", ncols=4, fontsize=8, frameon=False)

@@ -77,7 +77,7 @@ FIGURES = (
     ),
     _errors(
         "figure5",
-        "Figure 5: errors on Dataset 2, finite and functional queries",
+        "Figure 5: errors on Dataset 2, finite and functional queries (empty where a method refuses)",
         DATASET_2,
         (FOREST, NETWORK, LITERAL, ALPHA, *_OTHERS),
     ),

@@ -96,9 +96,7 @@ def _smooth_is_better(tables: Tables) -> Judged:
         for study, one in times.items()
     )
     holds = all(float(np.median(one)) >= _MUCH for one in times.values())
-    why = (
-        "MVAgg, median over panels and alphas; on IHDP strata with one treated in five make both noises alike"
-    )
+    why = "MVAgg, medians; strata with one treated in five (IHDP) make smooth noise as large as global noise"
     return judged(holds, number, why)
 
 

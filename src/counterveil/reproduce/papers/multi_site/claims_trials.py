@@ -41,9 +41,7 @@ def _matches_best(tables: Tables) -> Judged:
 
 def _least_spread(tables: Tables) -> Judged:
     held = Lines(tables).over((_TWO,), Lines(tables).no_worse("MVAgg", ("AggAll", "AggLargest", "IVW"), SD))
-    return judged(
-        most(held), of_all(held, "alphas"), "standard deviations of 100 errors are as noisy as the errors"
-    )
+    return judged(most(held), of_all(held, "alphas"), "no more than 1.1 times the smallest of the others")
 
 
 def _all_is_worst(tables: Tables) -> Judged:
@@ -98,7 +96,7 @@ def _unequal_gap(tables: Tables) -> Judged:
         for panel in of_figure(4)
     }
     number = ", ".join(f"{cut} {gap:.2g}" for cut, gap in gaps.items())
-    why = "alpha 1/8: with 18:1:1 AggAll gives the two noisy sites a tenth of the weight"
+    why = "error of AggAll less that of MVAgg at alpha 1/8"
     return judged(max(gaps, key=lambda cut: gaps[cut]) == "18:1:1", number, why)
 
 

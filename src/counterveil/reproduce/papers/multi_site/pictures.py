@@ -77,14 +77,9 @@ def _panel(ax: Any, table: pd.DataFrame, panel: tuple[str, str], method: str) ->
         drawn = (table["method"] == other) & (table["study"] == panel[0]) & (table["measure"] == MEAN)
         if method == "ours" and drawn.any():
             style = style_of(other)
-            ax.plot(
-                places,
-                line(table, *panel, other, pooled_by),
-                color=style.colour,
-                ls=style.dash,
-                lw=1,
-                label=other,
-            )
+            look = {"color": style.colour, "ls": style.dash, "lw": 1, "ms": 3, "mfc": "white"}
+            marker = "" if other == "zero" else style.marker
+            ax.plot(places, line(table, *panel, other, pooled_by), marker=marker, label=other, **look)
     ax.set_yscale("log")
     ax.set_xticks(places, list(ALPHA_NAMES.values()), fontsize=7.5)
     ax.tick_params(axis="y", labelsize=7.5)

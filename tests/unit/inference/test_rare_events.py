@@ -1,0 +1,58 @@
+"""Intervals of differences between few events, by adding up all that can happen."""
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import counterveil as cv
+from counterveil.inference import rare_events
+
+ARMS = [(100, 400), (250, 250), (300, 1200), (1000, 4000)]
+RISKS = [(0.01, 0.01), (0.02, 0.01), (0.01, 0.02), (0.01, 0.005), (0.05, 0.03), (0.5, 0.4)]
+
+
+def coverage(sizes, risks, added):
+    """Return how often a 95 % interval of the difference covers, over all numbers of events in both arms."""
+    means, chances, variances = [], [], []
+    for n, p in zip(sizes, risks, strict=True):
+        mean = np.arange(n + 1) / n
+        means.append(mean)
+        chances.append(binom.pmf(np.arange(n + 1), n, p))
+        variances.append(mean * (1 - mean) / (n - 1))
+    error = np.abs(np.subtract.outer(*means) - (risks[0] - risks[1]))
+    covered = error <= 1.96 * np.sqrt(np.add.outer(*variances) + added)
+    return float(chances[0] @ covered @ chances[1])
+
+
+@pytest.mark.parametrize("sizes", ARMS)
+def test_one_more_event_in_each_arm_keeps_the_level(sizes):
+    added = rare_events((0, 1), sizes)
+    assert min(coverage(sizes, risks, added) for risks in RISKS) > 0.943
+
+
+def test_without_it_few_events_are_missed():
+    assert coverage((100, 400), (0.01, 0.01), 0.0) < 0.82
+    assert coverage((300, 1200), (0.01, 0.01), 0.0) < 0.92
+
+
+def test_other_outcomes_have_nothing_added():
+    assert rare_events((-3, 5), (10, 10)) == 0.0
+
+
+GROUPS = np.array(["a", "b"])[np.arange(600) // 300]
+NOTHING = {"arm": np.arange(600) % 3 // 2, "event": np.zeros(600), "group": GROUPS}
+STUDY = cv.Study("arm", "event", (0, 1), {"group": cv.Categories(["a", "b"])}, control=0, randomised=True)
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_no_event_in_either_arm_is_no_certainty(protects):
+    found = cv.ate(NOTHING, STUDY, protects=protects, epsilon=1e5, noise=cv.SeededNoise(1))
+    low, high = found.interval()
+    assert (high - low) / 2 >= 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)
+
+
+def test_neither_is_none_in_a_group():
+    found = cv.groups(NOTHING, STUDY, by="group", protects="outcome", epsilon=1e5, noise=cv.SeededNoise(1))
+    assert (found.effects["conf_high"] - found.effects["conf_low"]).min() > 3.9 * np.sqrt(
+        1 / 100**2 + 1 / 200**2
+    )
