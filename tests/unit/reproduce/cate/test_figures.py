@@ -75,9 +75,8 @@ def test_ours_is_closer_than_the_linear_form_and_without_noise_closest():
     assert errors[0] < errors[1] < errors[2] / 2
 
 
-def test_a_method_that_refuses_so_few_rows_has_no_error():
-    found = methods.answered("dataset 2", "ours, record", "R", SEED, (0.1,))
-    assert np.isnan(found.answers[0.1]).all()
+def test_a_method_that_refuses_so_few_rows_has_no_answers():
+    assert np.isnan(methods._private(study_of("dataset 2", SEED), "ours, record", 0.1, SEED)).all()
 
 
 def test_the_kernel_guarantee_fails_with_many_covariates():
