@@ -3,7 +3,10 @@
     python -m benchmarks.accuracy --draws 20             # goes on where an earlier run stopped
     python -m benchmarks.accuracy --draws 0 --html FILE  # the page of what is there
     python -m benchmarks.accuracy --draws 0 --compare    # what moved since the frozen league
-    python -m benchmarks.accuracy --draws 0 --freeze --guide  # keep it, and rewrite "Which method should I use?"
+    python -m benchmarks.accuracy --draws 0 --audit --measure --tests 100 --freeze --guide
+
+The last audits claims, measures time and memory, counts rejections of tests, keeps all of it, and rewrites "Which
+method should I use?". Without these words what was kept is shown.
 
 Needs COUNTERVEIL_DATA, and for all rivals the environment of `python -m counterveil.reproduce.rivals.environment`.
 """
@@ -14,6 +17,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.running import run, saved
 
 DEFAULT = Path("build/accuracy.csv")
@@ -40,23 +44,26 @@ def main() -> int:
     given = arguments().parse_args()
     given.rows.parent.mkdir(parents=True, exist_ok=True)
     run(given.rows, given.draws, given.only)
-    from benchmarks.accuracy import guide, kept, page, resources, summary, verdicts
+    from benchmarks.accuracy import guide, kept, page, resources, summary, testing, verdicts
     from benchmarks.accuracy.standing import cells
 
-    rows = saved(given.rows)
+    rows = [row for row in saved(given.rows) if row.data in DATA]
     if not rows:
         sys.exit("no answers yet: pass --draws")
     found = cells(rows)
-    costs = resources.measured_all() if given.measure else kept.costs()
-    said = verdicts.verdicts() if given.html or given.freeze else kept.verdicts()
+    beside = {
+        "verdicts": verdicts.verdicts() if given.audit else kept.verdicts(),
+        "costs": resources.measured_all() if given.measure else kept.costs(),
+        "tests": testing.rejections(given.tests) if given.tests else kept.rejected(),
+    }
     print(summary.text(found))
     if given.html:
-        given.html.write_text(page.page(found, said, costs))
+        given.html.write_text(page.page(found, **beside))
     moved = kept.moved(kept.read(), found) if given.compare else []
     if given.compare:
         print(kept.shown(moved))
     if given.freeze:
-        kept.write(found, said, costs)
+        kept.write(found, beside)
     if given.guide:
         guide.rewrite(found)
     return 1 if moved else 0

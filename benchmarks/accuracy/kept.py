@@ -47,6 +47,11 @@ def costs(path: Path = PATH) -> dict[str, dict[str, Any]]:
     return dict(_whole(path).get("costs", {}))
 
 
+def rejected(path: Path = PATH) -> list[dict[str, Any]]:
+    """Return the frozen shares of rejections."""
+    return list(_whole(path).get("tests", []))
+
+
 def verdicts(path: Path = PATH) -> dict[str, str]:
     """Return the frozen verdicts."""
     return dict(_whole(path).get("verdicts", {}))
@@ -56,15 +61,13 @@ def _whole(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
 
-def write(found: Cells, said: dict[str, str], spent: dict[str, dict[str, Any]], path: Path = PATH) -> None:
-    """Keep a league, one line for each method of a cell."""
+def write(found: Cells, beside: dict[str, Any], path: Path = PATH) -> None:
+    """Keep a league, one line for each method of a cell, and what stands beside it: verdicts, costs, tests."""
     blocks = []
     for key, methods in tabulated(found).items():
         lines = [f"      {json.dumps(name)}: {json.dumps(one)}" for name, one in methods.items()]
         blocks.append(f"    {json.dumps(key)}: {{\n" + ",\n".join(lines) + "\n    }")
-    rest = [
-        f'  "{name}": {json.dumps(value, indent=2)}' for name, value in (("verdicts", said), ("costs", spent))
-    ]
+    rest = [f'  "{name}": {json.dumps(value, indent=2)}' for name, value in beside.items()]
     path.write_text("{\n" + ",\n".join(['  "cells": {\n' + ",\n".join(blocks) + "\n  }", *rest]) + "\n}\n")
 
 

@@ -17,6 +17,7 @@ from benchmarks.accuracy.entries import AUTO, EPSILONS, GUARANTEES, TARGET, ZERO
 from benchmarks.accuracy.resources import MEASURED_ON
 from benchmarks.accuracy.standing import FARTHEST, Cell, Cells, outcomes, ranked
 from benchmarks.accuracy.summary import COUNTED, shares
+from benchmarks.accuracy.testing import LEVEL, PEOPLE, SHARE
 from counterveil.report.canvas import pyplot
 from counterveil.reproduce.plots import Axes, panels
 from counterveil.reproduce.rivals.catalogue import RIVALS
@@ -43,7 +44,9 @@ _ACROSS = 4
 _LEAST = 1e-4
 
 
-def page(found: Cells, said: dict[str, str], costs: dict[str, dict[str, Any]]) -> str:
+def page(
+    found: Cells, verdicts: dict[str, str], costs: dict[str, dict[str, Any]], tests: list[dict[str, Any]]
+) -> str:
     """Return the page."""
     parts = [
         "<h1>Private average effects: the league</h1>",
@@ -53,9 +56,10 @@ def page(found: Cells, said: dict[str, str], costs: dict[str, dict[str, Any]]) -
         "<h2>Cells that auto does not win</h2>",
         _lost(found),
         "<h2>Claims, audited first</h2>",
-        _claims(said),
+        _claims(verdicts),
         "<h2>Time and memory</h2>",
         _costs(costs),
+        *_tests(tests),
     ]
     head = f'<head><meta charset="utf-8"><title>The league</title><style>{_STYLE}</style></head>'
     return (
@@ -230,3 +234,18 @@ def _costs(costs: dict[str, dict[str, Any]]) -> str:
     ]
     about = f"<p>One answer at epsilon 1 on {MEASURED_ON} ({DATA[MEASURED_ON].about}), each in a fresh process.</p>"
     return about + _table(("method", "CPU seconds", "peak memory, MB", "refused"), rows, "text")
+
+
+def _tests(tests: list[dict[str, Any]]) -> list[str]:
+    """Return the table of rejections by test, epsilon and effect."""
+    if not tests:
+        return []
+    rows = [
+        _plain(*(one[name] for name in ("test", "epsilon", "effect", "rejects", "draws"))) for one in tests
+    ]
+    about = f"<p>{PEOPLE} people, half treated, {SHARE:.0%} yes among the others; level {LEVEL:.0%}.</p>"
+    return [
+        "<h2>Tests of no effect</h2>",
+        about,
+        _table(("test", "epsilon", "effect", "rejects", "draws"), rows),
+    ]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import guide, kept
+from benchmarks.accuracy import guide, kept, page
 from benchmarks.accuracy.entries import (
     APPROXIMATE,
     AUTO,
@@ -18,6 +18,7 @@ from benchmarks.accuracy.entries import (
 from benchmarks.accuracy.running import Row, answered, saved
 from benchmarks.accuracy.standing import cells, outcome, outcomes, ranked
 from benchmarks.accuracy.summary import COUNTED, Share, shares, text
+from benchmarks.accuracy.testing import rejections
 from benchmarks.accuracy.verdicts import examined, neighbours, verdict
 
 from counterveil.reproduce.rivals.catalogue import RIVALS
@@ -133,7 +134,9 @@ def test_a_refusal_is_kept_by_its_code():
 
 def test_the_frozen_league_says_what_moved(tmp_path):
     path = tmp_path / "league.json"
-    kept.write(cells(league()), {"zero": "holds"}, {"zero": {"seconds": 0.0}}, path)
+    beside = {"verdicts": {"zero": "holds"}, "costs": {"zero": {"seconds": 0.0}}, "tests": rejections(2)[:1]}
+    kept.write(cells(league()), beside, path)
+    assert kept.rejected(path)[0]["rejects"] in (0, 0.5, 1)
     assert kept.moved(kept.read(path), cells(league())) == []
     assert kept.verdicts(path) == {"zero": "holds"}
     assert kept.costs(path) == {"zero": {"seconds": 0.0}}
@@ -147,15 +150,15 @@ def test_the_frozen_league_says_what_moved(tmp_path):
 
 
 def test_the_guide_replaces_its_own_section_only(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("# Choose\n\nText.\n")
-    guide.rewrite(cells(league()), page)
-    once = page.read_text()
+    path = tmp_path / "page.md"
+    path.write_text("# Choose\n\nText.\n")
+    guide.rewrite(cells(league()), path)
+    once = path.read_text()
     assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
     assert "in 1 of 1 cells" in once
-    page.write_text(once + "\nAfter.\n")
-    guide.rewrite(cells(league()), page)
-    assert page.read_text() == once + "\nAfter.\n"
+    path.write_text(once + "\nAfter.\n")
+    guide.rewrite(cells(league()), path)
+    assert path.read_text() == once + "\nAfter.\n"
 
 
 def test_the_summary_counts_cells():
@@ -163,6 +166,17 @@ def test_the_summary_counts_cells():
     assert shares(ended)[0] == Share(OUTCOME, 1, dict.fromkeys(COUNTED, 1))
     assert shares(ended)[-1] == Share("all", 1, dict.fromkeys(COUNTED, 1))
     assert "lost" not in text(cells(league()))
+
+
+def test_the_page_has_pictures_numbers_reasons_and_verdicts():
+    rows = [replace(row, data="LaLonde") for row in league(auto=(0.05, -0.05, 0.049, -0.051))]
+    made = page.page(cells(rows), {"PrivATE, label": "refuted: gallery"}, {}, [])
+    assert made.count("data:image/png;base64,") == 1
+    assert '<td class="first">2.03</td>' in made
+    assert '<td class="apart">0</td>' in made
+    assert "has no interval" in made
+    assert "refuted: gallery" in made
+    assert "Not measured" in made
 
 
 def test_audits_tell_a_third_of_the_noise_from_all_of_it():
