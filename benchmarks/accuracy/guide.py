@@ -8,7 +8,7 @@ import numpy as np
 
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import AUTO, GUARANTEES, TARGET, UNADJUSTED
-from benchmarks.accuracy.standing import Cell, Cells, Outcome, outcomes, ranked
+from benchmarks.accuracy.standing import Cell, Cells, Outcome, is_trial, outcomes, ranked
 from benchmarks.accuracy.summary import shares
 from counterveil.reproduce.rivals.catalogue import RIVALS
 
@@ -70,15 +70,20 @@ def _advice(found: Cells, ended: list[Outcome]) -> list[str]:
     """Return what follows for an analyst, with counts of this league."""
     refused = [one for one in ended if not _answers(found[one.key].get(AUTO[one.key[1]]))]
     bounded = sum(one.bounded for one in refused)
-    unadjusted = [one for one in ended if one not in refused and not one.auto and one.first in UNADJUSTED]
+    unadjusted = [
+        one
+        for one in ended
+        if one not in refused and not one.auto and one.first in UNADJUSTED and not is_trial(one.key[0])
+    ]
     return [
         "- Covariates and treatments are public: protect outcomes. Errors are then close to those without privacy, and "
         "adjusting costs no budget.",
         "- Records are private: allow a delta. It matters most for models of all covariates.",
         f"- `auto` refuses {len(refused)} cells, observational studies whose budget affords no adjusted answer. With "
-        f"`cv.settings.Auto(kappa=...)`, a declared bound on confounding, it answers, and is first in {bounded} of them.",
-        f"- In {len(unadjusted)} more cells a plain difference in means is closest: bias is below what adjusting costs. "
-        "Only who knows that confounding is weak can rely on that; `kappa` says so in the result.",
+        "`cv.settings.Auto(kappa=...)`, a declared bound on confounding, it answers, and is first in "
+        f"{bounded} of them.",
+        f"- In {len(unadjusted)} more cells of observational studies a plain difference in means is closest: its bias "
+        "is below what adjusting costs. Only who knows that confounding is weak can rely on that; `kappa` says so in the result.",
         "- Methods without intervals spend the whole budget on the value and may be a little closer for it. Ours "
         "always buy an interval.",
         '- If an error exceeds that of "always zero", no answer at that budget is worth its cost: raise epsilon.',
