@@ -1,1 +1,1 @@
-"""Tables 2 and 3 of the PP-IPW paper, beside the form of this library."""
+"""How the defaults of inverse probability weighting were chosen."""

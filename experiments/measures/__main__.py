@@ -11,7 +11,7 @@ import argparse
 from experiments.measures.outcomes import coverage as outcome_coverage
 from experiments.measures.outcomes import noise
 from experiments.measures.pooled import coverage as pooled_coverage
-from experiments.measures.ratios import coverage
+from experiments.measures.ratios import again, coverage
 from experiments.measures.shop import shop
 from experiments.measures.strata import coverage as strata_coverage
 
@@ -20,12 +20,15 @@ def main() -> None:
     """Print the tables that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
-    parser.add_argument("--only", choices=["noise", "ratios", "strata", "pooled", "outcomes", "shop"])
+    parser.add_argument(
+        "--only", choices=["noise", "ratios", "again", "strata", "pooled", "outcomes", "shop"]
+    )
     parser.add_argument("--whole", action="store_true")
     given = parser.parse_args()
     tables = {
         "noise": noise(),
         "ratios": coverage(given.draws, given.whole),
+        "again": again(given.draws),
         "strata": strata_coverage(given.draws),
         "pooled": pooled_coverage(given.draws),
         "outcomes": outcome_coverage(given.draws),

@@ -1,20 +1,16 @@
 """The benchmark instances, as attached tables with everything public about them computed once.
 
-The outcome's range is the observed range widened by 2 % at each end and treated as public (LaLonde: 60.308
-thousand dollars). Settings were tuned on `TUNING` alone.
+Settings were tuned on `TUNING` alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 
-import numpy as np
-
-from counterveil.data import Table
-from counterveil.datasets import acic2016, ihdp, lalonde, synth
+from counterveil.reproduce.papers.private_matching.studies import Benchmark, benchmark
 from counterveil.settings import Weighting
-from counterveil.statistics.linear.matching_design import Scored, match, scored
+from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting import weighting_design
 
 NEIGHBOURS = 5
@@ -34,15 +30,15 @@ HELD_OUT = {
 
 
 @dataclass(frozen=True)
-class Instance:
-    """A table, its scores for matching, its outcomes on [0, 1], and in the same unit its effect (nan if unknown)."""
+class Instance(Benchmark):
+    """A benchmark with the scores that weights are made from."""
 
-    table: Table
-    design: Scored
-    outcome: np.ndarray
-    effect: float
-    matched: float
     _weighting: dict[str, Scored] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def matched(self) -> float:
+        """The effect by matching without privacy."""
+        return self.matched_with(NEIGHBOURS)
 
     def for_weighting(self, goal: str) -> Scored:
         """Return the scores that weights of this goal are made from."""
@@ -53,14 +49,5 @@ class Instance:
 
 @cache
 def load(family: str, number: int) -> Instance:
-    make = {"ihdp": ihdp, "acic": acic2016, "synth": synth, "lalonde": lambda _: lalonde()}[family]
-    data = make(number)
-    y = np.asarray(data.frame[data.study.outcome], dtype=float)
-    margin = 0.02 * (y.max() - y.min())
-    bounds = (0.0, 60.308) if family == "lalonde" else (float(y.min() - margin), float(y.max() + margin))
-    table = Table.attach(data.frame, replace(data.study, outcome_range=bounds))
-    design = scored(table, None)
-    outcome = (np.clip(y, *bounds) - bounds[0]) / (bounds[1] - bounds[0])
-    effect = float("nan") if data.true_effect is None else data.true_effect / (bounds[1] - bounds[0])
-    coefficients = match(design, NEIGHBOURS, (None, None), "ATE").matching.coefficients
-    return Instance(table, design, outcome, effect, float(coefficients @ outcome))
+    found = benchmark(family, number)
+    return Instance(found.table, found.design, found.outcome, found.effect)

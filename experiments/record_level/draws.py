@@ -14,7 +14,7 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
-from counterveil.published import matching as published
+from counterveil.reproduce.papers.private_matching.draws import Sampled
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
 from experiments.outcome_level.instances import load
@@ -26,14 +26,13 @@ _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 
 @dataclass(frozen=True)
 class Prepared:
-    """What does not depend on the noise: features, fitted weights, totals of the arms."""
+    """What does not depend on the noise: features, fitted weights, the published form's own, totals of the arms."""
 
     table: Table
     features: UnitFeatures
     z: np.ndarray
-    box: np.ndarray
     fitted: np.ndarray
-    published: np.ndarray
+    published: Sampled
     arms: Arms
 
     @property
@@ -47,14 +46,12 @@ def prepared(family: str, number: int) -> Prepared:
     table = load(family, number).table
     features = UnitFeatures.of(table.study)
     z = features.values(table)
-    box = z + features.middle
     return Prepared(
         table,
         features,
         z,
-        box,
         fit_propensity(z, table.treated, SETTINGS.penalty).weights,
-        published.fit_without_intercept(box, table.treated, SETTINGS.penalty),
+        Sampled.of(table, SETTINGS.penalty),
         arm_totals(table.treated, table.outcome),
     )
 
@@ -75,12 +72,8 @@ def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
 
 
 def paper(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
-    plan = Plan.split(Budget(epsilon), SETTINGS.shares(), "laplace", _ROWS | {"weights": Kind.CELLS})
-    gate = Gate(plan, source)
-    scores, responses = published.release_scores(gate, data.table, data.box, data.published, SETTINGS.penalty)
-    matched = published.match_records(scores, responses, SETTINGS, float(plan.amount("effect")))
-    effect = published.release_sums(gate, plan, data.table, matched)
-    return {"matching as published (refuted)": float(effect.value / data.width)}
+    estimate, _ = data.published.draw(float(epsilon), SETTINGS, source)
+    return {"matching as published (refuted)": estimate / float(data.width)}
 
 
 def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:

@@ -3,6 +3,7 @@
 python -m experiments.regressions               # four tables, 200 draws a row: about an hour of CPU
 python -m experiments.regressions --draws 40    # fewer draws
 python -m experiments.regressions --table errors
+python -m experiments.regressions --table coverage --rows 5000    # rows of one size
 """
 
 from __future__ import annotations
@@ -146,9 +147,12 @@ def main() -> None:
     )
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--table", choices=[*TABLES, "tuning"], action="append")
+    parser.add_argument("--rows", type=int, help="coverage at this size alone")
     chosen = parser.parse_args()
+    sized = tuple(one for one in BUDGETS if chosen.rows in (None, one[0]))
     for name in chosen.table or TABLES:
-        lines = coverage(chosen.draws, TUNING, 0) if name == "tuning" else TABLES[name](chosen.draws)
+        lines = TABLES[name](chosen.draws) if name in TABLES else coverage(chosen.draws, TUNING, 0)
+        lines = coverage(chosen.draws, budgets=sized) if name == "coverage" else lines
         for line in lines:
             print(line, flush=True)
         print()

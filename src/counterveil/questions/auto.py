@@ -13,6 +13,7 @@ from counterveil.data import Layout, Range, Study
 from counterveil.data.features import UnitFeatures, feature_map
 from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Unit
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
@@ -80,6 +81,8 @@ def _for_trial(session: Session, question: Question) -> Choice:
     plain = "a trial: the plain comparison is unconfounded"
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", plain)
+    if question.measure in OF_MEANS:
+        return _named(question, "trial", "a trial: means of both arms are released without adjustment")
     pure = _with_pure_noise(question)
     settings = chosen(session, pure, Trial())
     afforded = "a trial with enough rows and budget for a model of its outcomes"

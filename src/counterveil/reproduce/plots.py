@@ -49,6 +49,7 @@ _FIXED = {
     "ours, ipw": (1, 2, 1),
     "published, before the last noise": (6, 1, 2),
     "published, released": (3, 3, 3),
+    "without noise": (0, 6, 1),
     "adaptive limit": (0, 0, 0),
     "limit 1": (1, 1, 1),
     "limit 10": (2, 2, 2),
@@ -130,7 +131,8 @@ def panels(
             ax = grid[down][across]
             _lines(ax, part, (x, y, line), spread)
             ax.set_xscale("log" if labels.log_x else "linear")
-            ax.set_yscale("log" if labels.log_y else "linear")
+            if labels.log_y:
+                _log_y(ax)
             title = str(second) if rows is None else f"{second}, {rows} = {first}"
             _label(ax, title, labels.x if down == len(high) - 1 else "", labels.y if across == 0 else "")
     _legend(drawing, _values(table, line))
@@ -187,10 +189,23 @@ def _lines(ax: Any, part: pd.DataFrame, names: tuple[str, str, str], spread: str
             ax.errorbar(own[x], own[y], yerr=own[spread], elinewidth=0.6, capsize=1.5, **look)
 
 
+def _log_y(ax: Any) -> None:
+    """Make the vertical axis logarithmic, with plain numbers beside it."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    near = high < 30 * low
+    ax.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 2, 5) if near else (1,)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
 def _map(ax: Any, table: pd.DataFrame) -> None:
-    ax.imshow(table, cmap="Greys", aspect="auto", origin="lower")
     top = float(table.max().max())
     low = float(table.min().min())
+    # The lowest value is light grey, so that it is not taken for a cell without a value.
+    ax.imshow(table, cmap="Greys", aspect="auto", origin="lower", vmin=low - 0.2 * (top - low), vmax=top)
     for down, row in enumerate(table.itertuples(index=False)):
         for across, number in enumerate(row):
             if number == number:
@@ -217,6 +232,7 @@ def _legend(drawing: Drawing, methods: Iterable[Any]) -> None:
         for name in methods
         for style in (style_of(str(name)),)
     ]
-    drawing.legend(
-        handles=handles, loc="outside lower center", ncols=min(len(handles), 6), fontsize=8, frameon=False
-    )
+    # As many columns as fit: a letter takes about a seventeenth of an inch, the line before a label seven letters.
+    longest = max(len(str(handle.get_label())) for handle in handles) + 7
+    columns = max(1, min(len(handles), 6, int(17 * drawing.get_figwidth() / longest)))
+    drawing.legend(handles=handles, loc="outside lower center", ncols=columns, fontsize=8, frameon=False)

@@ -51,6 +51,11 @@ class Judged:
     number: str
     why: str
 
+    @classmethod
+    def of(cls, holds: bool, number: str, why: str) -> Judged:
+        """Return the verdict on a claim that holds or does not."""
+        return cls(Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, number, why)
+
 
 @dataclass(frozen=True)
 class Claim:

@@ -82,6 +82,13 @@ def test_means_over_strata_are_standardised(data):
         assert value == pytest.approx(np.average(means, weights=np.bincount(cells)), abs=1e-4)
 
 
+def test_ratios_of_private_records_are_answered_at_every_budget(data):
+    declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(-4, 4)}, randomised=True)
+    for epsilon in (1, 100):
+        found = ask(data, declared, protects="record", epsilon=epsilon, measure="ratio")
+        assert found.details["chosen_by_auto"].startswith("trial")
+
+
 def test_no_effect_has_one_p_value_on_every_scale(data):
     found = ask(data, measure="ratio")
     p = found.as_measure("difference").p_value

@@ -72,14 +72,18 @@ def test_a_confounder_that_is_asked_about_lengthens_the_interval_by_its_bias(res
     assert found.outcome_r2_needed(found.robustness_limit) == pytest.approx(found.robustness_limit)
 
 
-def test_a_change_of_units_changes_biases_and_nothing_else(result):
+def in_units(scale, start):
+    """Return the same in other units; not those of the fixture, where outcomes from 0 to 1 are taken for events."""
     rows = people()
-    rows["y"] = 100 * rows["y"] - 20
-    study = cv.Study("t", "y", (-20, 80), COVARIATES)
-    other = cv.ate(rows, study, protects="outcome", epsilon=2, noise=cv.SeededNoise(1)).sensitivity()
-    one = result.sensitivity()
+    rows["y"] = scale * rows["y"] + start
+    study = cv.Study("t", "y", (start, start + scale), COVARIATES)
+    return cv.ate(rows, study, protects="outcome", epsilon=2, noise=cv.SeededNoise(1)).sensitivity()
+
+
+def test_a_change_of_units_changes_biases_and_nothing_else():
+    one, other = in_units(2, 0), in_units(100, -20)
     # Noise is rounded to a grid of the range's units.
-    assert other.tipping_bias == pytest.approx(100 * one.tipping_bias, rel=0.01)
+    assert other.tipping_bias == pytest.approx(50 * one.tipping_bias, rel=0.01)
     for name in ("e_value", "e_value_limit", "robustness", "robustness_limit"):
         assert getattr(other, name) == pytest.approx(getattr(one, name), rel=0.01)
 

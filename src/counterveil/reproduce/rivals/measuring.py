@@ -53,6 +53,18 @@ def _used() -> float:
     return time.process_time()
 
 
+def peak_megabytes() -> float:
+    """Return the peak resident megabytes of this process.
+
+    Linux counts in `ru_maxrss` what the parent held when it started this process, so that its own line is read there.
+    """
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    lines = status.read_text(encoding="ascii", errors="replace").splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+
 def run(rival: Rival, records: Records, budget: Budget, seed: int) -> dict[str, object]:
     """Return the figures of one estimate in this process."""
     from counterveil.reproduce.rivals import environment
@@ -70,7 +82,7 @@ def run(rival: Rival, records: Records, budget: Budget, seed: int) -> dict[str, 
         least = min(least, taken)
         if taken > _QUICK:
             break
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = peak_megabytes()
     peak += 0.0 if apart is None else apart["peak"]
     return {"answer": answer, "seconds": least, "peak": peak, "refused": refused}
 

@@ -89,7 +89,7 @@ CASES = [
     ("extremely enlarged", {"figure3": table(noise=1.0), "figure9": table(noise=5.0)},
      {"figure3": table(noise=1.0), "figure9": table(noise=1.2)}),
     ("approaches its answers", {"figure9": table(noise=1.0), "figure10": table(noise=0.5)},
-     {"figure9": table(noise=1.0), "figure10": table(noise=by_method(900.0, 0.5, ALPHA))}),
+     {"figure9": table(noise=1.0), "figure10": table(noise=by_method(2.0, 0.5, LITERAL))}),
     ("over- or under", {"figure3": table(noise=1.0, shift=0.05), "figure4": table(noise=1.0, shift=0.5)},
      {"figure3": table(noise=1.0, shift=0.05), "figure4": table(noise=1.0, shift=0.06)}),
     ("Iterative queries", {"algorithm2": answers(2.1)}, {"algorithm2": answers(-0.3)}),

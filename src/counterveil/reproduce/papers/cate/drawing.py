@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _PANEL = (2.9, 1.9)
 _NAMES = {
     "error": "error (PEHE)",
-    "noise": "distance to own answers without noise",
+    "noise": "distance to own answers without noise (ours: epsilon 1000)",
 }
 _LEAST = 1e-3
 
@@ -59,7 +59,7 @@ def _key(drawing: Drawing) -> None:
 
     handles: list[Any] = [
         Line2D([], [], color="black", lw=1.2, ls=(0, (5, 2)), label="truth"),
-        Line2D([], [], color="#51606f", lw=1.2, ls=(0, (1, 1.5)), label="without noise"),
+        Line2D([], [], color="#51606f", lw=1.2, ls=(0, (1, 1.5)), label="without noise (ours: epsilon 1000)"),
         Line2D([], [], color="#51606f", lw=1.4, label="private, median"),
         Patch(color="#51606f", alpha=0.25, lw=0, label="private, 10 % to 90 % of queries"),
     ]

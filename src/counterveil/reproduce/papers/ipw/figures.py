@@ -127,16 +127,23 @@ def mean_table(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(half=half)[[*keys, "mean", "half"]]
 
 
+def _titled(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table with effects as titles of panels."""
+    return table.assign(effect=[f"effect {value:g}" for value in table["effect"]])
+
+
 def draw_signs(table: pd.DataFrame) -> Drawing:
     """Return Figures 2a and 2b."""
     axes = Axes("epsilon", "share of wrong signs")
-    return panels(table, axes, x="epsilon", y="wrong", line="estimate", columns="effect", share_y=True)
+    return panels(
+        _titled(table), axes, x="epsilon", y="wrong", line="estimate", columns="effect", share_y=True
+    )
 
 
 def draw_means(table: pd.DataFrame) -> Drawing:
     """Return Figures 2c and 2d."""
     axes = Axes("rows of the propensity model, m", "mean estimate")
-    return panels(table, axes, x="rows", y="mean", line="estimate", columns="effect", spread="half")
+    return panels(_titled(table), axes, x="rows", y="mean", line="estimate", columns="effect", spread="half")
 
 
 # Appendix F: the effect on the treated, weighted by the true propensity.
@@ -165,8 +172,30 @@ def treated_table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 FIGURES = (
-    Figure("figure-1", "Figure 1: bias by rows and budget, effect 2", bias_cells, run_bias, bias_table, draw_bias),
-    Figure("figure-2ab", "Figures 2a and 2b: wrong signs by budget", sign_cells, run_trials, sign_table, draw_signs),
-    Figure("figure-2cd", "Figures 2c and 2d: mean estimates by rows, epsilon 0.2", mean_cells, run_trials, mean_table, draw_means),
-    Figure("appendix-f", "Appendix F: the effect on the treated as printed", treated_cells, run_treated, treated_table),
-)  # fmt: skip
+    Figure(
+        "figure-1", "Figure 1: bias by rows and budget, effect 2", bias_cells, run_bias, bias_table, draw_bias
+    ),
+    Figure(
+        "figure-2ab",
+        "Figures 2a and 2b: wrong signs by budget",
+        sign_cells,
+        run_trials,
+        sign_table,
+        draw_signs,
+    ),
+    Figure(
+        "figure-2cd",
+        "Figures 2c and 2d: mean estimates by rows, epsilon 0.2",
+        mean_cells,
+        run_trials,
+        mean_table,
+        draw_means,
+    ),
+    Figure(
+        "appendix-f",
+        "Appendix F: the effect on the treated as printed",
+        treated_cells,
+        run_treated,
+        treated_table,
+    ),
+)

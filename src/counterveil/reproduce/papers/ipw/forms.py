@@ -13,6 +13,7 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.privacy import Estimand
 from counterveil.published import weighting as published
+from counterveil.published.asking import ACCEPT, PublishedQuestion
 from counterveil.published.matching import fit_without_intercept
 from counterveil.questions.ate import ask
 from counterveil.reproduce.papers.ipw.samples import OUTCOME_UNIT, sample
@@ -44,14 +45,15 @@ def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str
     table, first, second = sample(family, run)
     features = UnitFeatures.of(table.study)
     z = published.unit_rows(features, table)
-    y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * table.outcome[second]
+    steps = table.outcome[second].astype(np.float64)
+    y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * steps
     fitted = fit_without_intercept(z[first], table.treated[first], PENALTY)
     plain = published.weighted_sum(z[second] @ fitted, table.treated[second], y, Estimand.ATE)
     found = []
     for place, epsilon in enumerate(epsilons):
         asked = question_of(table.study, epsilon)
         seed = 1000 * run + 10 * place
-        plan = published.paper_plan(asked)
+        plan = published.paper_plan(PublishedQuestion.of(asked, ACCEPT))
         drawn = published.release(
             Gate(plan, SeededNoise(seed)), plan, table, (first, second), published.IPWSettings(), Estimand.ATE
         )

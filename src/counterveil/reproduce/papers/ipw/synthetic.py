@@ -63,8 +63,8 @@ def drawn(seed: int, fitted: int, effect: float) -> Study:
     generator = np.random.default_rng([4, seed])
     a, b = generator.normal(size=(2, COVARIATES))
     x = generator.normal(scale=3, size=(fitted + WEIGHTED, COVARIATES))
-    for part in (x[:fitted], x[fitted:]):
-        part /= np.linalg.norm(part, axis=1).max()
+    for part in (slice(fitted), slice(fitted, None)):
+        x[part] /= np.linalg.norm(x[part], axis=1).max()
     treated = generator.uniform(size=len(x)) < expit(x @ a)
     y = x @ b + effect * treated + generator.normal(scale=0.1, size=len(x))
     return Study(x, treated, y, fitted, effect)
@@ -85,7 +85,7 @@ def bias_of(study: Study, epsilon: float) -> tuple[float, float]:
 
 
 def simulated_bias(study: Study, epsilon: float, draws: int, seed: int) -> float:
-    """Return the mean change of the weighted contrast over draws of the noise; each draw comes with its mirror image."""
+    """Return the mean change of the weighted contrast over draws of the noise and their mirror images."""
     generator = np.random.default_rng([5, seed])
     noise = generator.normal(scale=weight_noise(epsilon, study.fitted), size=(draws, COVARIATES))
     values = [study.weighted(study.weights + sign * z) for z in noise for sign in (1, -1)]

@@ -19,7 +19,7 @@ from counterveil.reproduce.protocol import Cell, Figure, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK, RUNS, QUICK_RUNS = 20, 1000, 100
+BLOCK, RUNS, QUICK_RUNS = 20, 300, 60
 MEAN, MEDIAN, WRONG = "mean", "median", "wrong signs"
 PAPER = "paper: "
 PRINTED: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {

@@ -31,7 +31,7 @@ C_GRID = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 H_GRID = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1)
 SPLIT_EPSILONS = (1.5, 2.5, 3.5)
 FIRST, OTHERS = (5,), (1, 3, 7)  # neighbours of the figures of the text and of the appendix
-LABEL_DRAWS, SAMPLE_DRAWS = 100, 20
+LABEL_DRAWS, SAMPLE_DRAWS = 100, 10
 _ERROR = "relative error"
 
 
@@ -74,7 +74,12 @@ def compared_cells(neighbours: tuple[int, ...]) -> Callable[[bool], list[Cell]]:
             for method in COMPARED:
                 draws = repetitions(method, data, epsilon, quick)
                 if draws:
-                    asked = {"neighbours": count, "data": data, "epsilon": epsilon, "method": method}
+                    asked: dict[str, Scalar] = {
+                        "neighbours": count,
+                        "data": data,
+                        "epsilon": epsilon,
+                        "method": method,
+                    }
                     # Methods that do not match are drawn once for every number of neighbours.
                     seed = len(COMPARED) * round(10 * epsilon) + COMPARED.index(method)
                     found.append({**asked, "draws": draws, "seed": seed})
@@ -86,14 +91,24 @@ def compared_cells(neighbours: tuple[int, ...]) -> Callable[[bool], list[Cell]]:
 def run_compared(cell: Cell) -> list[Row]:
     """Return the errors of one method at one budget."""
     data, neighbours = str(cell["data"]), int(cell["neighbours"] or 0)
-    values = estimates(
-        str(cell["method"]), data, float(cell["epsilon"] or 0), neighbours, int(cell["draws"] or 0), int(cell["seed"] or 0)
-    )  # fmt: skip
+    method, epsilon = str(cell["method"]), float(cell["epsilon"] or 0)
+    values = estimates(method, data, epsilon, neighbours, int(cell["draws"] or 0), int(cell["seed"] or 0))
     return [errors(data, neighbours, values)]
 
 
+def draw_both(table: pd.DataFrame) -> Drawing:
+    """Return Figure 2 with errors to matching, as in the paper, above those to the true effect."""
+    import pandas as pd
+
+    kept = table[table["method"] != "without privacy"]
+    truth = kept.assign(error=kept["to_truth"], to="true effect").dropna(subset=["error"])
+    both = pd.concat([kept.assign(to="matching"), truth])
+    axes = Axes("epsilon", _ERROR, log_y=True)
+    return panels(both, axes, x="epsilon", y="error", line="method", columns="data", rows="to")
+
+
 def draw_compared(table: pd.DataFrame) -> Drawing:
-    """Return the picture of the comparison."""
+    """Return the picture of the comparison for several numbers of neighbours."""
     return panels(
         table[table["method"] != "without privacy"],
         Axes("epsilon", f"{_ERROR} to matching", log_y=True),
@@ -115,9 +130,10 @@ def _published(level: str, cell: Cell, limit: int = 0, **settings: Any) -> list[
     if level == "label":
         asked = Matching(neighbours=neighbours, limit=limit or ADAPTIVE, **settings)
         values, lost = label_draws(study, epsilon, asked, draws, seed)
-        return [{**errors(data, neighbours, values), "true_epsilon": lost}]
-    record = RecordMatching(neighbours=neighbours, **settings)
-    return [errors(data, neighbours, sample_draws(study, epsilon, record, draws, seed, limit or None))]
+    else:
+        record = RecordMatching(neighbours=neighbours, **settings)
+        values, lost = sample_draws(study, epsilon, record, draws, seed, limit or None)
+    return [{**errors(data, neighbours, values), "true_epsilon": lost}]
 
 
 def limit_figure(name: str, number: str, level: str, neighbours: tuple[int, ...]) -> Figure:
@@ -161,7 +177,8 @@ def coefficient_figure(name: str, number: str, level: str, neighbours: tuple[int
         )
 
     def run(cell: Cell) -> list[Row]:
-        return _published(level, cell, **{symbol: float(cell["coefficient"] or 0)})
+        settings: dict[str, Any] = {symbol: float(cell["coefficient"] or 0)}
+        return _published(level, cell, **settings)
 
     def table(rows: pd.DataFrame) -> pd.DataFrame:
         return in_order(rows).assign(budget=[f"epsilon {value:g}" for value in rows["epsilon"]])
@@ -184,14 +201,20 @@ def split_cells(quick: bool) -> list[Cell]:
     return [
         {**cell, "seed": seed}
         for seed, cell in enumerate(
-            {"neighbours": 5, "data": data, "epsilon": epsilon, "first": one, "second": two,
-             "draws": SAMPLE_DRAWS // 2 if quick else SAMPLE_DRAWS}
+            {
+                "neighbours": 5,
+                "data": data,
+                "epsilon": epsilon,
+                "first": one,
+                "second": two,
+                "draws": SAMPLE_DRAWS // 2 if quick else SAMPLE_DRAWS,
+            }
             for data, epsilon, one, two in product(
                 STUDIES, SPLIT_EPSILONS[::2] if quick else SPLIT_EPSILONS, tenths, tenths
             )
             if one + two < 10
         )
-    ]  # fmt: skip
+    ]
 
 
 def run_split(cell: Cell) -> list[Row]:
@@ -214,15 +237,36 @@ def draw_split(table: pd.DataFrame) -> Drawing:
 
 
 FIGURES = (
-    Figure("figure-2", "Figure 2: all methods, 5 neighbours", compared_cells(FIRST), run_compared, in_order, draw_compared),
+    Figure(
+        "figure-2",
+        "Figure 2: all methods, 5 neighbours",
+        compared_cells(FIRST),
+        run_compared,
+        in_order,
+        draw_both,
+    ),
     limit_figure("figure-3", "Figure 3", "label", FIRST),
     coefficient_figure("figure-4", "Figure 4", "label", FIRST),
     limit_figure("figure-5", "Figure 5", "sample", FIRST),
     coefficient_figure("figure-6", "Figure 6", "sample", FIRST),
-    Figure("figure-7", "Figure 7: all methods, 1, 3 and 7 neighbours", compared_cells(OTHERS), run_compared, in_order, draw_compared),
+    Figure(
+        "figure-7",
+        "Figure 7: all methods, 1, 3 and 7 neighbours",
+        compared_cells(OTHERS),
+        run_compared,
+        in_order,
+        draw_compared,
+    ),
     limit_figure("figure-8", "Figure 8", "label", OTHERS),
     coefficient_figure("figure-9", "Figure 9", "label", OTHERS),
     limit_figure("figure-10", "Figure 10", "sample", OTHERS),
     coefficient_figure("figure-11", "Figure 11", "sample", OTHERS),
-    Figure("figure-12", "Figure 12: split of the budget, sample level", split_cells, run_split, split_table, draw_split),
-)  # fmt: skip
+    Figure(
+        "figure-12",
+        "Figure 12: split of the budget, sample level",
+        split_cells,
+        run_split,
+        split_table,
+        draw_split,
+    ),
+)

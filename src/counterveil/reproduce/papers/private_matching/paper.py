@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from counterveil.reproduce.papers.private_matching.claims_comparison import CLAIMS as COMPARISON
+from counterveil.reproduce.papers.private_matching.claims_costs import CLAIMS as COSTS
+from counterveil.reproduce.papers.private_matching.claims_settings import CLAIMS as SETTINGS
+from counterveil.reproduce.papers.private_matching.costs import TABLES
 from counterveil.reproduce.papers.private_matching.figures import FIGURES
+from counterveil.reproduce.papers.private_matching.remarks import remarks
 from counterveil.reproduce.protocol import Paper
 
 PAPER = Paper(
     "private-matching",
     "PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data (Yuan et al.)",
-    FIGURES,
-    (),
+    (*FIGURES, *TABLES),
+    (*COMPARISON, *SETTINGS, *COSTS),
+    remarks,
 )

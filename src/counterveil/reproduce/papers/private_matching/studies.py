@@ -7,7 +7,9 @@ that no setting of this library was tuned on, and seed 55 the first after those 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -48,12 +50,18 @@ class Benchmark:
 
 def dataset(family: str, number: int) -> Dataset:
     """Return a data set with the range of its outcomes that is taken for public."""
-    make = {"ihdp": ihdp, "acic": acic2016, "synth": synth, "lalonde": lambda _: lalonde()}[family]
-    data = make(number)
+    makers: dict[str, Callable[[int], Dataset]] = {
+        "ihdp": ihdp,
+        "acic": acic2016,
+        "synth": synth,
+        "lalonde": lambda _: lalonde(),
+    }
+    data = makers[family](number)
     y = np.asarray(data.frame[data.study.outcome], dtype=float)
     margin = _MARGIN * float(y.max() - y.min())
     bounds = _LALONDE_RANGE if family == "lalonde" else (float(y.min()) - margin, float(y.max()) + margin)
-    return replace(data, study=replace(data.study, outcome_range=bounds))
+    exact = (Fraction(bounds[0]), Fraction(bounds[1]))
+    return replace(data, study=replace(data.study, outcome_range=exact))
 
 
 @cache
