@@ -83,7 +83,8 @@ def _advice(found: Cells, ended: list[Outcome]) -> list[str]:
         "`cv.settings.Auto(kappa=...)`, a declared bound on confounding, it answers, and is first in "
         f"{bounded} of them.",
         f"- In {len(unadjusted)} more cells of observational studies a plain difference in means is closest: its bias "
-        "is below what adjusting costs. Only who knows that confounding is weak can rely on that; `kappa` says so in the result.",
+        "is below what adjusting costs. Only who knows that confounding is weak can rely on that; "
+        "`kappa` says so in the result.",
         "- Methods without intervals spend the whole budget on the value and may be a little closer for it. Ours "
         "always buy an interval.",
         '- If an error exceeds that of "always zero", no answer at that budget is worth its cost: raise epsilon.',
