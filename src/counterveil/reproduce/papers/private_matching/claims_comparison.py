@@ -115,7 +115,7 @@ def neighbours_alike(tables: Tables) -> Judged:
     spread = [
         float(own.max() / own.min())
         for name in OWN
-        for own in (group[name] for _, group in found.groupby(["data", "epsilon"]))
+        for own in (group[name] for _, group in found.groupby(["data", "epsilon"]) if len(group) > 1)
     ]
     within = int(np.sum(np.array(spread) < 2))
     number = f"{within} of {len(spread)} points within a factor of 2, median factor {np.median(spread):.2f}"
