@@ -35,7 +35,7 @@ def arguments() -> argparse.ArgumentParser:
         "--guide", action="store_true", help="rewrite the section of docs/how-to/choose-a-method.md"
     )
     parser.add_argument(
-        "--measure", action="store_true", help="time and memory, each method in a fresh process"
+        "--measure", nargs="*", metavar="METHOD", help="time and memory, each in a fresh process"
     )
     return parser
 
@@ -53,7 +53,7 @@ def main() -> int:
     found = cells(rows)
     beside = {
         "verdicts": verdicts.verdicts() if given.audit else kept.verdicts(),
-        "costs": resources.measured_all() if given.measure else kept.costs(),
+        "costs": kept.costs() | (resources.measured_all(given.measure) if given.measure is not None else {}),
         "tests": testing.rejections(given.tests) if given.tests else kept.rejected(),
     }
     print(summary.text(found))

@@ -72,7 +72,7 @@ def records_of(design: Design) -> Records:
 
 
 _LISTED = (
-    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True, 3),
+    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True, 2),
     Data(
         "IHDP",
         "747 people, 25 covariates",

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.designs import DATA
-from benchmarks.accuracy.entries import AUTO, GUARANTEES, TARGET
-from benchmarks.accuracy.standing import Cell, Cells, outcomes, ranked
+from benchmarks.accuracy.entries import AUTO, GUARANTEES, TARGET, UNADJUSTED
+from benchmarks.accuracy.standing import Cell, Cells, Outcome, is_trial, outcomes, ranked
 from benchmarks.accuracy.summary import shares
 from counterveil.reproduce.rivals.catalogue import RIVALS
 
@@ -20,7 +20,8 @@ _EPSILON = "1"
 
 def section(found: Cells) -> str:
     """Return the section in Markdown."""
-    whole = shares(outcomes(found))[-1]
+    ended = outcomes(found)
+    whole = shares(ended)[-1]
     auto, ours = whole.won["auto"], whole.won["ours"]
     lines = [
         BEGIN,
@@ -40,7 +41,7 @@ def section(found: Cells) -> str:
             cell = found.get((name, guarantee, _EPSILON))
             if cell:
                 lines.append(_line(f"{name} ({data.about})", guarantee, cell))
-    lines += ["", *_advice(), END]
+    lines += ["", *_advice(found, ended), END]
     return "\n".join(lines)
 
 
@@ -65,13 +66,34 @@ def _percent(value: float) -> str:
     return "" if np.isnan(value) else f"{100 * value:.2g}"
 
 
-def _advice() -> list[str]:
+def _advice(found: Cells, ended: list[Outcome]) -> list[str]:
+    """Return what follows for an analyst, with counts of this league."""
+    refused = [one for one in ended if not _answers(found[one.key].get(AUTO[one.key[1]]))]
+    bounded = sum(one.bounded for one in refused)
+    unadjusted = [
+        one
+        for one in ended
+        if one not in refused and not one.auto and one.first in UNADJUSTED and not is_trial(one.key[0])
+    ]
     return [
-        'If an error exceeds that of "always zero", no answer at that budget is worth its cost: raise epsilon, allow '
-        "a delta, or protect outcomes alone if covariates are public. Methods without intervals spend the whole "
-        "budget on the value, and may be a little closer for it; ours always buy an interval.",
+        "- Covariates and treatments are public: protect outcomes. Errors are then close to those without privacy, and "
+        "adjusting costs no budget.",
+        "- Records are private: allow a delta. It matters most for models of all covariates.",
+        f"- `auto` refuses {len(refused)} cells, observational studies whose budget affords no adjusted answer. With "
+        "`cv.settings.Auto(kappa=...)`, a declared bound on confounding, it answers, and is first in "
+        f"{bounded} of them.",
+        f"- In {len(unadjusted)} more cells of observational studies a plain difference in means is closest: its bias "
+        "is below what adjusting costs. Only who knows that confounding is weak can rely on that; "
+        "`kappa` says so in the result.",
+        "- Methods without intervals spend the whole budget on the value and may be a little closer for it. Ours "
+        "always buy an interval.",
+        '- If an error exceeds that of "always zero", no answer at that budget is worth its cost: raise epsilon.',
         "",
     ]
+
+
+def _answers(cell: Cell | None) -> bool:
+    return cell is not None and cell.draws > 0
 
 
 def rewrite(found: Cells, path: Path = PAGE) -> None:

@@ -12,15 +12,16 @@ from counterveil.reproduce.rivals.environment import unavailable
 from counterveil.reproduce.rivals.measuring import measured
 from counterveil.reproduce.rivals.protocol import Budget
 
-# Few enough columns for synthesisers, a trial's size.
-MEASURED_ON = "NHEFS"
+# Few enough rows and columns for synthesisers.
+MEASURED_ON = "LaLonde"
 
 
-def measured_all() -> dict[str, dict[str, Any]]:
-    """Return seconds, peak megabytes and refusals by method; those without their packages say so."""
+def measured_all(names: list[str]) -> dict[str, dict[str, Any]]:
+    """Return seconds, peak megabytes and refusals of methods, all if none is named; absent packages are said."""
     records, _ = DATA[MEASURED_ON].drawn(0)
     found: dict[str, dict[str, Any]] = {}
-    for name, rival in RIVALS.items():
+    for name in names or RIVALS:
+        rival = RIVALS[name]
         absent = unavailable(rival)
         if absent:
             found[name] = {"refused": absent}

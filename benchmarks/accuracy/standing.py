@@ -138,7 +138,7 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
         own = cell.get(name)
         return own is not None and own.draws > 0 and all(mean_gap(own, cell[one]) <= 0 for one in among)
 
-    adjusting = others if _is_trial(key[0]) else [name for name in others if name not in UNADJUSTED]
+    adjusting = others if is_trial(key[0]) else [name for name in others if name not in UNADJUSTED]
     first = leads(auto, others)
     better = leads(auto, [ZERO] if ZERO in cell else [])
     return Outcome(
@@ -153,7 +153,8 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
     )
 
 
-def _is_trial(data: str) -> bool:
+def is_trial(data: str) -> bool:
+    """Return whether data are a trial's."""
     return data in DATA and DATA[data].trial
 
 
@@ -167,7 +168,7 @@ def explained(key: Key, cell: dict[str, Cell], best: str) -> str:
         beside = f"; with a bound on confounding {bounded.rmse:.3g}" if bounded and bounded.draws else ""
         return f"auto refuses{code}: no adjusted answer is affordable; {best} has {other.rmse:.3g}{beside}"
     figures = f"({other.rmse:.3g} and {mine.rmse:.3g}, {mine.draws} draws)"
-    if best in UNADJUSTED and not _is_trial(key[0]):
+    if best in UNADJUSTED and not is_trial(key[0]):
         return f"{best} does not adjust: its bias is below what adjusting costs at this budget {figures}"
     if not clear(mine, other):
         return f"{best} leads by less than chance {figures}"
