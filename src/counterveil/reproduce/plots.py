@@ -129,6 +129,10 @@ def panels(
             part = table[table[columns] == second]
             part = part if rows is None else part[part[rows] == first]
             ax = grid[down][across]
+            if part.empty:
+                ax.text(0.5, 0.5, "not known", ha="center", va="center", color=GREY, transform=ax.transAxes)
+                ax.set_axis_off()
+                continue
             _lines(ax, part, (x, y, line), spread)
             ax.set_xscale("log" if labels.log_x else "linear")
             if labels.log_y:

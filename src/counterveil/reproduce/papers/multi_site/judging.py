@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Tables = Mapping[str, "pd.DataFrame"]
-# The mean of 50 absolute errors has a standard error of about an eighth of itself: less than this is no difference.
+# The mean of 40 absolute errors has a standard error of about an eighth of itself: less than this is no difference.
 NO_WORSE = 1.1
 RULES = ("AggAll", "AggLargest")
 LOW, EQUAL, HIGH = ALPHAS.index(0.125), ALPHAS.index(1.0), ALPHAS.index(8.0)

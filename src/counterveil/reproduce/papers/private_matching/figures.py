@@ -69,7 +69,9 @@ def compared_cells(neighbours: tuple[int, ...]) -> Callable[[bool], list[Cell]]:
     def cells(quick: bool) -> list[Cell]:
         found: list[Cell] = []
         for count, data, epsilon in product(
-            neighbours[:1] if quick else neighbours, STUDIES, QUICK_EPSILONS if quick else EPSILONS
+            neighbours[:1] if quick else neighbours,
+            STUDIES,
+            QUICK_EPSILONS if quick or len(neighbours) > 1 else EPSILONS,
         ):
             for method in COMPARED:
                 draws = repetitions(method, data, epsilon, quick)
