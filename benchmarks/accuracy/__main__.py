@@ -29,6 +29,10 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="*", default=[], help="data by name")
     parser.add_argument("--rows", type=Path, default=DEFAULT, help="the file of answers")
     parser.add_argument("--html", type=Path, help="write the page")
+    parser.add_argument("--audit", action="store_true", help="audit every claim again")
+    parser.add_argument(
+        "--tests", type=int, default=0, metavar="DRAWS", help="rejections of tests of no effect"
+    )
     parser.add_argument("--compare", action="store_true", help="say what moved since the frozen league")
     parser.add_argument("--freeze", action="store_true", help="keep this league")
     parser.add_argument(

@@ -77,7 +77,7 @@ _LISTED = (
         "IHDP",
         "747 people, 25 covariates",
         tuple(partial(ihdp_file, number) for number in (6, 11, 20)),
-        part=3,
+        part=2,
     ),
     Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),), part=2),
     Data("index", "simulated, 4,000 people, 5 covariates, one index", (lambda: varying(0.6, 4000),)),

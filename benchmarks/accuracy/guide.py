@@ -28,10 +28,10 @@ def section(found: Cells) -> str:
         "## Which method should I use?",
         "",
         f"Take `auto`. Beside other methods at equal guarantee it is the most accurate in {auto} of "
-        f"{whole.cells} cells of [the league](../../benchmarks/README.md#accuracy), and some method of ours in "
-        f"{ours}: eight data sets, epsilon 0.5, 1 and 4, private outcomes and private records, with and without a "
-        "delta. Methods whose claim is refuted do not take part. The table has root mean square errors at epsilon "
-        "1, in percent of the outcome's range.",
+        f"{whole.cells} cells of [the league](../../benchmarks/README.md#accuracy), and some method of ours, which "
+        f"one is known only afterwards, in {ours}: eight data sets, epsilon 0.5, 1 and 4, private outcomes and "
+        "private records, with and without a delta. Methods whose claim is refuted do not take part. The table has "
+        "root mean square errors at epsilon 1, in percent of the outcome's range.",
         "",
         "| data | guarantee | `auto` | best of ours | best of the others | always zero | without privacy |",
         "|---|---|---|---|---|---|---|",

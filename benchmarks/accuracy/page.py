@@ -28,6 +28,7 @@ h1, h2, h3 { line-height: 1.2; } img { max-width: 100%; } .wide { overflow-x: au
 table { border-collapse: collapse; font-size: 13px; margin: .6rem 0 1.4rem; }
 th, td { padding: .2rem .55rem; border-bottom: 1px solid #dde4ea; text-align: right; white-space: nowrap; }
 th { background: #f3f6f8; }
+td:first-child, th:first-child { white-space: nowrap !important; }
 td:first-child, th:first-child, .text td, .text th { text-align: left; white-space: normal; }
 td.first { font-weight: 700; text-decoration: underline; } td.apart { color: #51606f; font-style: italic; }
 """

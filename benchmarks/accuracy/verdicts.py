@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from counterveil.attacks.command import EVERYTHING, examine
 from counterveil.attacks.gallery import Noisy, exact
 from counterveil.attacks.refuted import GALLERY
 from counterveil.audit import Given, ThresholdTester
@@ -23,6 +24,22 @@ _SAMPLED = {
     "OLS, Laplace": "outcome",
     "IPW, Laplace": "outcome",
     "OLS, noisy Gram": "record",
+}
+# What `counterveil audit` calls our methods.
+_OURS = {
+    "ours, auto (outcome)": "ate/auto/outcome",
+    "ours, weighting (outcome)": "ate/weighting/outcome",
+    "ours, matching (outcome)": "ate/matching/outcome",
+    "ours, stratified (outcome)": "ate/stratified/outcome",
+    "ours, difference in means (outcome)": "ate/difference_in_means/outcome",
+    "ours, auto (record)": "ate/auto/record",
+    "ours, auto, confounding bounded (record)": "ate/auto/record",
+    "ours, doubly robust (record)": "ate/doubly_robust/record",
+    "ours, cross-fit (record)": "ate/cross_fit/record",
+    "ours, IPW (record)": "ate/ipw/record",
+    "ours, stratified (record)": "ate/stratified/record",
+    "ours, folds (record)": "ate/fold_aggregation/record",
+    "ours, difference in means (record)": "ate/trial/record/pooled",
 }
 
 
@@ -84,11 +101,13 @@ def verdict(rival: Rival) -> str:
     if rival.name in _SAMPLED:
         shown, broken = examined(rival, _SAMPLED[rival.name])
         third, caught = examined(rival, _SAMPLED[rival.name], 1 / 3)
-        power = f"a third of the noise shows {third:.2g}" + ("" if caught else ", not enough to be caught")
-        return f"{'VIOLATED' if broken else 'holds'}: samples show epsilon {shown:.2g} of 1; {power}"
+        said = "VIOLATED" if broken else "passed" if caught else "inconclusive, by proof alone"
+        return f"{said}: samples show epsilon {shown:.2g} of 1, a third of the noise {third:.2g}"
     if rival.ours:
-        return "holds: counterveil audit --all, with power"
-    return f"{rival.claim}: not audited here" if rival.apart else f"{rival.claim}: by proof"
+        return (
+            f"{examine(EVERYTHING[_OURS[rival.name]]).verdict.value}: counterveil audit {_OURS[rival.name]}"
+        )
+    return "by the authors' proof; not audited here" if rival.apart else "by proof; not audited here"
 
 
 def verdicts() -> dict[str, str]:
