@@ -30,7 +30,7 @@ _LEFT_OUT = {
     "ours, IPW (record)",
 }
 # Seconds of CPU for one answer: they get so many draws, after the others have had a few, of data with few columns.
-_SLOW = {"AIM": 1, "MST": 1, "DP-EBM, T-learner": 1, "DP-EBM, X-learner": 1}
+_SLOW = {"AIM": 1, "MST": 4, "DP-EBM, T-learner": 4, "DP-EBM, X-learner": 4}
 _SLOW_FROM = 6
 # Refuted methods and those without privacy are shown and not ranked.
 _NOT_RANKED_DRAWS = 8
