@@ -85,10 +85,15 @@ class OutcomesResult(Comparison):
 
     def effect(self, outcome: str, arm: Label | None = None) -> Effect:
         """Return the effect on an outcome, of an arm where there are several; a KeyError names those there are."""
-        for one, effect in zip(self.released, self.table, strict=True):
-            if one.outcome == outcome and (arm is None or one.arm == arm):
-                return effect
-        raise KeyError(f"{outcome!r}; the effects are {[one.name for one in self.released]}")
+        found = [
+            effect
+            for one, effect in zip(self.released, self.table, strict=True)
+            if one.outcome == outcome and (arm is None or one.arm == arm)
+        ]
+        if len(found) != 1:
+            asked = f"{outcome!r}" if arm is None else f"{outcome!r}, {arm!r}"
+            raise KeyError(f"{asked}; the effects are {[one.name for one in self.released]}")
+        return found[0]
 
     @property
     def primary(self) -> Effect:

@@ -83,6 +83,8 @@ def test_arms_are_compared_on_every_outcome(data):
     assert [one.name for one in found.table] == names
     low, none = (data["days"][data["arm"] == arm].mean() for arm in ("low", "none"))
     assert found.effect("days", "low").estimate == pytest.approx(low / none - 1, abs=1e-3)
+    with pytest.raises(KeyError, match="the effects are"):
+        found.effect("days")  # of which arm?
     assert [one.arm for one in found.released] == ["low", "high"] * 2
     with pytest.raises(CounterveilError, match="CV-P280"):
         ask(data, study, protects="record")
