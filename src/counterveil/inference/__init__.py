@@ -24,7 +24,7 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.rare_events import rare_events
+from counterveil.inference.rare_events import rare_events, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation, level_of_each
 
 __all__ = [
@@ -55,4 +55,5 @@ __all__ = [
     "tail_point",
     "unsure_variances",
     "variance_allowance",
+    "with_rare_events",
 ]

@@ -6,7 +6,10 @@ Lineage: Agresti and Caffo (2000), who add events to both arms; here they enter 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
+
+from counterveil.inference.uncertainty import Uncertainty
 
 
 def rare_events(outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]) -> float:
@@ -17,3 +20,11 @@ def rare_events(outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]
     """
     low, high = outcome_range
     return sum(1.0 / size**2 for size in sizes) if low == 0 and high == 1 else 0.0
+
+
+def with_rare_events(
+    known: Uncertainty, outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]
+) -> Uncertainty:
+    """Return the uncertainty of a difference with that variance, which its largest variance grows by too."""
+    rare = rare_events(outcome_range, sizes)
+    return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)

@@ -62,7 +62,7 @@ def question_words(facts: Facts) -> str:
     if kind == "pooled":
         return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
     if kind == "survival":
-        return f"Does {what} change the {facts['outcome'].replace('time to ', 'time to “', 1)}”?"
+        return f"Does {what} change the time to “{facts['outcome'].removeprefix('time to ')}”?"
     if kind == "outcomes":
         return f"By how much does {what} change each of several outcomes?"
     if kind == "ratio":

@@ -1,4 +1,4 @@
-"""Settings of effects that differ between people (functions of covariates, answers at queries) and of survival."""
+"""Settings of questions other than the average effect: effects that differ between people, pooling, survival."""
 
 from __future__ import annotations
 

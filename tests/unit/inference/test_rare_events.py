@@ -44,9 +44,11 @@ NOTHING = {"arm": np.arange(600) % 3 // 2, "event": np.zeros(600), "group": GROU
 STUDY = cv.Study("arm", "event", (0, 1), {"group": cv.Categories(["a", "b"])}, control=0, randomised=True)
 
 
-@pytest.mark.parametrize("protects", ["outcome", "record"])
-def test_no_event_in_either_arm_is_no_certainty(protects):
-    found = cv.ate(NOTHING, STUDY, protects=protects, epsilon=1e5, noise=cv.SeededNoise(1))
+@pytest.mark.parametrize(
+    ("protects", "method"), [("outcome", "auto"), ("record", "auto"), ("outcome", "stratified")]
+)
+def test_no_event_in_either_arm_is_no_certainty(protects, method):
+    found = cv.ate(NOTHING, STUDY, protects=protects, method=method, epsilon=1e5, noise=cv.SeededNoise(1))
     low, high = found.interval()
     assert (high - low) / 2 >= 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)
 
@@ -56,3 +58,15 @@ def test_neither_is_none_in_a_group():
     assert (found.effects["conf_high"] - found.effects["conf_low"]).min() > 3.9 * np.sqrt(
         1 / 100**2 + 1 / 200**2
     )
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+@pytest.mark.parametrize("measure", ["difference", "nnt"])
+def test_nor_among_several_outcomes(protects, measure):
+    study = cv.Study("arm", outcomes={"event": (0, 1), "other": (0, 1)}, control=0, randomised=True)
+    data = NOTHING | {"other": NOTHING["arm"]}
+    found = cv.outcomes(
+        data, study, protects=protects, measure=measure, epsilon=1e5, noise=cv.SeededNoise(1)
+    ).as_measure("difference")
+    low, high = found.effect("event").interval()
+    assert (high - low) / 2 >= 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)

@@ -14,7 +14,7 @@ import numpy as np
 
 from counterveil.data import Layout, Range, Table, strata_codes
 from counterveil.errors import StudyError
-from counterveil.inference import Uncertainty, rare_events
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.questions.groups.question import caveats, group_names
@@ -215,8 +215,8 @@ def _result(
         cap = float(one.sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         treated = int(one.table.treated.sum())
-        rare = rare_events(study.outcome_range, (treated, one.table.rows - treated))
-        error = Uncertainty(effect.noise, known[0] + rare, cap + rare, known[1])
+        plain = Uncertainty(effect.noise, known[0], cap, known[1])
+        error = with_rare_events(plain, study.outcome_range, (treated, one.table.rows - treated))
         released = LinearInGroup(float(effect), error, (-width, width))
         effects.append(Effect(names[place], released, question.level, len(places), float(one.table.rows)))
     means = question.method == "difference_in_means"

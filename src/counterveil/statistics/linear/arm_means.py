@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import sqrt
 
 from counterveil.data import Table, silence
-from counterveil.inference import Uncertainty, rare_events
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
@@ -117,8 +117,8 @@ def _result(
         bounds = statistic.sensitivity
         cap = float(bounds.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
-        rare = rare_events(study.outcome_range, (1 / float(bounds.squares),))
-        uncertainty = Uncertainty(mean.noise, known[0] + rare, cap + rare, known[1])
+        plain = Uncertainty(mean.noise, known[0], cap, known[1])
+        uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
         means.append(
             Effect(
                 label,

@@ -11,7 +11,7 @@ import numpy as np
 
 from counterveil.data import Study, Sums, Table
 from counterveil.data.encoding import outcome_unit
-from counterveil.inference import ClusterUncertainty, Uncertainty, rare_events
+from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
@@ -116,8 +116,8 @@ def _uncertainty(
     cap = float(sensitivity.variance_cap)
     known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
     if study.person is None or not study.person.whole_cluster:
-        rare = rare_events(study.outcome_range, (sensitivity.treated, sensitivity.control))
-        return Uncertainty(effect.noise, known + rare, cap + rare, noise)
+        plain = Uncertainty(effect.noise, known, cap, noise)
+        return with_rare_events(plain, study.outcome_range, (sensitivity.treated, sensitivity.control))
     # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
     parts = [Fraction(1, arm**2 * (arm - 1)) for arm in (sensitivity.treated, sensitivity.control)]
     whole = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Categories, Table
 from counterveil.data.features import Features, column_names
-from counterveil.inference import Uncertainty, rare_events
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.numerics.arms import Balance, balances, effective_size, overlap_counts
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import column_balances
@@ -237,7 +237,6 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
 
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
-    rare = rare_events(session.study.outcome_range, sizes)
 
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
@@ -248,7 +247,9 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
         return Result(
             estimate=float(released),
-            uncertainty=Uncertainty(released.noise, known[0] + rare, cap + rare, known[1]),
+            uncertainty=with_rare_events(
+                Uncertainty(released.noise, known[0], cap, known[1]), session.study.outcome_range, sizes
+            ),
             guarantee=question.guarantee(session, effect.pages, effect.remarks),
             method=effect.method,
             # Not those of the table, whose outcomes may be residuals of a prediction.

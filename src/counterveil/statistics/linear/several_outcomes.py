@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Table, silence
 from counterveil.data.labels import Label
-from counterveil.inference import Uncertainty, rare_events
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Budget
 from counterveil.results.effect import Linear
@@ -239,12 +239,12 @@ def release(gate: Gate, made: Compared, outcomes: Outcomes) -> list[list[tuple[R
     return found
 
 
-def _known(group: Group, width: Fraction, pair: tuple[Released, Released | None], rare: float) -> Uncertainty:
+def _known(group: Group, width: Fraction, pair: tuple[Released, Released | None]) -> Uncertainty:
     cap = float(group.cap * width**2)
     value, variance = pair
     if variance is None:
-        return Uncertainty(value.noise, cap + rare, cap + rare)
-    return Uncertainty(value.noise, float(variance) + rare, cap + rare, variance.noise)
+        return Uncertainty(value.noise, cap, cap)
+    return Uncertainty(value.noise, float(variance), cap, variance.noise)
 
 
 def _result(
@@ -257,11 +257,13 @@ def _result(
     effects = []
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
-        known = []
-        for group, pairs in zip(made.groups, found, strict=True):
-            # Intervals of ratios make room for few events by themselves.
-            sizes = (1 / (4 * float(group.cap)),) if question.measure == "difference" else ()
-            known.append(_known(group, width, pairs[place], rare_events((low, high), sizes)))
+        known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
+        # Intervals of ratios make room for few events by themselves.
+        if question.measure not in OF_MEANS:
+            known = [
+                with_rare_events(one, (low, high), (1 / (4 * float(group.cap)),))
+                for one, group in zip(known, made.groups, strict=True)
+            ]
         values = [float(pairs[place][0]) for pairs in found]
         if not made.labels:
             limits = float(low - high), float(high - low)

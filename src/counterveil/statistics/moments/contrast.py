@@ -19,7 +19,7 @@ from math import sqrt
 
 from counterveil.data import Sums, Table
 from counterveil.data.encoding import outcome_unit
-from counterveil.inference import NoiseDistribution, Uncertainty, rare_events
+from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
@@ -52,6 +52,10 @@ class Setting:
     centre: Fraction
     centre_shift: float  # released mean minus centre
     centre_sd: float  # standard deviation of the released mean's noise
+
+    def arm_sizes(self, rows: int) -> tuple[float, float]:
+        """Return about how many people are in each arm, treated first."""
+        return rows * float(self.share), rows * float(1 - self.share)
 
 
 def pays(rows: int, budget: Budget, mechanism: str) -> bool:
@@ -271,8 +275,7 @@ def result_of(
         uncertainty=with_rare_events(
             uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
             study.outcome_range,
-            float(setting.share),
-            rows,
+            setting.arm_sizes(rows),
         ),
         guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
@@ -312,14 +315,6 @@ def uncertainty_of(
         counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
         variance -= counted / (q * (1 - q)) / rows
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
-
-
-def with_rare_events(
-    known: Uncertainty, outcome_range: tuple[Fraction, Fraction], share: float, rows: int
-) -> Uncertainty:
-    """Return the uncertainty with the variance of one more event in each arm, where outcomes are events."""
-    rare = rare_events(outcome_range, (rows * share, rows * (1 - share)))
-    return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)
 
 
 def releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ from fractions import Fraction
 from math import sqrt
 
 from counterveil.data import OUTCOME_STEPS, Table, silence
+from counterveil.inference import with_rare_events
 from counterveil.inference.measures import JointMeans
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -34,7 +35,6 @@ from counterveil.statistics.moments.contrast import (
     pooled_shares,
     release_share,
     uncertainty_of,
-    with_rare_events,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 from counterveil.statistics.moments.trial import CONFOUNDED
@@ -144,7 +144,7 @@ def _numbers(
     known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise, declared)
     ends = float(low), float(high)
     if not means:
-        known = with_rare_events(known, outcomes.ranges[place], float(one.setting.share), rows)
+        known = with_rare_events(known, outcomes.ranges[place], one.setting.arm_sizes(rows))
         return Linear(float(one.effect), known, (ends[0] - ends[1], ends[1] - ends[0]))
     return JointMeans(
         mean=ends[0] + float(one.setting.centre) + one.setting.centre_shift,

@@ -12,7 +12,8 @@ from math import sqrt
 import numpy as np
 
 from counterveil.errors import StudyError
-from counterveil.inference import Uncertainty
+from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
     RANGE_STEPS,
     Strata,
@@ -59,6 +60,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
     if total == 0:
         raise nothing_matched()
     claim = StrataOutcome.of(width, weights, strata.treated, strata.control, total)
+    sizes = arm_sizes(strata, weights, float(total))
     part = variance_part(question.budget, question.mechanism)
     plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
 
@@ -69,7 +71,8 @@ def stratified_outcome(session: Session, question: Question) -> Result:
         variance = gate.release("variance", exact, claim.variance)
         # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
         cap = float(claim.weight * width**2 / total)
-        known = Uncertainty(effect.noise, float(variance), cap, variance.noise)
+        plain = Uncertainty(effect.noise, float(variance), cap, variance.noise)
+        known = with_rare_events(plain, session.study.outcome_range, sizes)
         details = strata_details(strata, question.estimand, claim) | cuts
         details |= {"budget": plan.shares, "mechanism": question.mechanism}
         return _result(session, question, float(effect), known, claim, limit, details).stored()
@@ -101,6 +104,12 @@ def _result(
         details=details,
         variance_apart=True,
     )
+
+
+def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, ...]:
+    """Return how many people of equal weight each arm is worth."""
+    used, shares = weights > 0, weights[weights > 0] / total
+    return tuple(1 / float((shares**2 / counts[used]).sum()) for counts in (strata.treated, strata.control))
 
 
 def strata_details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[str, float | str]:
