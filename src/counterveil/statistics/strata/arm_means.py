@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from counterveil.inference import Uncertainty
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.strata import RANGE_STEPS, arm_variances, mean_sums, stratum_weights, weight_sum
 from counterveil.results.measures import MeasureResult, difference_of
@@ -19,7 +19,13 @@ from counterveil.settings import Stratified
 from counterveil.settings.outcome_level import USUAL_LIMIT
 from counterveil.statistics.strata.bounded import caveats, population
 from counterveil.statistics.strata.data import read_strata
-from counterveil.statistics.strata.outcome import PAGE, nothing_matched, strata_details, variance_part
+from counterveil.statistics.strata.outcome import (
+    PAGE,
+    arm_sizes,
+    nothing_matched,
+    strata_details,
+    variance_part,
+)
 from counterveil.statistics.strata.sensitivity import StrataOutcome
 
 _ARMS = ("treated", "control")
@@ -39,6 +45,7 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
         StrataOutcome.of_arm(width, weights, counts, total, strata.rows)
         for counts in (strata.treated, strata.control)
     ]
+    sizes = arm_sizes(strata, weights, float(total))
     part = variance_part(question.budget, question.mechanism)
     split = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
     plan = in_parallel(split, {"effect": _MEANS, "variance": _VARIANCES})
@@ -48,12 +55,13 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
         values = [one * unit / total for one in mean_sums(strata, word, limit)]
         variances = [one * unit**2 / total**2 for one in arm_variances(strata, word, limit)]
         found = []
-        for place, claim in enumerate(claims):
+        for place, (claim, size) in enumerate(zip(claims, sizes, strict=True)):
             mean = gate.release(_MEANS[place], values[place], claim.effect)
             variance = gate.release(_VARIANCES[place], variances[place], claim.variance)
             # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
             cap = float(claim.weight * width**2 / (2 * total))
-            found.append((float(mean), Uncertainty(mean.noise, float(variance), cap, variance.noise)))
+            plain = Uncertainty(mean.noise, float(variance), cap, variance.noise)
+            found.append((float(mean), with_rare_events(plain, session.study.outcome_range, (size,))))
         details = strata_details(strata, question.estimand, max(claims, key=lambda one: one.weight)) | cuts
         details |= {"budget": split.shares, "mechanism": question.mechanism}
         return _result(session, question, found, claims, limit, details).stored()
