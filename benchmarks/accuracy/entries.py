@@ -14,7 +14,7 @@ DELTA = 1e-6
 OUTCOME, PURE, APPROXIMATE = "outcome, pure", "record, pure", "record, delta 1e-6"
 GUARANTEES = (OUTCOME, PURE, APPROXIMATE)
 AUTO = {OUTCOME: "ours, auto (outcome)", PURE: "ours, auto (record)", APPROXIMATE: "ours, auto (record)"}
-# The same with a declared bound on confounding: it answers where auto refuses.
+# The same with a declared bound on confounding: it always answers.
 BOUNDED = "ours, auto, confounding bounded (record)"
 ZERO = "zero"
 # Compare the arms as they are, in a trial or not.

@@ -109,15 +109,17 @@ def _percent(value: float) -> str:
 def _advice(found: Cells, ended: list[Outcome]) -> list[str]:
     """Return what follows for an analyst, with counts of this league."""
     refused = [one for one in ended if one.refused]
-    bounded = sum(one.bounded for one in refused)
+    records = [one for one in ended if one.key[1] != OUTCOME]
     lost = [one for one in ended if not one.auto and not one.refused]
     return [
         "Covariates and treatments are public: protect outcomes, as adjusting costs no budget. At epsilon 1 the error "
         f"of `auto` is {_range(_to_target(found))} times that of AIPW without privacy.",
         *_with_delta(found),
         f"`auto` refuses {len(refused)} cells, observational studies whose budget affords no adjusted answer. With a "
-        f"declared bound on confounding, `cv.settings.Auto(kappa={KAPPA:g})`, it answers, and is first in {bounded} of "
-        "them. Its interval covers only if the bound is true.",
+        f"declared bound on confounding, `cv.settings.Auto(kappa={KAPPA:g})`, it always answers, and is first in "
+        f"{sum(one.bounded for one in refused)} of these and in {sum(one.bounded for one in records)} of "
+        f"{len(records)} cells of records instead of {sum(one.auto for one in records)}. Its interval covers only if "
+        "the bound is true.",
         *_ahead(found, lost),
         *_coverage(found),
         f'An error as large as that of "always zero" ({_listed([one.key for one in ended if one.no_better])}) means '

@@ -94,8 +94,8 @@ def _introduction(found: Cells) -> str:
         f"{min(draws)} to {max(draws)} draws; one answer counts as at most {FARTHEST:g} ranges off. Methods whose "
         "claim is refuted are shown in italics and are not ranked. Methods stated for one row added or removed get the "
         "whole epsilon, which is a weaker guarantee than ours. Zero is the answer of nobody who looked at the data: a "
-        "method above it says nothing. Where auto refuses, a bound on confounding of "
-        f"kappa = {KAPPA:g} is declared for a line of its own.</p>"
+        'method above it says nothing. "Confounding bounded" is auto for an analyst who '
+        f"declares kappa = {KAPPA:g}: it always answers, and its intervals cover only if the bound is true.</p>"
         f"<p>One answer of a graphical model or of boosted learners takes seconds to minutes. They run on {escape(on)} "
         f"alone and get fewer draws ({few}). AIM and MST fit their model in {STEPS} steps instead of 1,000 and more, "
         f"and it may have {MODEL_MB} MB: with more of both they may be more accurate. PrivSyn is a reduced "
