@@ -124,7 +124,7 @@ def _reason(key: Key, cell: dict[str, Cell], best: str) -> str:
     if "stratified" in best:
         return f"{best} adjusts for a few covariates, halved: its bias is below what others cost ({figures})"
     if "value alone" in best:
-        return f"{best} spends everything on the value, for an interval of the largest variance there can be ({figures})"
+        return f"{best} spends everything on the value; its interval is for the largest variance ({figures})"
     if np.isnan(cell[best].coverage):
         return f"{best} spends everything on the value and has no interval ({figures})"
     return f"{best} is more accurate ({figures})"
