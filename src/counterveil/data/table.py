@@ -18,7 +18,7 @@ from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.outcomes import not_in_spark as made_in_spark
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_spark, one_row_per_person, places
+from counterveil.data.reduction import one_row_per_person, places
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
@@ -174,9 +174,9 @@ def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None
     """
     if not in_spark(source):
         return
-    if study.cluster is not None:
+    if study.cluster is not None and (study.clustered or counted):
         raise cluster_in_spark(study.cluster)
-    if study.person is not None:
+    if counted and study.person is not None:
         raise not_in_spark(study.person)
     if counted and study.where is not None:
         raise subset_in_spark(study.where)

@@ -39,7 +39,7 @@ from counterveil.data import (
     strata_of_table,
 )
 from counterveil.data.cells import Column
-from counterveil.data.person import first_of_each
+from counterveil.data.reduction import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
