@@ -74,9 +74,7 @@ def _compact(column: Column) -> Column:
 def joined_columns(parts: list[Columns]) -> Columns:
     """Return the rows of all parts, one after the other."""
     return (
-        parts[0]
-        if len(parts) == 1
-        else {name: _joined([part[name] for part in parts]) for name in parts[0]}
+        parts[0] if len(parts) == 1 else {name: _joined([part[name] for part in parts]) for name in parts[0]}
     )
 
 

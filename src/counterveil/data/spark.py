@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -142,9 +143,9 @@ class SparkRows:
         try:
             found = cls._checked(study, spark_people.OnePerPerson(study), frame)
         except BaseException:
-            spark_people.drop(frame)
+            forget(frame)
             raise
-        weakref.finalize(found, spark_people.drop, frame).atexit = False
+        weakref.finalize(found, forget, frame).atexit = False
         return found
 
     @classmethod
@@ -167,11 +168,22 @@ class SparkRows:
             raise changed_table()
         return total
 
+    def close(self) -> None:
+        """Let Spark forget the rows that it made of people with several rows."""
+        if self.study.person is not None:
+            forget(self.frame)
+
     def __repr__(self) -> str:
         # Declarations only, as for a table.
         return (
             f"SparkRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
         )
+
+
+def forget(frame: Any) -> None:
+    """Let Spark forget the rows it keeps of a frame; a session that ended has forgotten them."""
+    with suppress(Exception):
+        frame.unpersist()
 
 
 def _kinds(table: Any, study: Study) -> dict[str, Kind]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,9 +135,3 @@ def _order(column: str, kind: Kind) -> tuple[str, ...]:
         return f"CAST({text} AS BINARY)", f"char_length({text})"
     # Adding zero makes one zero of the two.
     return (f"{column} + CAST(0 AS DOUBLE)" if kind is Kind.FLOAT else column,)
-
-
-def drop(frame: Any) -> None:
-    """Let Spark forget the rows it made; a session that ended has forgotten them."""
-    with suppress(Exception):
-        frame.unpersist()

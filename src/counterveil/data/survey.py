@@ -113,7 +113,7 @@ class Survey:
         return not self._faults
 
     def verdict(self) -> None:
-        """Raise the first problem: rows of a person, missing values, no rows, arms, values in the order of the columns."""
+        """Raise the first problem: people, missing values, no rows, arms, then values in the order of the columns."""
         first = next(iter(self.problems()), None)
         if first is not None:
             raise first
