@@ -56,9 +56,14 @@ def study(person, **more):
 STUDIES = {
     "text": study("text", order="date", most_rows=3, per_person={"y": "last", "age": "mean"}),
     "whole": study(
-        "whole", covariates={"age": KNOWN["age"]}, per_person={"age": "mean"}, missing={"y": DROP, "age": FILL}
+        "whole",
+        covariates={"age": KNOWN["age"]},
+        per_person={"age": "mean"},
+        missing={"y": DROP, "age": FILL},
     ),
-    "real": study("real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"),
+    "real": study(
+        "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
+    ),
     "exact": study("exact", covariates={}, per="count", per_range=(0, 30), missing={"y": FILL}),
     "cluster": study(
         None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}
@@ -97,7 +102,9 @@ def test_large_files_and_relations(name, tmp_path, monkeypatch):
 
 
 def _columns(table):
-    return [column.tolist() for column in (table.arm, table.outcome, *table.covariates.values(), *table.measures)]
+    return [
+        column.tolist() for column in (table.arm, table.outcome, *table.covariates.values(), *table.measures)
+    ]
 
 
 @pytest.fixture(scope="module")
