@@ -1,7 +1,7 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
 from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
-from counterveil.data.batches import SpooledRows, StreamedRows, rows_of_source, table_of_source
+from counterveil.data.batches import StreamedRows, rows_of_source, table_of_source
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
@@ -9,6 +9,7 @@ from counterveil.data.layout import Layout
 from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
+from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
     check_columns,
     histogram_of_rows,

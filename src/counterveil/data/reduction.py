@@ -21,7 +21,7 @@ from counterveil.data.labels import LabelIndex, index_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import no_person, staggered, text_for_number, varies
-from counterveil.errors import DataError
+from counterveil.errors import CounterveilError, DataError
 
 Places: TypeAlias = NDArray[np.intp]
 
@@ -49,7 +49,7 @@ def _reduced_columns(study: Study) -> tuple[str, ...]:
     return (*study.columns, *study.cluster_columns)
 
 
-def unfit(study: Study, place: int) -> DataError:
+def unfit(study: Study, place: int) -> CounterveilError:
     """Return the refusal for the problem at a place: rows of nobody, texts for numbers, values that vary, periods."""
     assert study.person is not None
     names = _reduced_columns(study)
