@@ -221,16 +221,23 @@ def job(name: str, path: Path) -> dict[str, float]:
 
     engine, _, what = name.partition(" ")
     session = spark_session() if engine == "spark" else None
+    return measured(
+        lambda: duckdb_job(what, path) if session is None else spark_job(what, path, session), session is None
+    )
+
+
+def measured(work: Callable[[], float], alone: bool) -> dict[str, float]:
+    """Return what some work took, and its answer; `alone` says that no engine was started for it."""
     before = sum(cpu for cpu, *_ in family().values())
     cpu, wall = _own_cpu(), time.perf_counter()
-    effect = duckdb_job(what, path) if session is None else spark_job(what, path, session)
+    effect = work()
     wall = time.perf_counter() - wall
     others = family()
     spent = _own_cpu() - cpu + sum(one for one, *_ in others.values()) - before
     peaks = [peak for _, peak, java in others.values() if not java]
     java = max((peak for _, peak, java in others.values() if java), default=0.0)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if session is None else 0.0
+    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if alone else 0.0
     return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "effect": effect}
 
 
