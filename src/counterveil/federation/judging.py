@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError
-from counterveil.federation.judging_means import check_means
+from counterveil.federation.judging_means import check_means, check_variance, squared_noise
 from counterveil.federation.messages import Head, Reply, Request
 from counterveil.federation.public_limits import (
     FEWEST_IN_ARM,
@@ -86,8 +86,9 @@ def _check_numbers(request: Request, declared: Declared, result: Result) -> None
             raise SetAsideError(NO_RESULT)
         if result.means is not None:
             return check_means(request.ask, declared, result)
-        # Weights do not depend on whether a variance was released apart, where weights are limited.
-        result = replace(plain_difference(result), variance_apart=True)
+        # Whether the variance has noise of its own is not said, and follows from the level.
+        apart = Unit(request.ask.protects) is Unit.OUTCOME
+        result = replace(plain_difference(result), variance_apart=apart)
     # A number needed to treat whose interval is not for the effect has none.
     free = request.ask.measure == NEEDED and result.interval_of is not None
     if result.limits != declared.limits and not (free and result.limits is None):
@@ -147,10 +148,8 @@ def _check_reach(declared: Declared, result: Result) -> None:
     reach = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
     if not abs(result.estimate) <= reach:
         raise SetAsideError(OUT_OF_REACH)
-    beyond = farthest(known.variance_noise)
-    slack = 1e-9 * known.variance_cap
-    if not -beyond - slack <= known.variance <= known.variance_cap + beyond + slack:
-        raise SetAsideError(OTHER_NOISE)
+    more = 0.0 if result.variance_apart else squared_noise(result.estimate, known, rows_of(result) or 1)
+    check_variance(known, more)
 
 
 def _check_head(head: Head | None, known: Head | None) -> None:

@@ -67,7 +67,7 @@ def _check_apart(ask: Ask, declared: Declared, result: MeasureResult, means: Apa
         _hold(known.variance_noise is not None or known.variance == known.variance_cap)
         reach = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
         _check_place(value, means.range, reach + farthest(known.noise))
-        _check_variance(known)
+        check_variance(known)
     steps = [_sensitivity(known.noise) for known in means.known]
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.
     _hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + _NEAR))
@@ -108,20 +108,21 @@ def _check_joint(ask: Ask, declared: Declared, means: JointMeans, rows: int) -> 
     # What the other releases leave of the budget paid for the share.
     paid = _noise_like(known.noise, Totals(declared.width, rows).share, left)
     _hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=_NEAR))
-    _check_extra(means, float(abs(start - middle)))
-    noise = farthest(known.noise)
+    off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
+    _check_extra(means, off)
     sampling = sqrt(min(known.variance_cap, float(declared.width) ** 2) + known.extra)
     ends = -float(declared.width), float(declared.width)
-    _check_place(means.difference, ends, half_width(sampling, None, NEVER) + noise)
-    # The square of a noisy contrast is taken off its second moment.
-    _check_variance(known, (2 * abs(means.difference) + noise) * noise / rows)
+    _check_place(means.difference, ends, half_width(sampling, None, NEVER) + farthest(known.noise))
+    # Chance in who was treated is taken off the variance.
+    chance = off**2 / (means.share * (1 - means.share)) / rows
+    check_variance(known, squared_noise(means.difference, known, rows) + chance)
 
 
-def _check_extra(means: JointMeans, shift: float) -> None:
-    """Check what an error in the share adds: the contrast is centred at most `shift` away from the mean of everyone."""
+def _check_extra(means: JointMeans, off: float) -> None:
+    """Check what an error in the share adds: the centre is at most `off` away from where it would add nothing."""
     assert means.mean_noise is not None
     scale = (means.share_sd / (means.share * (1 - means.share))) ** 2
-    least, off = means.mean_noise.variance, shift + abs((1 - 2 * means.share) * means.difference)
+    least = means.mean_noise.variance
     _hold(scale * least * (1 - _NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + _NEAR))
 
 
@@ -171,7 +172,13 @@ def _check_place(value: float, ends: tuple[float, float], reach: float) -> None:
         raise SetAsideError(OUT_OF_REACH)
 
 
-def _check_variance(known: Uncertainty, more: float = 0.0) -> None:
+def squared_noise(estimate: float, known: Uncertainty, rows: int) -> float:
+    """Return how far noise moves a variance that is a second moment less the square of a noisy estimate."""
+    noise = farthest(known.noise)
+    return (2 * abs(estimate) + noise) * noise / rows
+
+
+def check_variance(known: Uncertainty, more: float = 0.0) -> None:
     """Check that a sampling variance lies where outcomes and its noise can put it."""
     beyond = farthest(known.variance_noise) + 1e-9 * known.variance_cap
     _hold(-beyond - more <= known.variance <= known.variance_cap + beyond + more)

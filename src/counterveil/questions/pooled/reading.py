@@ -208,7 +208,7 @@ def _check_means(means: dict[str, Any]) -> None:
         for name in ("mean", "difference"):
             apart.number(name)
         apart.number("share", 1e-9, 1 - 1e-9)
-        apart.number("share_sd", 0, 1)
+        apart.number("share_sd", 0)
         apart.whole("rows", 1, _MOST_ROWS)
         if apart.values["mean_noise"] is not None:
             _check_mechanism(apart.table("mean_noise"))
