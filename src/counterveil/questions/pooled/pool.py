@@ -212,7 +212,8 @@ def pool(
 ) -> PooledResult | MeasureResult:
     """Return the average of the private effects of several sites; spends nothing.
 
-    Ratios, odds ratios, lifts and numbers needed to treat are those of the arms' means, averaged by size.
+    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; `as_measure("nnt")` of what is
+    returned is the number needed to treat.
 
     Args:
         results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the

@@ -20,7 +20,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
-from counterveil.results.measures import MEASURES, MeasureResult
+from counterveil.results.measures import NEEDED, OF_MEANS, MeasureResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -180,7 +180,7 @@ def check_measure_document(document: object) -> None:
     check_values(document)
     facts = Fields.of("a result", document, _MEASURE, _MEASURE_SHOWN)
     _check_opening(facts)
-    facts.choice("measure", MEASURES)
+    facts.choice("measure", (*OF_MEANS, NEEDED))
     _check_guarantee(facts)
     _check_texts(facts)
     means = facts.table("arm_means")
