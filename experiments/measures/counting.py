@@ -48,7 +48,8 @@ def covered(many: Iterable[Means], risk: float) -> Covered:
         for means in first
     ]
     lengths = [np.diff(Quotient(means, RATIO).interval(LEVEL))[0] for means in islice(again, _MEASURED)]
-    return Covered(*map(float, np.mean(kept, axis=0)), float(np.median(lengths)))
+    ratio, odds, endless = np.mean(kept, axis=0)
+    return Covered(float(ratio), float(odds), float(endless), float(np.median(lengths)))
 
 
 def _holds(means: Means, kind: str, value: float) -> bool:

@@ -13,20 +13,11 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.privacy import Budget, Estimand
-from counterveil.questions import (
-    arms,
-    ate,
-    cate,
-    event_study,
-    groups,
-    interim,
-    moments,
-    outcomes,
-    policy_value,
-    survival,
-)
+from counterveil.questions import arms, ate, cate, event_study, groups, moments, outcomes, policy_value
+from counterveil.questions.interim import planned
 from counterveil.questions.plan.assumptions import out_of_range
 from counterveil.questions.plan.simulated_study import People
+from counterveil.questions.survival import survival
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.formula import parse_formula
@@ -98,7 +89,7 @@ class Looks:
         sizes = [max(round(size * rows / self.sizes[number]), 1) for size in self.sizes]
         own = dict(self.words)
         spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
-        looks = interim.planned(
+        looks = planned(
             self.study.outcome, sizes, **spent, level=own.pop("level"), spending=own.pop("spending")
         )
         this = looks.planned[number]
