@@ -37,10 +37,9 @@ def written(
     remarks = paper.remarks(finished) if paper.remarks else ""
     parts = [
         f"# {paper.reference}",
-        f"Written by `{command}`: {seconds:.0f} CPU seconds{', quick mode with few repetitions' * quick}.",
-        "## Claims",
-        count_of(judged),
-        claims_table(judged),
+        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes, without programs that they start"
+        f"{'; quick mode with few repetitions' * quick}.",
+        *(["## Claims", count_of(judged), claims_table(judged)] if judged else []),
         *([remarks] if remarks else []),
         *(section(one) for one in kept),
     ]
