@@ -48,6 +48,8 @@ def written(
 
 def count_of(judged: Sequence[tuple[Claim, Judged]]) -> str:
     """Return how many claims there are of each verdict."""
+    if not judged:
+        return "No claims."
     found = Counter(one.verdict for _, one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[each]} {each.value}" for each in Verdict) + "."
 

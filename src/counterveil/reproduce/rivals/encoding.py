@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study
+from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.data.domains import Domain
 from counterveil.reproduce.rivals.protocol import Records
 
@@ -22,6 +22,30 @@ TREATMENT, OUTCOME = "treated", "y"
 ROWS_A_STRATUM = 16
 # Bins of a measurement in synthetic records; the square root of the rows where that is less.
 MOST_BINS = 16
+
+
+def records_of(table: Table, y: Floats) -> Records:
+    """Return the rows of a table with these outcomes as records, labels as codes."""
+    study = table.study
+    ranges: list[tuple[float, float]] = []
+    values: list[tuple[float, ...] | None] = []
+    for domain in study.covariates.values():
+        if isinstance(domain, Range):
+            ranges.append(domain.floats())
+            values.append(None)
+        else:
+            ranges.append((0.0, len(domain.labels) - 1.0))
+            values.append(tuple(float(code) for code in range(len(domain.labels))))
+    low, high = (float(end) for end in study.outcome_range)
+    return Records(
+        np.column_stack([table.covariates[name] for name in study.covariates]).astype(np.float64),
+        np.asarray(table.treated),
+        y,
+        tuple(ranges),
+        (low, high),
+        tuple(values),
+        study.randomised is True,
+    )
 
 
 def names(records: Records) -> list[str]:

@@ -86,9 +86,7 @@ def _inverse_variance(tables: Tables) -> Judged:
     number = f"IVW / MVAgg: {ratio[LOW]:.2f} at alpha 1/8, {ratio[EQUAL]:.2f} at 1, {ratio[HIGH]:.2f} at 8"
     # A ratio of ratios has four means, and twice the chance of a ratio of two.
     worse = leads(np.sqrt(ratio[[HIGH]] / ratio[LOW]), 1)
-    return Judged.of(
-        worse, number, "a released variance counts as no less than that of the noise here; " + _LEAD
-    )
+    return Judged.of(worse, number, f"chance may change a ratio of ratios by {NO_WORSE**2:.1f} times")
 
 
 def _beat_rules(tables: Tables) -> Judged:
@@ -100,7 +98,7 @@ def _beat_rules(tables: Tables) -> Judged:
 
 
 def _largest_gap(tables: Tables, rule: str, named: str, places: slice, why: str) -> Judged:
-    """Judge whether a rule's error exceeds MVAgg's the most in a proportion, by more than chance in the rule's error."""
+    """Judge whether a rule's error exceeds MVAgg's the most in a proportion, by more than chance."""
     lines = Lines(tables)
     errors = {panel.cut: float(lines.of(panel, _FORM, rule)[places].mean()) for panel in of_figure(4)}
     gaps = {
