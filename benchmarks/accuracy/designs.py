@@ -10,12 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+import numpy as np
 from experiments.causal.designs import Design, correlated, varying
 from experiments.causal.real import acic, fitted, ihdp_file
 
-from counterveil.data import Table
+from counterveil.data import Binary, Range, Table
 from counterveil.datasets import lalonde, nhefs, pension401k, star
-from counterveil.reproduce.rivals.encoding import records_of
 from counterveil.reproduce.rivals.protocol import Records
 
 # Columns up to which synthesisers are tried: beyond, one draw takes minutes.
@@ -42,9 +42,33 @@ class Data:
 @cache
 def _base(name: str, place: int) -> tuple[Records, Design]:
     design = DATA[name].designs[place]()
+    return records_of(design), design
+
+
+def records_of(design: Design) -> Records:
+    """Return the records of the first draw, covariates as codes where the study declares labels."""
     study = design.study
     table = Table.attach({**design.columns, study.outcome: design.outcomes(0)}, study)
-    return records_of(table, design.outcomes(0)), design
+    ranges: list[tuple[float, float]] = []
+    values: list[tuple[float, ...] | None] = []
+    for domain in study.covariates.values():
+        if isinstance(domain, Range):
+            ranges.append(domain.floats())
+            values.append(None)
+        else:
+            count = 2 if isinstance(domain, Binary) else len(domain.labels)
+            ranges.append((0.0, count - 1.0))
+            values.append(tuple(float(code) for code in range(count)))
+    low, high = (float(end) for end in study.outcome_range)
+    return Records(
+        np.column_stack([table.covariates[name] for name in study.covariates]).astype(np.float64),
+        np.asarray(table.treated),
+        design.outcomes(0),
+        tuple(ranges),
+        (low, high),
+        tuple(values),
+        study.randomised is True,
+    )
 
 
 _LISTED = (

@@ -8,7 +8,7 @@ import pytest
 
 from counterveil.errors import DataError
 from counterveil.reproduce.papers.catalogue import load
-from counterveil.reproduce.papers.private_matching.competitors import records_named
+from counterveil.reproduce.papers.private_matching.competitors import records_of
 from counterveil.reproduce.papers.private_matching.draws import sample_draws
 from counterveil.reproduce.papers.private_matching.methods import (
     COMPARED,
@@ -74,7 +74,7 @@ def test_data_that_are_absent_are_refused_by_code(monkeypatch):
 
 
 def test_records_of_rivals_say_what_is_public():
-    records, study = records_named("Synth"), study_named("Synth")
+    records, study = records_of("Synth"), study_named("Synth")
     assert records.x.shape == (1000, 20)
     assert int(records.treated.sum()) == 489
     assert records.covariate_ranges[0] == (0.0, 1.0)

@@ -24,33 +24,33 @@ ROWS_A_STRATUM = 16
 MOST_BINS = 16
 
 
+def names(records: Records) -> list[str]:
+    """Return the covariates' names."""
+    return [f"x{place}" for place in range(1, records.x.shape[1] + 1)]
+
+
 def records_of(table: Table, y: Floats) -> Records:
-    """Return the rows of a table with these outcomes as records, labels as codes."""
-    study = table.study
+    """Return an attached study with the outcomes `y` as records, labels as codes."""
     ranges: list[tuple[float, float]] = []
     values: list[tuple[float, ...] | None] = []
-    for domain in study.covariates.values():
+    for domain in table.study.covariates.values():
         if isinstance(domain, Range):
             ranges.append(domain.floats())
             values.append(None)
         else:
-            ranges.append((0.0, len(domain.labels) - 1.0))
-            values.append(tuple(float(code) for code in range(len(domain.labels))))
-    low, high = (float(end) for end in study.outcome_range)
+            count = 2 if isinstance(domain, Binary) else len(domain.labels)
+            ranges.append((0.0, count - 1.0))
+            values.append(tuple(float(code) for code in range(count)))
+    low, high = (float(end) for end in table.study.outcome_range)
     return Records(
-        np.column_stack([table.covariates[name] for name in study.covariates]).astype(np.float64),
+        np.column_stack([table.covariates[name] for name in table.study.covariates]).astype(np.float64),
         np.asarray(table.treated),
         y,
         tuple(ranges),
         (low, high),
         tuple(values),
-        study.randomised is True,
+        table.study.randomised is True,
     )
-
-
-def names(records: Records) -> list[str]:
-    """Return the covariates' names."""
-    return [f"x{place}" for place in range(1, records.x.shape[1] + 1)]
 
 
 def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:

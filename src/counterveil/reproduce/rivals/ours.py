@@ -10,7 +10,7 @@ from counterveil.reproduce.rivals.encoding import frame_of, names, strata_column
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
 
-# The bound on confounding that is declared where records afford no adjustment: it widens intervals alone.
+# The bound that `experiments.every_method` declares.
 KAPPA = 0.25
 
 

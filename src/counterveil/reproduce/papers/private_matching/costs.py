@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from counterveil.reproduce.papers.private_matching.competitors import COMPETITORS, DELTA, records_named
+from counterveil.reproduce.papers.private_matching.competitors import COMPETITORS, DELTA, records_of
 from counterveil.reproduce.papers.private_matching.methods import AIM_STUDY, LABEL, SAMPLE
 from counterveil.reproduce.papers.private_matching.studies import STUDIES
 from counterveil.reproduce.protocol import Cell, Figure, Row
@@ -66,7 +66,7 @@ def run(cell: Cell) -> list[Row]:
 def _measured(method: str, data: str, seed: int) -> Row:
     rival = RIVALS[METHODS[method]]
     budget = Budget(EPSILON, DELTA if rival.delta == "needed" else 0.0)
-    found = measured(rival, records_named(data), budget, seed)
+    found = measured(rival, records_of(data), budget, seed)
     return {"seconds": found.seconds, "megabytes": found.peak, "refused": found.refused}
 
 
