@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.data.cells import BLANKS
 from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
-from counterveil.data.sources.relations import Kind, from_arrow
+from counterveil.data.sources.relations import BLANK_CHARACTERS, Kind, from_arrow
 from counterveil.data.spark import Reading
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
@@ -129,8 +128,7 @@ def made(frame: Any, reading: Reading) -> Any:
 def _order(column: str, kind: Kind) -> tuple[str, ...]:
     """Return the SQL of what tells people apart, and of what they are sorted by first, as `places` sorts them."""
     if kind in _TEXTS:
-        blanks = "".join(f"\\u{ord(blank):04x}" for blank in BLANKS)
-        text = f"trim(BOTH '{blanks}' FROM {column})"
+        text = f"trim(BOTH ({BLANK_CHARACTERS}) FROM {column})"
         # Bytes: texts may be compared by other rules than their characters.
         return f"CAST({text} AS BINARY)", f"char_length({text})"
     # Adding zero makes one zero of the two.
