@@ -253,11 +253,21 @@ class MeasureResult(Result):
         if self.means is not None:
             treated, control = self.means.values
             notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
-        return shown | {"sentence": WORDS[self.measure].format(whose=self._whose()), "notes": notes}
+        return shown | {"sentence": self._sentence(), "notes": notes}
 
-    def _whose(self) -> str:
-        said = WHOSE[self.estimand]
-        return said if self.population is None else f"{said}, among {self.population}"
+    def _sentence(self) -> str:
+        whose = (
+            WHOSE[self.estimand]
+            if self.population is None
+            else f"{WHOSE[self.estimand]}, among {self.population}"
+        )
+        said = WORDS[self.measure].format(whose=whose)
+        if not isinstance(self.means, PooledMeans):
+            return said
+        # Sites count by all of their people, whatever the estimand.
+        return (
+            f"{said.replace('in the study', 'in the sites')}; each arm's mean is averaged over sites by size"
+        )
 
     @classmethod
     @reads_facts

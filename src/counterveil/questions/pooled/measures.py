@@ -1,4 +1,4 @@
-"""Ratios, odds ratios, lifts and numbers needed to treat over several sites, from the means of their arms."""
+"""Ratios, odds ratios and lifts over several sites, from the means of their arms."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from counterveil.errors import ParameterError
 from counterveil.inference import held_weights, pooling_weights
 from counterveil.inference.measures import ApartMeans, JointMeans
 from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import noise_variance
 from counterveil.numerics.arrays import Floats
 from counterveil.questions.pooled.agreement import (
     Named,
@@ -93,6 +94,15 @@ def _public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Fl
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
     """
-    noise = np.array([one.parts(1.0, 1.0)[1] ** 2 for one in means])
+    noise = np.array([_announced(one) for one in means])
     width = np.array([one.range[1] - one.range[0] for one in means])
     return np.asarray(noise + width**2 / sizes)
+
+
+def _announced(means: ApartMeans | JointMeans) -> float:
+    """Return the variance of noise whose scale is public."""
+    if isinstance(means, JointMeans):
+        # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
+        # and in arms of one size both are about as large.
+        return noise_variance(means.mean_noise)
+    return sum(noise_variance(known.noise) for known in means.known)

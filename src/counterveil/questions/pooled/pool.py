@@ -214,7 +214,7 @@ def pool(
     """Return the average of the private effects of several sites; spends nothing.
 
     Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
-    were asked for are those of the average difference.
+    were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
 
     Args:
         results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the

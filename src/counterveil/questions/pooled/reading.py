@@ -22,7 +22,7 @@ from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
 from counterveil.questions.pooled.needed import plain_difference
 from counterveil.results.effect import Linear
-from counterveil.results.measures import MEASURES, NEEDED, MeasureResult
+from counterveil.results.measures import NEEDED, OF_MEANS, MeasureResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -184,7 +184,7 @@ def check_measure_document(document: object) -> None:
     numbers = "difference" if isinstance(document, Mapping) and "difference" in document else "arm_means"
     facts = Fields.of("a result", document, (*_MEASURE, numbers), _MEASURE_SHOWN)
     _check_opening(facts)
-    facts.choice("measure", MEASURES if numbers == "arm_means" else (NEEDED,))
+    facts.choice("measure", (*OF_MEANS, NEEDED) if numbers == "arm_means" else (NEEDED,))
     _check_guarantee(facts)
     _check_texts(facts)
     if numbers == "difference":
