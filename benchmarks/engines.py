@@ -221,16 +221,23 @@ def job(name: str, path: Path) -> dict[str, float]:
 
     engine, _, what = name.partition(" ")
     session = spark_session() if engine == "spark" else None
+    return measured(
+        lambda: duckdb_job(what, path) if session is None else spark_job(what, path, session), session is None
+    )
+
+
+def measured(work: Callable[[], float], alone: bool) -> dict[str, float]:
+    """Return what some work took, and its answer; `alone` says that no engine was started for it."""
     before = sum(cpu for cpu, *_ in family().values())
     cpu, wall = _own_cpu(), time.perf_counter()
-    effect = duckdb_job(what, path) if session is None else spark_job(what, path, session)
+    effect = work()
     wall = time.perf_counter() - wall
     others = family()
     spent = _own_cpu() - cpu + sum(one for one, *_ in others.values()) - before
     peaks = [peak for _, peak, java in others.values() if not java]
     java = max((peak for _, peak, java in others.values() if java), default=0.0)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if session is None else 0.0
+    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if alone else 0.0
     return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "effect": effect}
 
 
@@ -243,6 +250,19 @@ def _own_cpu() -> float:
     )
 
 
+def taken(size: int, text: str, own: dict[str, float], beside: str, base: float) -> dict[str, str]:
+    """Return the line of what a job took, beside another job's CPU."""
+    return {
+        "rows": f"{size:.0e}",
+        "job": text,
+        "CPU s": f"{own['cpu']:.1f}",
+        beside: f"{own['cpu'] / base:.1f}",
+        "wall s": f"{own['wall']:.1f}",
+        "largest Python MB": f"{own['peak']:.0f}",
+        "Java MB": f"{own['java']:.0f}",
+    }
+
+
 def run() -> list[dict[str, str]]:
     """Return one row a size and job."""
     rows, scan = [], float("nan")
@@ -253,18 +273,8 @@ def run() -> list[dict[str, str]]:
             for name in CHOSEN:
                 own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
                 scan = own["cpu"] if name.endswith("scan") else scan
-                rows.append(
-                    {
-                        "rows": f"{size:.0e}",
-                        "job": JOBS[name],
-                        "CPU s": f"{own['cpu']:.1f}",
-                        "CPU / scan": f"{own['cpu'] / scan:.1f}",
-                        "wall s": f"{own['wall']:.1f}",
-                        "largest Python MB": f"{own['peak']:.0f}",
-                        "Java MB": f"{own['java']:.0f}",
-                        "effect": f"{own['effect']:.4f}",
-                    }
-                )
+                line = taken(size, JOBS[name], own, "CPU / scan", scan)
+                rows.append(line | {"effect": f"{own['effect']:.4f}"})
             path.unlink()
     return rows
 

@@ -17,13 +17,17 @@ from counterveil.privacy import Estimand
 from counterveil.results.effect import (
     Effect,
     Ends,
-    Known,
     Linear,
     check_level,
     noise_from_dict,
     noise_to_dict,
-    uncertainty_from_dict,
-    uncertainty_to_dict,
+)
+from counterveil.results.linear_facts import (
+    WEIGHTS_ADD_UP,
+    linear_from_dict,
+    linear_to_dict,
+    uncertain_from_dict,
+    uncertain_to_dict,
 )
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.result import Result, provenance_from_dict
@@ -209,8 +213,33 @@ class MeasureResult(Result):
     def _risk_ratio(self) -> Effect | None:
         return None if self.means is None else Effect(RATIO, Measured(self.means, RATIO), self.level)
 
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The measure; where means were pooled, that of every site in them before it."""
+        if not isinstance(self.means, PooledMeans):
+            return (self.effect,)
+        rows = []
+        for name, site in zip(self.means.names, self.means.sites, strict=True):
+            own = difference_of(site, self.estimand, self.level)
+            rows.append(Effect(name, _known(self.measure, site, own), self.level))
+        return (*rows, replace(self.effect, name="pooled"))
+
     def _columns(self) -> list[dict[str, Any]]:
-        return [{"estimand": self.estimand.value, "measure": self.measure}]
+        own = {"estimand": self.estimand.value, "measure": self.measure}
+        if not isinstance(self.means, PooledMeans):
+            return [own]
+        sites = zip(self.means.names, self.means.weights, strict=True)
+        rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
+        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        facts = Result.report_facts(self)
+        if not isinstance(self.means, PooledMeans):
+            return facts
+        *sites, pooled = (effect.facts() for effect in self.table)
+        rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
+        return facts | {"effects": [*rows, pooled | {"weight": 1.0, "summary": True}]}
 
     def _numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
@@ -283,40 +312,19 @@ def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
     return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
 
 
-def linear_to_dict(known: Known) -> dict[str, Any]:
-    """Return a linear number with all of its error as JSON-ready facts."""
-    assert isinstance(known, Linear)
-    assert isinstance(known.uncertainty, Uncertainty)
-    limits = None if known.limits is None else list(known.limits)
-    return {"estimate": known.estimate, "limits": limits} | _uncertain(known.uncertainty)
-
-
-def linear_from_dict(facts: dict[str, Any]) -> Linear:
-    """Return what `linear_to_dict` wrote."""
-    limits = None if facts["limits"] is None else (float(facts["limits"][0]), float(facts["limits"][1]))
-    return Linear(facts["estimate"], _certain(facts), limits)
-
-
-def _uncertain(known: Uncertainty) -> dict[str, Any]:
-    return uncertainty_to_dict(known) | {"extra": known.extra, "bias": known.bias}
-
-
-def _certain(facts: dict[str, Any]) -> Uncertainty:
-    return replace(uncertainty_from_dict(facts), extra=facts["extra"], bias=facts["bias"])
-
-
 def means_to_dict(means: AnyMeans) -> dict[str, Any]:
     """Return both arms' means with their joint error as JSON-ready facts."""
     if isinstance(means, PooledMeans):
-        return {"sites": [means_to_dict(site) for site in means.sites], "weights": list(means.weights)}
+        sites = [means_to_dict(site) for site in means.sites]
+        return {"sites": sites, "weights": list(means.weights), "names": list(means.names)}
     if isinstance(means, ApartMeans):
-        known = [_uncertain(one) for one in means.known]
+        known = [uncertain_to_dict(one) for one in means.known]
         return {"values": list(means.values), "known": known, "range": list(means.range)}
     return {
         "mean": means.mean,
         "mean_noise": noise_to_dict(means.mean_noise),
         "difference": means.difference,
-        "known": _uncertain(means.known),
+        "known": uncertain_to_dict(means.known),
         "share": means.share,
         "share_sd": means.share_sd,
         "rows": means.rows,
@@ -328,19 +336,24 @@ def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
     """Return what `means_to_dict` wrote."""
     if "sites" in facts:
         sites = tuple(means_from_dict(site) for site in facts["sites"])
-        weights = tuple(map(float, facts["weights"]))
-        if len(weights) != len(sites) or not sites or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-9:
+        weights, names = tuple(map(float, facts["weights"])), tuple(map(str, facts["names"]))
+        if not len(names) == len(weights) == len(sites):
+            raise ValueError("numbers of other sites")
+        if not sites or min(weights) <= 0 or abs(sum(weights) - 1) > WEIGHTS_ADD_UP:
             raise ValueError("weights that are none")
         if any(isinstance(site, PooledMeans) for site in sites):
             raise ValueError("sites of sites")
-        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights)
+        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights, names)
     low, high = facts["range"]
     if "values" in facts:
-        (one, other), (first, second) = facts["values"], (_certain(each) for each in facts["known"])
+        (one, other), (first, second) = (
+            facts["values"],
+            (uncertain_from_dict(each) for each in facts["known"]),
+        )
         return ApartMeans((float(one), float(other)), (first, second), (float(low), float(high)))
     if not 0 < facts["share"] < 1 or facts["rows"] < 1:
         raise ValueError("no share of people")
-    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": _certain(facts["known"])}
+    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": uncertain_from_dict(facts["known"])}
     return JointMeans(**(facts | noisy | {"range": (float(low), float(high))}))
 
 
