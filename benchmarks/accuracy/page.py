@@ -17,7 +17,7 @@ from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import APPROXIMATE, AUTO, EPSILONS, GUARANTEES, PURE, SLOW, TARGET, ZERO
 from benchmarks.accuracy.outcomes import outcomes
 from benchmarks.accuracy.resources import MEASURED_ON
-from benchmarks.accuracy.standing import CLEAR, FARTHEST, Cell, Cells, compared, ranked
+from benchmarks.accuracy.standing import CLEAR, FARTHEST, FEWEST, Cell, Cells, compared, ranked
 from benchmarks.accuracy.summary import COUNTED, shares
 from benchmarks.accuracy.testing import LEVEL, PEOPLE, SHARE
 from counterveil.report.canvas import pyplot
@@ -89,17 +89,17 @@ def _introduction(found: Cells) -> str:
     return (
         "<p>Every method gets the same records, the same public bounds and the same budget; people stay as they are "
         "and outcomes are drawn anew around known means, so that the true effect is known. The ranges of IHDP and ACIC "
-        f"are those of {FOR_RANGE} other draws, widened by {MARGIN:.0%}; the others are declared. Errors are root mean "
-        "squares around the truth, in percent of the outcome's range, over "
+        f"are those of {FOR_RANGE} other draws, widened by {100 * MARGIN:g} %; the others are declared. Errors are "
+        "root mean squares around the truth, in percent of the outcome's range, over "
         f"{min(draws)} to {max(draws)} draws; one answer counts as at most {FARTHEST:g} ranges off. Methods whose "
         "claim is refuted are shown in italics and are not ranked. Methods stated for one row added or removed get the "
         "whole epsilon, which is a weaker guarantee than ours. Zero is the answer of nobody who looked at the data: a "
         'method above it says nothing. "Confounding bounded" is auto for an analyst who '
         f"declares kappa = {KAPPA:g}: it always answers, and its intervals cover only if the bound is true.</p>"
         f"<p>One answer of a graphical model or of boosted learners takes seconds to minutes. They run on {escape(on)} "
-        f"alone and get fewer draws ({few}). AIM and MST fit their model in {STEPS} steps instead of 1,000 and more, "
-        f"and it may have {MODEL_MB} MB: with more of both they may be more accurate. PrivSyn is a reduced "
-        "implementation after its paper.</p>"
+        f"alone and get fewer draws ({few}; below {FEWEST} a method is shown but not ranked). AIM and MST fit their "
+        f"model in {STEPS} steps instead of 1,000 and more, and it may have {MODEL_MB} MB: with more of both they may "
+        "be more accurate. PrivSyn is a reduced implementation after its paper.</p>"
         f"<ul>{data}</ul>"
     )
 
