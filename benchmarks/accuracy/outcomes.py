@@ -116,9 +116,10 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
 
 
 def closer_of_ours(key: Key, cell: dict[str, Cell], own: list[str]) -> str:
-    """Return which method of ours is closer than auto, if any is."""
+    """Return which method of ours is closer than auto, if any is; one that buys no variance is another product."""
     auto = AUTO[key[1]]
-    best = max(own, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
+    alike = [name for name in own if name != VALUE_ALONE]
+    best = max(alike, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
     return _reason(key, cell, best) if gap(cell[auto], cell[best]).mean > 0 else ""
 
 
@@ -135,11 +136,11 @@ def _reason(key: Key, cell: dict[str, Cell], best: str) -> str:
 def _trait(key: Key, cell: dict[str, Cell], best: str) -> tuple[str, str]:
     """Return what tells a method from auto, and what follows if its lead is clear."""
     if best in UNADJUSTED and not is_trial(key[0]):
+        if np.isnan(cell[best].coverage):
+            return "does not adjust and has no interval", ": its bias is below what both cost at this budget"
         return "does not adjust", ": its bias is below what adjusting costs at this budget"
     if "stratified" in best:
         return "adjusts for a few covariates, halved", ": its bias is below what others cost"
-    if best == VALUE_ALONE:
-        return "spends everything on the value", "; its interval is for the largest variance"
     if np.isnan(cell[best].coverage):
         return "has no interval", ": everything is spent on the value"
     return "has an interval too", ", and is more accurate"

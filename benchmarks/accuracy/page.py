@@ -31,7 +31,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 78rem; m
 h1, h2, h3 { line-height: 1.2; } img { max-width: 100%; } .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; margin: .6rem 0 1.4rem; }
 th, td { padding: .2rem .55rem; border-bottom: 1px solid #dde4ea; text-align: right; white-space: nowrap; }
-th { background: #f3f6f8; }
+th { background: #f3f6f8; white-space: normal; vertical-align: bottom; min-width: 4rem; }
 td:first-child, th:first-child { white-space: nowrap !important; }
 td:first-child, th:first-child, .text td, .text th { text-align: left; white-space: normal; }
 td.first { font-weight: 700; text-decoration: underline; } td.apart { color: #51606f; font-style: italic; }
@@ -62,7 +62,8 @@ def page(
         "<h2>Cells that auto does not win</h2>",
         _reasons(found, "why"),
         "<h2>Cells in which another method of ours is closer than auto</h2>",
-        "<p>Auto chooses by public numbers alone, before anything is drawn.</p>",
+        "<p>Auto chooses by public numbers alone, before anything is drawn. Weighting with everything spent on the "
+        "value is left out here: it buys no variance, and its intervals are long.</p>",
         _reasons(found, "closer"),
         "<h2>Claims, audited first</h2>",
         _claims(verdicts),
