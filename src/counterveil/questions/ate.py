@@ -144,7 +144,7 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: stratified_means},
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
-    "ipw": Method({Unit.RECORD: ipw}, IPW),
+    "ipw": Method({Unit.RECORD: ipw}, IPW, in_batches=True),
     "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }

@@ -46,6 +46,7 @@ QUESTIONS = {
     "overlap weighted": ate("doubly_robust", estimand="ATO", settings=cv.settings.DoublyRobust(degree=2)),
     "comparison": ate("trial", True, settings=cv.settings.Trial("none")),
     "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
+    "weighted": ate("ipw", estimand="ATT"),
     "groups": other(cv.groups, by="c", method="adjusted"),
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
     "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),

@@ -17,8 +17,8 @@ paper says none of these bounds.
 whole of Algorithm 1, whose guarantee fails because nothing bounds the noisy scores.
 - A wrong sign is one other than that of the published weighting without noise. Tables 2 and 3 have 300 runs, the \
 paper 1000; a share is known to 0.03 (one standard error) or better. IHDP has 25 files here.
-- "ours, hajek" and "ours, ht" are the two forms of `method="ipw"` on the paper's two parts of the rows; in Figure 2 \
-"ours, ipw" chooses, and "ours, auto" compares the arms where adjusting is not affordable."""
+- "ours, hajek" and "ours, ht" are the two forms of `method="ipw"`, which fit and weigh on the rows of both of the \
+paper's parts; in Figure 2 "ours, ipw" chooses, and "ours, auto" compares the arms where adjusting is not affordable."""
 
 PAPER = Paper(
     "ipw",
