@@ -77,7 +77,7 @@ class SpooledRows:
 
         Every batch but the last has the same number of rows.
         """
-        columns = (table.arm, table.outcome, *table.covariates.values())
+        columns = (table.arm, table.outcome, *table.measures, *table.covariates.values())
         try:
             if not self._room(table.rows):
                 raise OSError
@@ -132,12 +132,13 @@ class SpooledRows:
         return np.frombuffer(found, dtype=form)
 
     def _table(self, columns: list[NDArray[Any]]) -> Table:
-        arm = columns[0].astype(np.intp)
+        arm, end = columns[0].astype(np.intp), 2 + _measures(self.study)
+        outcome, *measures = (column.astype(np.int64) for column in columns[1:end])
         covariates = {
             name: column.astype(np.float64, copy=False)
-            for name, column in zip(self.study.covariates, columns[2:], strict=True)
+            for name, column in zip(self.study.covariates, columns[end:], strict=True)
         }
-        return Table(self.study, arm, arm > 0, columns[1].astype(np.int64), covariates).sealed()
+        return Table(self.study, arm, arm > 0, outcome, covariates, tuple(measures)).sealed()
 
     def __repr__(self) -> str:
         # Declarations only, as for a table.
@@ -170,14 +171,26 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
 
 
 def _forms(study: Study) -> tuple[np.dtype[Any], ...]:
-    """Return the smallest form that holds every value of a column, from declarations: arm, outcome, covariates."""
+    """Return the smallest form that holds every value of a column, from declarations.
+
+    In the order of columns: arm, outcome, measures, covariates.
+    """
     arms = 2 if study.arms is None else len(study.arms)
     # A range's values stay doubles: its ends need not be shorter numbers, whatever the column holds.
     covariates = (
         np.dtype(np.float64) if isinstance(domain, Range) else np.min_scalar_type(len(domain.labels) - 1)
         for domain in study.covariates.values()
     )
-    return np.min_scalar_type(arms - 1), np.min_scalar_type(OUTCOME_STEPS), *covariates
+    # A measurement that is missing is -1.
+    measures = (np.min_scalar_type(-OUTCOME_STEPS),) * _measures(study)
+    return np.min_scalar_type(arms - 1), np.min_scalar_type(OUTCOME_STEPS), *measures, *covariates
+
+
+def _measures(study: Study) -> int:
+    """Return how many private numbers a row of a table has beside its outcome."""
+    if study.before is not None:
+        return len(study.before.labels(study.outcome))
+    return 0 if study.event is not None else len(study.outcomes) - 1
 
 
 def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:

@@ -136,7 +136,7 @@ METHODS: dict[str, Method] = {
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
     ),
-    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
+    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata, in_batches=True),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         Stratified,

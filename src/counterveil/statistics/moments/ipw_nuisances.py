@@ -178,9 +178,8 @@ def model_sums(block: Table, features: UnitFeatures, weights: Floats) -> Sums:
 
 def unit_rows(table: Table, features: UnitFeatures) -> Iterator[Block]:
     """Yield the features of a table's rows and who was treated, a few rows at a time."""
-    for start in range(0, table.rows, ROWS_AT_ONCE):
-        part = slice(start, start + ROWS_AT_ONCE)
-        yield features.block(table, part), table.treated[part]
+    for part, z in features.blocks(table, ROWS_AT_ONCE):
+        yield z, table.treated[part]
 
 
 def _lengths(fitting: Fitting | None, settings: IPW) -> tuple[Fraction, Fraction]:
