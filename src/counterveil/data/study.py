@@ -114,7 +114,8 @@ class Study:
         if self.event is not None:
             return f"time to {self.event.column}"
         if self.several is not None:
-            return f"{self.outcome} and {len(self.several.names) - 1} more outcomes"
+            more = len(self.several.names) - 1
+            return f"{self.outcome} and {more} more outcome{'' if more == 1 else 's'}"
         if self.before is None:
             return self.outcome
         return f"change in {self.outcome} since {self.before.since()}"
@@ -123,6 +124,17 @@ class Study:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read: treatment, outcomes, covariates."""
         return (self.treatment, *self.outcomes, *self.covariates)
+
+    @property
+    def measured(self) -> int:
+        """How many private numbers a row has beside its outcome, as `Table.measures` holds them."""
+        if self.event is not None:
+            return 0
+        if self.per is not None:
+            return 1
+        if self.several is not None:
+            return len(self.several.columns) - 1
+        return 0 if self.before is None else len(self.before.labels(self.outcome))
 
     @property
     def clustered(self) -> bool:

@@ -6,12 +6,13 @@ Every rule here reads public facts alone: declared ranges and values, and the nu
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study
+from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.data.domains import Domain
 from counterveil.reproduce.rivals.protocol import Records
 
@@ -29,6 +30,34 @@ def names(records: Records) -> list[str]:
     return [f"x{place}" for place in range(1, records.x.shape[1] + 1)]
 
 
+def records_of(table: Table, y: Floats) -> Records:
+    """Return an attached study with the outcomes `y` as records, labels as codes."""
+    ranges: list[tuple[float, float]] = []
+    values: list[tuple[float, ...] | None] = []
+    for domain in table.study.covariates.values():
+        if isinstance(domain, Range):
+            ranges.append(domain.floats())
+            values.append(None)
+        else:
+            count = 2 if isinstance(domain, Binary) else len(domain.labels)
+            ranges.append((0.0, count - 1.0))
+            values.append(tuple(float(code) for code in range(count)))
+    low, high = (float(end) for end in table.study.outcome_range)
+    return Records(
+        np.column_stack([table.covariates[name] for name in table.study.covariates]).astype(np.float64),
+        np.asarray(table.treated),
+        y,
+        tuple(ranges),
+        (low, high),
+        tuple(values),
+        table.study.randomised is True,
+    )
+
+
+# Data and their public facts are in memory before a method is asked, as `Records` are for the others: made once.
+
+
+@lru_cache(maxsize=8)
 def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:
     """Return the study that declares what is public; measurements among `cut` are halved for strata."""
     domains = {name: _domain(records, column, column in cut) for column, name in enumerate(names(records))}
@@ -38,6 +67,7 @@ def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:
     )
 
 
+@lru_cache(maxsize=8)
 def frame_of(records: Records) -> dict[str, NDArray[np.float64] | Codes]:
     """Return the columns by the names of the study."""
     columns: dict[str, NDArray[np.float64] | Codes] = dict(zip(names(records), records.x.T, strict=True))
