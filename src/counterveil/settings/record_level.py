@@ -90,6 +90,9 @@ class DoublyRobust(Settings):
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
+        bends: how much room intervals leave for bends that treatment and outcome share and noise hides, 1 for what
+            simulated studies needed. 0 leaves none: you declare that lines, and the bends that were seen, are enough.
+            It changes no answer for `estimand="ATO"`, which has no such room.
     """
 
     degree: int | str = setting("auto", one_of(1, 2, "auto"))
@@ -98,6 +101,7 @@ class DoublyRobust(Settings):
     sds: tuple[float, ...] | None = None
     unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
+    bends: float = setting(1.0, within(0, 4))
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""

@@ -44,6 +44,9 @@ _COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
 _INFLATION = 1.5
 # The least part of the bias found that may be left along the index, and the largest.
 _LEFT = (0.2, 2.0)
+# Room for bends that noise hides, in parts of the bias that their expected sizes could cause, and the least part of the
+# index that is taken to be known.
+_ROOM, _LEAST_KNOWN = 1.25, 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,25 @@ class Bends:
 
 
 def bent(
-    gate: Gate, records: Records, scale: Scale, moments: ArmMoments, fit: Fit, found: Weighted, clip: float
+    gate: Gate,
+    records: Records,
+    scale: Scale,
+    moments: ArmMoments,
+    fit: Fit,
+    found: Weighted,
+    clip: float,
+    room: float,
 ) -> tuple[Scale, Weighted]:
-    """Return rows with hats, and the score with bends added to lines and weights."""
+    """Return rows with hats, and the score with bends added to lines and weights.
+
+    `room` says how much is left for bends that noise hides: 1 for what the tuning designs needed.
+    """
     scale = replace(scale, index=_index(moments, fit, len(records.features.columns)))
     slopes = found.score.weights[:, 1:] * moments.shares[:, None]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     reaches = np.maximum(_WEIGHT_REACH * spread, _LEAST_REACH)
     seen = release_bends(gate, records, scale, found.score, reaches, moments.shares, clip)
-    return scale, _added(seen, moments, fit, found, records.count)
+    return scale, _added(seen, moments, fit, found, records.count, room)
 
 
 def _index(moments: ArmMoments, fit: Fit, linear: int) -> Index:
@@ -136,7 +149,9 @@ def _entries(own: BendSums, size: int) -> list[Fraction]:
     )
 
 
-def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int) -> Weighted:
+def _added(
+    seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float
+) -> Weighted:
     """Return the score with bends added to lines and weights, and what is left of both."""
     score, p, size = found.score, moments.shares, seen.hats.shape[1]
     # Second moments of hats within each arm, in blocks; entries that noise made negative are zero.
@@ -158,16 +173,32 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
         score.people,
         score.effect + float(target @ (lines[1] - lines[0])),
     )
-    seen_part = _reliability(moments, fit) ** 2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
+    known = _reliability(moments, fit)
+    seen_part = known**2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
     bends = missed * max(abs(moved) - sqrt(left), 0.0)
+    sizes = [_unseen(part, size, known) for part in ((curves, doubt, own), (turns, turn_doubt, own))]
+    hidden = room * _ROOM * float(np.sqrt(np.minimum(sizes[0], fit.residual) * sizes[1]).sum())
     return replace(
         found,
         score=changed,
-        product=found.product + _INFLATION * left,
+        product=found.product + _INFLATION * left + hidden**2,
         bias=found.bias + bends,
         bends=bends,
+        hidden=hidden,
+        known=known,
     )
+
+
+def _unseen(curve: tuple[Floats, Floats, Floats], size: int, known: float) -> Floats:
+    """Return the expected mean square of what is not seen of a curve, in each arm, (2,).
+
+    Of a curve along an index that is known to the part `known`, that part is seen; its posterior doubts the rest.
+    """
+    value, doubt, own = curve
+    doubts = np.diag(own @ doubt).reshape(2, size).sum(axis=1)
+    sizes = (value * (own @ value)).reshape(2, size).sum(axis=1)
+    return np.asarray(doubts + (1 / max(known, _LEAST_KNOWN) - 1) * (sizes + doubts))
 
 
 def _kept(curve: Floats, doubt: Floats, own: Floats) -> float:
