@@ -54,8 +54,9 @@ class Released(Shown):
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
-    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where the effect
-    is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
+    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
+    the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
+    it too.
     `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not stored.
     """
 

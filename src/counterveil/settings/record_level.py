@@ -90,9 +90,9 @@ class DoublyRobust(Settings):
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
-        bends: how much room intervals leave for bends that treatment and outcome share and noise hides, 1 for what
-            simulated studies needed. 0 leaves none: you declare that lines, and the bends that were seen, are enough.
-            It changes no answer for `estimand="ATO"`, which has no such room.
+        bends: multiplies the bias that intervals allow for bends that treatment and outcome share and noise hides.
+            0 allows none: you declare that lines, and the bends that were seen, are enough. It changes nothing with
+            `estimand="ATO"`, which follows no bends.
     """
 
     degree: int | str = setting("auto", one_of(1, 2, "auto"))

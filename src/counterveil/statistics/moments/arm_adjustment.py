@@ -87,7 +87,8 @@ def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str |
     """Return what must be true for the interval to cover, None in a trial, where weights are right."""
     if session.study.randomised is True:
         return None
-    bends = ", with bends along one index" if effect.known >= _KNOWN else "; noise hides most bends"
+    seen = effect.known >= _KNOWN
+    bends = ", with bends along the line fitted to outcomes" if seen else "; noise hides most bends"
     return f"treatment or outcome follows {lines_in(features)}{bends}"
 
 

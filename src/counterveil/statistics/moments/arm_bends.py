@@ -44,9 +44,8 @@ _COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
 _INFLATION = 1.5
 # The least part of the bias found that may be left along the index, and the largest.
 _LEFT = (0.2, 2.0)
-# Room for bends that noise hides, in parts of the bias that their expected sizes could cause, and the least part of the
-# index that is taken to be known.
-_ROOM, _LEAST_KNOWN = 1.25, 0.05
+# The least part of the index that is taken to be known.
+_LEAST_KNOWN = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def bent(
 ) -> tuple[Scale, Weighted]:
     """Return rows with hats, and the score with bends added to lines and weights.
 
-    `room` says how much is left for bends that noise hides: 1 for what the tuning designs needed.
+    `room` multiplies the bias that is allowed for bends that noise hides.
     """
     scale = replace(scale, index=_index(moments, fit, len(records.features.columns)))
     slopes = found.score.weights[:, 1:] * moments.shares[:, None]
@@ -149,9 +148,7 @@ def _entries(own: BendSums, size: int) -> list[Fraction]:
     )
 
 
-def _added(
-    seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float
-) -> Weighted:
+def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float) -> Weighted:
     """Return the score with bends added to lines and weights, and what is left of both."""
     score, p, size = found.score, moments.shares, seen.hats.shape[1]
     # Second moments of hats within each arm, in blocks; entries that noise made negative are zero.
@@ -178,7 +175,8 @@ def _added(
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
     bends = missed * max(abs(moved) - sqrt(left), 0.0)
     sizes = [_unseen(part, size, known) for part in ((curves, doubt, own), (turns, turn_doubt, own))]
-    hidden = room * _ROOM * float(np.sqrt(np.minimum(sizes[0], fit.residual) * sizes[1]).sum())
+    # A product of two errors is at most that of their lengths, arm by arm.
+    hidden = room * float(np.sqrt(np.minimum(sizes[0], fit.residual) * sizes[1]).sum())
     return replace(
         found,
         score=changed,

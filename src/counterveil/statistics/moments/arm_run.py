@@ -87,9 +87,7 @@ class ArmEffect:
     known: float
 
 
-def arm_effect(
-    gate: Gate, records: Records, design: ArmDesign, estimand: Estimand, room: float
-) -> ArmEffect:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand, room: float) -> ArmEffect:
     """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score."""
     seen, first = _windows(gate, records, design)
     scale, share, share_sd = _scale(gate, seen, first, design)
