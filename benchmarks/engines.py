@@ -4,7 +4,8 @@ Beside each: a bare scan of the same columns by the same engine, and a non-priva
 a logistic propensity whose sums are taken batch by batch in the same engine. CPU and peak memory are those of the
 process and all that it started, as the system counts them, from when the engine is up.
 
-`ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows.
+`ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows, `ENGINES_JOBS="duckdb scan,duckdb ours"`
+some of the jobs.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ JOBS = {
     "spark aipw": "Spark: AIPW without privacy",
     "spark ours": "Spark: ours",
 }
+CHOSEN = tuple(os.environ.get("ENGINES_JOBS", ",".join(JOBS)).split(","))
 NEWTON_STEPS = 5
 MODULE = "benchmarks.engines"
 Arrays = dict[str, Any]
@@ -219,16 +221,23 @@ def job(name: str, path: Path) -> dict[str, float]:
 
     engine, _, what = name.partition(" ")
     session = spark_session() if engine == "spark" else None
+    return measured(
+        lambda: duckdb_job(what, path) if session is None else spark_job(what, path, session), session is None
+    )
+
+
+def measured(work: Callable[[], float], alone: bool) -> dict[str, float]:
+    """Return what some work took, and its answer; `alone` says that no engine was started for it."""
     before = sum(cpu for cpu, *_ in family().values())
     cpu, wall = _own_cpu(), time.perf_counter()
-    effect = duckdb_job(what, path) if session is None else spark_job(what, path, session)
+    effect = work()
     wall = time.perf_counter() - wall
     others = family()
     spent = _own_cpu() - cpu + sum(one for one, *_ in others.values()) - before
     peaks = [peak for _, peak, java in others.values() if not java]
     java = max((peak for _, peak, java in others.values() if java), default=0.0)
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if session is None else 0.0
+    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if alone else 0.0
     return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "effect": effect}
 
 
@@ -248,13 +257,13 @@ def run() -> list[dict[str, str]]:
         for size in SIZES:
             path = Path(folder) / f"{size}.parquet"
             elsewhere("write", str(path), str(size), module=MODULE)
-            for name, text in JOBS.items():
+            for name in CHOSEN:
                 own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
                 scan = own["cpu"] if name.endswith("scan") else scan
                 rows.append(
                     {
                         "rows": f"{size:.0e}",
-                        "job": text,
+                        "job": JOBS[name],
                         "CPU s": f"{own['cpu']:.1f}",
                         "CPU / scan": f"{own['cpu'] / scan:.1f}",
                         "wall s": f"{own['wall']:.1f}",

@@ -1,7 +1,8 @@
 """The data of the league: people who stay as they are, and outcomes that are drawn anew around known means.
 
 `experiments.causal` has the designs; here they become records. Errors are given in parts of the outcome's range, so
-that the files of IHDP, whose ranges differ, can take turns.
+that the files of IHDP, whose ranges differ, can take turns. IHDP and ACIC declare no range: theirs is that of other
+draws of the same people, widened a little (`experiments.causal.real`).
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-import numpy as np
 from experiments.causal.designs import Design, correlated, varying
 from experiments.causal.real import acic, fitted, ihdp_file
 
-from counterveil.data import Binary, Range, Table
+from counterveil.data import Table
 from counterveil.datasets import lalonde, nhefs, pension401k, star
+from counterveil.reproduce.rivals.encoding import records_of
 from counterveil.reproduce.rivals.protocol import Records
 
 # Columns up to which synthesisers are tried: beyond, one draw takes minutes.
@@ -42,50 +43,26 @@ class Data:
 @cache
 def _base(name: str, place: int) -> tuple[Records, Design]:
     design = DATA[name].designs[place]()
-    return records_of(design), design
-
-
-def records_of(design: Design) -> Records:
-    """Return the records of the first draw, covariates as codes where the study declares labels."""
-    study = design.study
-    table = Table.attach({**design.columns, study.outcome: design.outcomes(0)}, study)
-    ranges: list[tuple[float, float]] = []
-    values: list[tuple[float, ...] | None] = []
-    for domain in study.covariates.values():
-        if isinstance(domain, Range):
-            ranges.append(domain.floats())
-            values.append(None)
-        else:
-            count = 2 if isinstance(domain, Binary) else len(domain.labels)
-            ranges.append((0.0, count - 1.0))
-            values.append(tuple(float(code) for code in range(count)))
-    low, high = (float(end) for end in study.outcome_range)
-    return Records(
-        np.column_stack([table.covariates[name] for name in study.covariates]).astype(np.float64),
-        np.asarray(table.treated),
-        design.outcomes(0),
-        tuple(ranges),
-        (low, high),
-        tuple(values),
-        study.randomised is True,
-    )
+    first = design.outcomes(0)
+    table = Table.attach({**design.columns, design.study.outcome: first}, design.study)
+    return records_of(table, first), design
 
 
 _LISTED = (
-    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True, 2),
+    Data("LaLonde", "trial, 445 people, 8 covariates", (lambda: fitted(lalonde()),), True, 2.5),
     Data(
         "IHDP",
         "747 people, 25 covariates",
         tuple(partial(ihdp_file, number) for number in (6, 11, 20)),
-        part=2,
+        part=2.5,
     ),
-    Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),), part=2),
+    Data("NHEFS", "1,566 people, 9 covariates", (lambda: fitted(nhefs()),), part=2.5),
     Data("index", "simulated, 4,000 people, 5 covariates, one index", (lambda: varying(0.6, 4000),)),
     Data(
         "correlated", "simulated, 4,000 people, 20 correlated covariates", (lambda: correlated(4000, True),)
     ),
-    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),), part=0.5),
-    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),), part=0.5),
+    Data("ACIC", "4,802 people, 58 covariates", (partial(acic, 1),)),
+    Data("401(k)", "9,915 households, 9 covariates", (lambda: fitted(pension401k()),)),
     Data("STAR, K", "trial, 5,871 pupils of kindergarten, 5 covariates", (lambda: fitted(star("K")),), True),
 )
 DATA = {one.name: one for one in _LISTED}

@@ -6,13 +6,13 @@ import csv
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
 from math import ceil
 from pathlib import Path
 from zlib import crc32
 
 from benchmarks.accuracy.designs import DATA
-from benchmarks.accuracy.entries import AUTO, BOUNDED, TARGET, Entry, entries, takes_part
+from benchmarks.accuracy.entries import TARGET, Entry, entries, takes_part
 from counterveil.errors import CounterveilError
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.environment import unavailable, worker
@@ -79,21 +79,10 @@ def _key(data: str, entry: Entry, draw: int) -> tuple[str, str, str, str, int]:
 def _answers(path: Path, name: str, draw: int, wanted: list[Entry]) -> None:
     records, truth = DATA[name].drawn(draw)
     target = RIVALS[TARGET].estimate(records, Budget(1.0, 0.0), 0).value
-    known = {
-        (row.method, row.guarantee, row.epsilon): row for row in saved(path) if row.key[::4] == (name, draw)
-    }
     with path.open("a", newline="") as lines:
         writer = csv.writer(lines)
         for entry in [one for one in wanted if takes_part(one, draw, *records.x.shape)]:
-            head = _key(name, entry, draw)
-            by_itself = known.get((AUTO.get(entry.guarantee, ""), *head[2:4]))
-            if entry.method == BOUNDED and by_itself is not None and not by_itself.refusal:
-                # A bound is declared where auto refuses without one.
-                row = replace(by_itself, method=BOUNDED)
-            else:
-                row = answered(entry, head, records, truth, target)
-            known[row.key[1:4]] = row
-            writer.writerow(astuple(row))
+            writer.writerow(astuple(answered(entry, _key(name, entry, draw), records, truth, target)))
             lines.flush()
 
 

@@ -1,25 +1,15 @@
-"""What the answers add up to: a cell for every method, data, guarantee and epsilon, and who is first."""
+"""What the answers add up to: a cell for every method, data, guarantee and epsilon, and which of two is closer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.accuracy.designs import DATA
-from benchmarks.accuracy.entries import (
-    AUTO,
-    BOUNDED,
-    EPSILONS,
-    GUARANTEES,
-    OUTCOME,
-    UNADJUSTED,
-    ZERO,
-    counts_at,
-    is_ranked,
-)
+from benchmarks.accuracy.entries import APPROXIMATE, EPSILONS, GUARANTEES, PURE, counts_at, is_ranked
 from benchmarks.accuracy.running import Row
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Rival
@@ -28,7 +18,9 @@ from counterveil.reproduce.rivals.protocol import Rival
 FARTHEST = 10.0
 # Methods with fewer draws are shown and not ranked.
 FEWEST = 4
-# A lead is due to chance if it is below this many standard errors of the paired differences.
+# Draws that a paired comparison needs.
+_FEWEST_PAIRS = 3
+# A lead is clear above this many standard errors of the difference in squared error.
 CLEAR = 2.0
 
 
@@ -37,7 +29,7 @@ class Cell:
     """One method on one data set at one budget; errors in parts of the outcome's range, nan where there is none.
 
     `relative` is the median distance to the non-private target, in parts of it. `squares` are the squared errors by
-    draw, for paired comparisons.
+    draw, for paired comparisons. `drawn_at` is the guarantee that the answers were drawn at.
     """
 
     draws: int
@@ -48,6 +40,7 @@ class Cell:
     seconds: float
     refusal: str
     squares: dict[int, float]
+    drawn_at: str
 
 
 Key = tuple[str, str, str]  # data, guarantee, epsilon
@@ -58,8 +51,9 @@ def cell_of(rows: list[Row]) -> Cell:
     """Return the cell of one method's answers."""
     given = [row for row in rows if not row.refusal]
     refusal = " ".join(sorted({row.refusal for row in rows} - {""}))
+    drawn_at = rows[0].guarantee
     if not given:
-        return Cell(0, np.nan, np.nan, np.nan, np.nan, np.nan, refusal, {})
+        return Cell(0, np.nan, np.nan, np.nan, np.nan, np.nan, refusal, {}, drawn_at)
     error = np.clip([row.value - row.truth for row in given], -FARTHEST, FARTHEST)
     gap = np.array([abs(row.value - row.target) / abs(row.target) for row in given])
     ends = np.array([(row.low, row.high) for row in given])
@@ -75,6 +69,7 @@ def cell_of(rows: list[Row]) -> Cell:
         float(np.median([row.seconds for row in given])),
         refusal,
         {row.draw: float(square) for row, square in zip(given, error**2, strict=True)},
+        drawn_at,
     )
 
 
@@ -102,103 +97,73 @@ def cells(rows: Iterable[Row], rivals: dict[str, Rival] = RIVALS) -> Cells:
     }
 
 
-def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str]:
-    """Return the private methods whose claim is not refuted, least error first; zero is a yardstick only."""
-    able = [name for name, one in cell.items() if is_ranked(rivals[name]) and one.draws >= FEWEST]
-    return sorted(able, key=lambda name: cell[name].rmse)
+def compared(found: Cells) -> Cells:
+    """Return the cells with, at a delta, the better of a method's two answers: a pure guarantee is one at any delta.
+
+    Which is the better one is known only afterwards, for every method alike.
+    """
+    return {
+        key: {name: _better(one, found, key, name) for name, one in methods.items()}
+        for key, methods in found.items()
+    }
+
+
+def _better(one: Cell, found: Cells, key: Key, name: str) -> Cell:
+    pure = found.get((key[0], PURE, key[2]), {}).get(name) if key[1] == APPROXIMATE else None
+    return pure if pure is not None and pure.draws and not one.rmse <= pure.rmse else one
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How a cell ended: who is first, whether auto is, also with a bound on confounding, any of ours, and why not.
+class Gap:
+    """By how much one mean squared error exceeds another's, with its standard error, and both errors.
 
-    `adjusted` says whether auto is first among methods that adjust, in a trial among all.
+    Over the draws that both answered, in pairs; over all draws of each where they share fewer than three.
     """
 
-    key: Key
-    first: str
-    auto: bool
-    bounded: bool
-    ours: bool
-    adjusted: bool
-    beats_zero: bool
-    why: str
+    mean: float
+    error: float
+    mine: float
+    other: float
+    draws: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether the other's lead exceeds chance."""
+        return self.mean > CLEAR * self.error
+
+    @property
+    def ratio(self) -> float:
+        """One root mean square error over the other."""
+        return self.mine / self.other if self.other else np.inf
 
 
-def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> Outcome:
-    """Return how one cell ended; other methods of ours do not compete with auto."""
-    auto, order = AUTO[key[1]], ranked(cell, rivals)
-    others = [name for name in order if not rivals[name].ours]
-    best, mine = others[0] if others else "", cell.get(auto)
-    if others and mine is not None and mine.draws:
-        # Draws differ in number: who leads auto by most over those of both.
-        best = max(others, key=lambda name: mean_gap(mine, cell[name]))
-
-    def leads(name: str, among: list[str]) -> bool:
-        own = cell.get(name)
-        return own is not None and own.draws > 0 and all(mean_gap(own, cell[one]) <= 0 for one in among)
-
-    adjusting = others if is_trial(key[0]) else [name for name in others if name not in UNADJUSTED]
-    first = leads(auto, others)
-    better = leads(auto, [ZERO] if ZERO in cell else [])
-    return Outcome(
-        key,
-        auto if first else best,
-        first,
-        leads(auto if key[1] == OUTCOME else BOUNDED, others),
-        any(leads(name, others) for name in order if rivals[name].ours),
-        leads(auto, adjusting),
-        better,
-        "" if first else explained(key, cell, best),
+def gap(mine: Cell, other: Cell) -> Gap:
+    """Return by how much squared errors exceed the other's."""
+    both = sorted(set(mine.squares) & set(other.squares))
+    paired = len(both) >= _FEWEST_PAIRS
+    one, two = (
+        np.array([cell.squares[draw] for draw in (both if paired else cell.squares)])
+        for cell in (mine, other)
+    )
+    variances = [_mean_variance(one - two)] if paired else [_mean_variance(one), _mean_variance(two)]
+    means = float(one.mean()), float(two.mean())
+    return Gap(
+        means[0] - means[1], sqrt(sum(variances)), sqrt(means[0]), sqrt(means[1]), min(len(one), len(two))
     )
 
 
-def is_trial(data: str) -> bool:
-    """Return whether data are a trial's."""
-    return data in DATA and DATA[data].trial
+def _mean_variance(values: NDArray[np.float64]) -> float:
+    return float(values.var(ddof=1)) / len(values) if len(values) > 1 else np.inf
 
 
-def explained(key: Key, cell: dict[str, Cell], best: str) -> str:
-    """Return why auto is not first."""
-    auto = AUTO[key[1]]
-    mine, other = cell.get(auto), cell[best]
-    if mine is None or not mine.draws:
-        code = "" if mine is None else f" ({mine.refusal})"
-        bounded = cell.get(BOUNDED)
-        beside = f"; with a bound on confounding {bounded.rmse:.3g}" if bounded and bounded.draws else ""
-        return f"auto refuses{code}: no adjusted answer is affordable; {best} has {other.rmse:.3g}{beside}"
-    figures = f"({other.rmse:.3g} and {mine.rmse:.3g}, {mine.draws} draws)"
-    if best in UNADJUSTED and not is_trial(key[0]):
-        return f"{best} does not adjust: its bias is below what adjusting costs at this budget {figures}"
-    if not clear(mine, other):
-        return f"{best} leads by less than chance {figures}"
-    if np.isnan(other.coverage):
-        return f"{best} spends everything on the value and has no interval {figures}"
-    return f"{best} is more accurate {figures}"
+def ranked(cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) -> list[str]:
+    """Return the private methods whose claim is not refuted, least error first; zero is a yardstick only.
 
-
-def gaps(mine: Cell, other: Cell) -> NDArray[np.float64]:
-    """Return by how much squared errors exceed the other's, over the draws that both answered."""
-    both = sorted(set(mine.squares) & set(other.squares))
-    return np.array([mine.squares[draw] - other.squares[draw] for draw in both])
-
-
-def mean_gap(mine: Cell, other: Cell) -> float:
-    """Return the mean of these; with no draw in common none leads."""
-    found = gaps(mine, other)
-    return float(found.mean()) if len(found) else 0.0
-
-
-def clear(mine: Cell, other: Cell) -> bool:
-    """Return whether the other's lead exceeds chance."""
-    found = gaps(mine, other)
-    return len(found) > 2 and bool(found.mean() > CLEAR * found.std(ddof=1) / np.sqrt(len(found)))
-
-
-def outcomes(found: Cells, rivals: dict[str, Rival] = RIVALS) -> list[Outcome]:
-    """Return how every cell ended, in the order of the tables."""
-    return [outcome(key, found[key], rivals) for key in sorted(found, key=_place)]
-
-
-def _place(key: Key) -> tuple[int, str, float]:
-    return GUARANTEES.index(key[1]), key[0], float(key[2])
+    Those that answered fewer draws stand by their gap to the best of those that answered most, over common draws.
+    """
+    able = [name for name, one in cell.items() if is_ranked(rivals[name]) and one.draws >= FEWEST]
+    if not able:
+        return []
+    most = max(cell[name].draws for name in able)
+    anchor = min((name for name in able if cell[name].draws == most), key=lambda name: cell[name].rmse)
+    return sorted(able, key=lambda name: gap(cell[name], cell[anchor]).mean)

@@ -5,15 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.accuracy.entries import GUARANTEES
-from benchmarks.accuracy.standing import Cells, Outcome, outcomes
+from benchmarks.accuracy.outcomes import NEAR, Outcome, outcomes
+from benchmarks.accuracy.standing import Cells
+from counterveil.reproduce.rivals.ours import KAPPA
 
 # What is counted, by the name of an outcome's field.
 COUNTED = {
+    "ours": "one of ours first",
+    "ours_clear": "clearly",
     "auto": "auto first",
-    "bounded": "auto, confounding bounded, first",
-    "ours": "any of ours first",
+    "auto_clear": "clearly",
+    "near": f"auto within {NEAR - 1:.0%} of the first, ours included",
+    "bounded": f"auto with kappa {KAPPA:g} first",
     "adjusted": "auto first of those that adjust",
-    "beats_zero": "auto better than zero",
+    "refused": "auto refuses",
+    "no_better": "auto no better than zero",
 }
 
 
@@ -45,4 +51,5 @@ def text(found: Cells) -> str:
         f"  {one.guarantee}: {one.cells}; " + "; ".join(map(str, one.won.values())) for one in shares(ended)
     ]
     lines += [f"lost: {' / '.join(one.key)}: {one.why}" for one in ended if not one.auto]
+    lines += [f"closer than auto: {' / '.join(one.key)}: {one.closer}" for one in ended if one.closer]
     return "\n".join(lines)

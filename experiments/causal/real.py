@@ -15,8 +15,8 @@ from counterveil.datasets import acic2016, ihdp, lalonde, nhefs, pension401k, st
 from counterveil.datasets.dataset import Dataset
 from experiments.causal.designs import Design, normal, replace_range
 
-# Draws that a range is taken over where a data set declares none that fits: the observed one widened by 2 %.
-_FOR_RANGE = 20
+# Draws that a range is taken over where a data set declares none that fits: the observed one, widened by a part of it.
+FOR_RANGE, MARGIN = 20, 0.02
 # Residuals of an arm that errors are drawn from.
 _RESIDUALS = 400
 
@@ -35,8 +35,8 @@ def with_surfaces(name: str, data: Dataset, means: tuple[np.ndarray, np.ndarray]
     columns = {key: column for key, column in data.frame.items() if key != study.outcome}
     wide = replace_range(study, (-1e6, 1e6))
     design = Design(name, wide, columns, treated, means, normal(sd, len(treated)))
-    drawn = np.concatenate([design.outcomes(10_000 + k) for k in range(_FOR_RANGE)])
-    margin = 0.02 * float(np.ptp(drawn))
+    drawn = np.concatenate([design.outcomes(10_000 + k) for k in range(FOR_RANGE)])
+    margin = MARGIN * float(np.ptp(drawn))
     bounds = float(drawn.min()) - margin, float(drawn.max()) + margin
     return Design(name, replace_range(study, bounds), columns, treated, means, normal(sd, len(treated)))
 

@@ -12,10 +12,10 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.ate import METHODS as REGISTERED
 from counterveil.questions.ate import ask
 from counterveil.questions.auto import AUTO, choose
+from counterveil.reproduce.rivals.ours import KAPPA
 from counterveil.session import Session
 from experiments.every_method.designs import Instance
 
-KAPPA = 0.25
 NORMAL = 1.959963984540054
 LARGE = 10_000
 

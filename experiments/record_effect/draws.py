@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 import counterveil as cv
+from counterveil.reproduce.rivals.ours import KAPPA
 from experiments.record_effect.designs import instance
 
-KAPPA = 0.25
 DELTA = "1e-6"
 
 

@@ -46,9 +46,13 @@ Written by `python -m tools.reference` from the tables of methods in the code. H
 
 Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
 engine may depend on the order of the rows: some split them by their place in the table or break ties by it.
-`auto` names one of the others, which then does as its own line says. Studies with `person=` or `cluster=` are read into
-memory from every source, and refused in Spark (CV-S017). Ratios (`per=`) are read into memory too, and refused in Spark
-(CV-D050).
+`auto` names one of the others, which then does as its own line says.
+
+The rows of a person (`person=`), or of a cluster that is protected as a whole, become one first: in Spark's executors,
+or in this process from rows that the engine has sorted by person, a block at a time. A method then does as its line
+says; those `in the engine` run in passes over the rows made, as they do with `before=` and `where=`. Ratios (`per=`)
+run in passes. Clusters of several rows (`cluster=` without `protects_cluster=True`) are read into memory from every
+source, and refused in Spark (CV-S017).
 
 | question | method | protects | {places} |
 |{rule}|

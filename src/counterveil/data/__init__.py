@@ -1,7 +1,7 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
 from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
-from counterveil.data.batches import SpooledRows, StreamedRows, rows_of_source
+from counterveil.data.batches import StreamedRows, rows_of_source, table_of_source
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
@@ -9,12 +9,15 @@ from counterveil.data.layout import Layout
 from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
+from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
     check_columns,
+    histogram_of_rows,
     histogram_of_source,
-    histogram_of_table,
+    rows_are_made,
     strata_codes,
     strata_codes_of,
+    strata_of_rows,
     strata_of_source,
     strata_of_table,
 )
@@ -41,18 +44,21 @@ __all__ = [
     "columns_as_written",
     "cores",
     "covariate_columns",
+    "histogram_of_rows",
     "histogram_of_source",
-    "histogram_of_table",
     "in_spark",
     "named_table",
     "open_table",
     "public_points",
+    "rows_are_made",
     "rows_of_source",
     "silence",
     "source_elsewhere",
     "source_in_database",
     "strata_codes",
     "strata_codes_of",
+    "strata_of_rows",
     "strata_of_source",
     "strata_of_table",
+    "table_of_source",
 ]

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import tempfile
-import weakref
 from collections import deque
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from io import FileIO
 from itertools import chain
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS
+from counterveil.data.cells import Column
 from counterveil.data.engines.opening import settings_of_engine
-from counterveil.data.forks import side_by_side
 from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import (
@@ -38,151 +34,16 @@ from counterveil.data.sources.dispatch import (
     source_elsewhere,
     source_in_database,
 )
+from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, check_study, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import changed_table, failed_source, lost_scratch, unusable_scratch
+from counterveil.data.wrong_data import changed_table, failed_source, unusable_scratch
 from counterveil.errors import DataError
 
 if TYPE_CHECKING:
     from counterveil.data.spark import SparkRows
-
-# Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
-#
-# What the file takes of a row depends on the study's declarations alone, so that its size says nothing about the
-# values in it. It is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
-
-
-# Names the folder of such files, or says "none": never write rows to a disk.
-VARIABLE = "COUNTERVEIL_SCRATCH"
-NEVER = "none"
-# Bytes that are left free for others.
-_RESERVE = 1 << 30
-
-
-class SpooledRows:
-    """Rows that fit a study, in an unnamed file; `add` takes them, `batches` yields them as often as needed."""
-
-    def __init__(self, study: Study, batch: int, file: FileIO) -> None:
-        self.study = study
-        self.rows = 0
-        self._batch = batch
-        self._file = file
-        self._forms = _forms(study)
-        self._end = weakref.finalize(self, file.close)
-
-    def add(self, table: Table) -> bool:
-        """Return whether a batch was taken; the file of a disk without room for it is given up.
-
-        Every batch but the last has the same number of rows.
-        """
-        columns = (table.arm, table.outcome, *table.covariates.values())
-        try:
-            if not self._room(table.rows):
-                raise OSError
-            for column, form in zip(columns, self._forms, strict=True):
-                left = np.ascontiguousarray(column, dtype=form).view(np.uint8).data
-                while left:
-                    left = left[self._file.write(left) :]
-        except OSError:
-            self.close()
-            return False
-        self.rows += table.rows
-        return True
-
-    def batches(self) -> Iterator[Table]:
-        """Yield the rows in order, in the batches in which they came."""
-        for number in range(-(-self.rows // self._batch)):
-            yield self._read(number)
-
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
-        """Return a pass's sums over all rows; batches are read and worked on by all cores."""
-        if in_turn:
-            return in_order(passed, self.batches(), self.rows)
-        return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
-
-    def _read(self, number: int) -> Table:
-        """Return a batch by its number."""
-        start = number * self._batch
-        count = min(self._batch, self.rows - start)
-        place = _size(self._forms, start)
-        columns = []
-        for form in self._forms:
-            columns.append(self._column(place, count, form))
-            place += count * form.itemsize
-        return self._table(columns)
-
-    def close(self) -> None:
-        """Remove the rows from the disk."""
-        self._end()
-
-    def _room(self, rows: int) -> bool:
-        disk = os.fstatvfs(self._file.fileno())
-        return _size(self._forms, rows) + _RESERVE <= disk.f_bavail * disk.f_frsize
-
-    def _column(self, place: int, count: int, form: np.dtype[Any]) -> NDArray[Any]:
-        try:
-            # At a place of its own, not at the file's: passes may overlap, also in several threads.
-            found = os.pread(self._file.fileno(), count * form.itemsize, place)
-        except OSError:
-            raise lost_scratch() from None
-        if len(found) != count * form.itemsize:
-            raise lost_scratch()
-        return np.frombuffer(found, dtype=form)
-
-    def _table(self, columns: list[NDArray[Any]]) -> Table:
-        arm = columns[0].astype(np.intp)
-        covariates = {
-            name: column.astype(np.float64, copy=False)
-            for name, column in zip(self.study.covariates, columns[2:], strict=True)
-        }
-        return Table(self.study, arm, arm > 0, columns[1].astype(np.int64), covariates).sealed()
-
-    def __repr__(self) -> str:
-        # Declarations only, as for a table.
-        return (
-            f"SpooledRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
-        )
-
-
-def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
-    """Return an empty spool for batches of so many rows, None where there is none to be had.
-
-    That is where the variable says so, and where the disk has no room for `rows` rows, as far as they are known.
-    A folder that the variable names and that cannot be used raises CV-D057.
-    """
-    named = os.environ.get(VARIABLE)
-    if named == NEVER:
-        return None
-    try:
-        # Unlinked at once or, where the file system can, never linked; for its owner alone.
-        file = tempfile.TemporaryFile(buffering=0, dir=named or tempfile.gettempdir())  # noqa: SIM115
-    except OSError:
-        if named:
-            raise unusable_scratch(VARIABLE) from None
-        return None
-    found = SpooledRows(study, batch, file)
-    if rows is not None and not found._room(rows):
-        found.close()
-        return None
-    return found
-
-
-def _forms(study: Study) -> tuple[np.dtype[Any], ...]:
-    """Return the smallest form that holds every value of a column, from declarations: arm, outcome, covariates."""
-    arms = 2 if study.arms is None else len(study.arms)
-    # A range's values stay doubles: its ends need not be shorter numbers, whatever the column holds.
-    covariates = (
-        np.dtype(np.float64) if isinstance(domain, Range) else np.min_scalar_type(len(domain.labels) - 1)
-        for domain in study.covariates.values()
-    )
-    return np.min_scalar_type(arms - 1), np.min_scalar_type(OUTCOME_STEPS), *covariates
-
-
-def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:
-    return rows * sum(form.itemsize for form in forms)
-
 
 # Files and relations of fewer rows are read into memory: that is faster where several passes are needed.
 STREAM_FROM = 500_000
@@ -240,8 +101,7 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
         from counterveil.data.spark import SparkRows
 
         return SparkRows.of(source, study)
-    # Rows of one person or cluster may lie anywhere in a file.
-    if study.person is not None or study.cluster is not None or not _streamable(source):
+    if not _sorted_there(source, study):
         return Table.attach(source, study)
     extent = _extent(source, study)
     if extent is not None and extent.rows < STREAM_FROM:
@@ -251,9 +111,33 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
         first: deque[Table] = deque()
         if extent is None and _few(tables, first):
             survey.verdict()
-            return _joined(list(first))
+            return joined_tables(list(first))
         spooled = _spooled(chain(_drained(first), tables), survey, extent)
     return spooled or StreamedRows(study, survey.rows, source)
+
+
+@silence()
+def table_of_source(source: object, study: Study) -> Table:
+    """Return all rows of a source in memory; of people with several rows no more than one for each, where it can."""
+    check_study(study)
+    source = opened_here(named_table(source))
+    extent = _extent(source, study) if study.person is not None and _sorted_there(source, study) else None
+    if study.person is None or not _sorted_there(source, study) or (extent and extent.rows < STREAM_FROM):
+        return Table.attach(source, study)
+    survey = Survey(study)
+    with closing(_tables(source, study, survey)) as tables:
+        found = list(tables)
+    survey.verdict()
+    return joined_tables(found)
+
+
+def _sorted_there(source: object, study: Study) -> bool:
+    """Return whether rows can be streamed, those of people with several rows sorted: on a disk, where one may be used.
+
+    Clusters are numbered with all rows at hand.
+    """
+    may = study.person is None or os.environ.get(VARIABLE) != NEVER
+    return may and not study.clustered and not in_spark(source) and _streamable(source)
 
 
 def _few(tables: Iterator[Table], held: deque[Table]) -> bool:
@@ -305,20 +189,26 @@ def _extent(source: Any, study: Study) -> files.Extent | None:
 
 
 def _tables(source: Any, study: Study, survey: Survey) -> Generator[Table]:
-    """Yield the rows of a source, checked, BATCH at a time."""
+    """Yield the rows of a source, checked, BATCH at a time; of people with several rows one for each."""
+    person = None if study.person is None else (study.person.column, study.person.order)
+    with closing(_parts(source, study, person)) as parts:
+        chosen = (only_subset(columns, study.where) for columns in parts)
+        whole = chosen if person is None else whole_people(chosen, person[0])
+        together = (survey.together(columns) for columns in whole)
+        yield from _even(
+            Table.of_columns(columns, study, survey) for columns in together if columns is not None
+        )
+
+
+def _parts(source: Any, study: Study, person: tuple[str, str | None] | None) -> Generator[dict[str, Column]]:
+    """Yield the columns of a source in parts of about BATCH rows; of people with several rows person by person."""
     if engine_of(source) == "postgres":
         from counterveil.data.sources import postgres
 
-        parts = postgres.fetch_parts(source, study.read_columns, BATCH)
-        yield from _even(
-            Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts
-        )
+        yield from postgres.fetch_parts(source, study.read_columns, BATCH, person)
         return
     with _opened(source, study) as (relation, wanted):
-        parts = relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH)
-        yield from _even(
-            Table.of_columns(only_subset(columns, study.where), study, survey) for columns in parts
-        )
+        yield from relations.fetch_parts(relation, wanted, numeric_columns(study), BATCH, person)
 
 
 @contextmanager
@@ -332,7 +222,7 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
         memory = MEMORY if extent is None else max(MEMORY, _ROW_GROUPS * extent.row_group)
         # One thread: each holds row groups, and the rows are waited for by one.
         with (
-            settings_of_engine(f"{memory}B") as settings,
+            settings_of_engine(f"{memory}B", _folder(study)) as settings,
             files.opened(source, study.read_columns, settings | {"threads": 1}) as located,
         ):
             yield located
@@ -345,6 +235,16 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
         raise failed_source("a DuckDB relation") from None
 
 
+def _folder(study: Study) -> str | None:
+    """Return the folder to sort rows in where one is named, or raise CV-D057."""
+    named = os.environ.get(VARIABLE)
+    if study.person is None or not named:
+        return None
+    if not Path(named).is_dir() or not os.access(named, os.W_OK | os.X_OK):
+        raise unusable_scratch(VARIABLE)
+    return named
+
+
 def _even(tables: Iterator[Table]) -> Iterator[Table]:
     """Yield the same rows with BATCH rows a table, the last one with what is left."""
     waiting: list[Table] = []
@@ -354,16 +254,17 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
         held += table.rows
         if held < BATCH:
             continue
-        joined = _joined(waiting)
+        joined = joined_tables(waiting)
         whole = held - held % BATCH
         for start in range(0, whole, BATCH):
             yield joined.take(slice(start, start + BATCH))
         waiting, held = ([joined.take(slice(whole, held))] if held > whole else []), held - whole
     if held:
-        yield _joined(waiting)
+        yield joined_tables(waiting)
 
 
-def _joined(tables: list[Table]) -> Table:
+def joined_tables(tables: list[Table]) -> Table:
+    """Return the rows of all tables, one after the other."""
     first = tables[0]
     if len(tables) == 1:
         return first

@@ -128,8 +128,8 @@ class Numbers:
     def __len__(self) -> int:
         return len(self.values)
 
-    def keep(self, rows: Mask) -> Numbers:
-        """Return the same column with the marked rows only."""
+    def keep(self, rows: Mask | NDArray[np.intp]) -> Numbers:
+        """Return the same column with the marked or listed rows only."""
         text = None if self.text is None else self.text[rows]
         return Numbers(self.values[rows], self.missing[rows], text)
 
@@ -144,8 +144,8 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
-    def keep(self, rows: Mask) -> Coded:
-        """Return the same column with the marked rows only."""
+    def keep(self, rows: Mask | NDArray[np.intp]) -> Coded:
+        """Return the same column with the marked or listed rows only."""
         return Coded(self.codes[rows], self.cells)
 
     def take(self, per_cell: NDArray[Any], for_missing: Any) -> NDArray[Any]:

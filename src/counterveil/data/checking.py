@@ -19,7 +19,8 @@ from counterveil.data.engines import check
 from counterveil.data.findings import NOT_KNOWN, Finding, in_table, line, sound_study
 from counterveil.data.header import columns_of
 from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
-from counterveil.data.person import identifiers, one_row_per_person
+from counterveil.data.person import identifiers
+from counterveil.data.reduction import one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.strata import check_columns

@@ -115,9 +115,9 @@ def cluster_in_spark(cluster: Cluster) -> StudyError:
     """Return CV-S017, for rows that stay where they are."""
     return StudyError(
         "CV-S017",
-        "rows are not put together by cluster in Spark",
+        "rows in Spark are not added up by cluster",
         expected="a file, a frame, a DuckDB relation or a PostgreSQL table",
         got=f"cluster={cluster.column!r} with rows in Spark",
-        fix="read the rows into a frame if your policy allows it; or make a view with one row per cluster and leave "
-        "cluster= out: a row of it is then all that one cluster can change",
+        fix="protect whole clusters, which become one row each: protects_cluster=True; or write the rows to a Parquet "
+        "file if your policy allows it",
     )

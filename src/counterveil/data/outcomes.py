@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterveil.data.domains import Range
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
-from counterveil.errors import Refusal, StudyError, shown
+from counterveil.errors import Refusal, shown
 
 if TYPE_CHECKING:
     from counterveil.data.study import Study
@@ -230,14 +230,3 @@ def earlier_name(outcome: str) -> str:
 def level_name(outcome: str, place: int) -> str:
     """Return the name of the column that holds everyone's outcome in a period, by its place."""
     return f"{outcome}\n{place}"
-
-
-def not_in_spark() -> StudyError:
-    """Return CV-S020, for changes whose strata Spark would count."""
-    return StudyError(
-        "CV-S020",
-        "the change since before= is not computed where Spark counts strata",
-        expected="a file, a frame, a DuckDB relation or a PostgreSQL table; or a table that holds the outcome itself",
-        got="rows in Spark",
-        fix="make a view with a column of changes, clamped to their range, and leave before= out",
-    )

@@ -7,11 +7,13 @@ with rows in an executor is caught there, so that no log quotes them.
 from __future__ import annotations
 
 import json
+import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -34,6 +36,8 @@ _CASTS = {
     Kind.EXACT: "STRING",
     Kind.UNBOUNDED: "STRING",
     Kind.TEXT: "STRING",
+    # ISO texts are in the order of the moments that they name.
+    Kind.MOMENT: "STRING",
 }
 # A partition answers with one text: whole numbers as JSON, nothing where it failed.
 _ANSWER = "answer string"
@@ -61,6 +65,19 @@ class Reading:
         return found
 
 
+class Read(Protocol):
+    """How tables are made of Arrow batches in an executor."""
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        ...
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield the rows of Arrow batches; the survey gets what was found."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """What an executor does with a partition: an answer in whole numbers from its rows."""
@@ -80,7 +97,7 @@ class Task:
         yield pa.RecordBatch.from_pydict({"answer": pa.array([found], pa.string())})
 
 
-def surveyed(reading: Reading, batches: Iterator[Any]) -> dict[str, Any]:
+def surveyed(reading: Read, batches: Iterator[Any]) -> dict[str, Any]:
     """Return what a survey of a partition finds."""
     survey = Survey(reading.study)
     for _ in reading.tables(batches, survey):
@@ -88,7 +105,7 @@ def surveyed(reading: Reading, batches: Iterator[Any]) -> dict[str, Any]:
     return survey.facts()
 
 
-def summed(reading: Reading, passed: Pass, batches: Iterator[Any]) -> list[Any]:
+def summed(reading: Read, passed: Pass, batches: Iterator[Any]) -> list[Any]:
     """Return a survey's facts and the sums of a pass over a partition, None where it has no rows."""
     survey = Survey(reading.study)
     total: Sums | None = None
@@ -103,22 +120,37 @@ def version(_batches: object = None) -> str:
     return metadata.version("counterveil")
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False, weakref_slot=True)
 class SparkRows:
     """Rows in Spark that fit a study; made by `SparkRows.of`."""
 
     study: Study
     rows: int
-    reading: Reading
+    reading: Read
     frame: Any
     facts: str
 
     @classmethod
     def of(cls, table: Any, study: Study) -> SparkRows:
         """Return the rows of an Ibis table on Spark, checked by the executors, or say why they do not fit."""
-        kinds = {name: usable(kind, name) for name, (_, kind) in located(table, study.read_columns).items()}
-        reading = Reading(study, tuple(kinds.items()))
-        frame, survey = _frame(table, kinds), Survey(study)
+        kinds = _kinds(table, study)
+        frame, reading = _frame(table, kinds), Reading(study, tuple(kinds.items()))
+        if study.person is None:
+            return cls._checked(study, reading, frame)
+        from counterveil.data import spark_people
+
+        frame = spark_people.made(frame, reading)
+        try:
+            found = cls._checked(study, spark_people.OnePerPerson(study), frame)
+        except BaseException:
+            forget(frame)
+            raise
+        weakref.finalize(found, forget, frame).atexit = False
+        return found
+
+    @classmethod
+    def _checked(cls, study: Study, reading: Read, frame: Any) -> SparkRows:
+        survey = Survey(study)
         for facts in _answers(frame, partial(surveyed, reading)):
             survey.join(facts)
         survey.verdict()
@@ -136,11 +168,29 @@ class SparkRows:
             raise changed_table()
         return total
 
+    def close(self) -> None:
+        """Let Spark forget the rows that it made of people with several rows."""
+        if self.study.person is not None:
+            forget(self.frame)
+
     def __repr__(self) -> str:
         # Declarations only, as for a table.
         return (
             f"SparkRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
         )
+
+
+def forget(frame: Any) -> None:
+    """Let Spark forget the rows it keeps of a frame; a session that ended has forgotten them."""
+    with suppress(Exception):
+        frame.unpersist()
+
+
+def _kinds(table: Any, study: Study) -> dict[str, Kind]:
+    """Return the kind of each column; the one that orders a person's rows may hold dates."""
+    order = None if study.person is None else study.person.order
+    found = {name: kind for name, (_, kind) in located(table, study.read_columns).items()}
+    return {name: kind if name == order else usable(kind, name) for name, kind in found.items()}
 
 
 def _frame(table: Any, kinds: dict[str, Kind]) -> Any:

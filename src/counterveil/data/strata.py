@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.data.batches import StreamedRows, joined_tables, rows_of_source
 from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, check, opened
 from counterveil.data.engines.fitting import Fitted, fit
@@ -27,8 +29,10 @@ from counterveil.data.engines.grouping import (
 from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
+from counterveil.data.passes import Carrier, Sums
 from counterveil.data.silence import silence
 from counterveil.data.sources.relations import Kind
+from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
 from counterveil.data.table import Table, refuse_in_spark
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
@@ -59,15 +63,47 @@ def strata_of_source(
     """
     _two_arms(study)
     _check_order(study, order)
-    refuse_in_spark(source, study, counted=True)
-    made = study.person is not None or study.cluster is not None or len(study.outcomes) > 1
-    if made or study.where is not None:
-        return strata_of_table(Table.attach(source, study), layout, prefix)
+    refuse_in_spark(source, study)
+    if rows_are_made(study):
+        return strata_of_rows(rows_of_source(source, study), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
             _check_size(engine, max(layout.public, most or 0))
             return _strata(engine, study, layout, _order(engine, order) if prefix else None)
     return strata_of_table(Table.attach(source, study), layout, prefix)
+
+
+def rows_are_made(study: Study) -> bool:
+    """Return whether rows are put together, chosen or computed before they are counted; engines count rows as they are.
+
+    Which rows a condition chooses would depend on how an engine compares texts and missing values.
+    """
+    made = study.person is not None or study.cluster is not None or len(study.outcomes) > 1
+    return made or study.where is not None
+
+
+def strata_of_rows(rows: Carrier, layout: Layout, prefix: bool = False) -> Strata:
+    """Return the strata of rows wherever they lie; CV-S020 for rows in Spark that are in order or in too many strata.
+
+    Only counts and sums leave where the rows are.
+    """
+    _two_arms(rows.study)
+    if isinstance(rows, Table):
+        return strata_of_table(rows, layout, prefix)
+    if not prefix and layout.public <= _DENSE:
+        (sums,) = rows.run(partial(cell_sums, layout))
+        count, total, high, low = sums.astype(np.int64)
+        place = np.arange(layout.public, dtype=np.int64)
+        return _occupied(layout.public, place, count, total, _nearest(high, low), None)
+    if not isinstance(rows, SpooledRows | StreamedRows):
+        raise _too_much_for_spark(layout, prefix)
+    return strata_of_table(joined_tables(list(rows.batches())), layout, prefix)
+
+
+def cell_sums(layout: Layout, table: Table) -> Sums:
+    """Return rows, sums and both limbs of sums of squares of a block, by stratum and arm."""
+    cell = 2 * strata_codes(table, layout) + table.treated
+    return (np.stack(_totals(table.outcome, cell, 2 * layout.public)),)
 
 
 def strata_of_table(table: Table, layout: Layout, prefix: bool = False) -> Strata:
@@ -111,10 +147,9 @@ def histogram_of_source(
     return _histogram(strata_of_source(source, study, layout))
 
 
-def histogram_of_table(table: Table, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
-    """Return how many rows of a table fall into each bin that `cuts` make of a numeric covariate."""
-    layout = Layout.of(table.study, (name,), {name: cuts})
-    return _histogram(strata_of_table(table, layout))
+def histogram_of_rows(rows: Carrier, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
+    """Return how many rows fall into each bin that `cuts` make of a numeric covariate."""
+    return _histogram(strata_of_rows(rows, Layout.of(rows.study, (name,), {name: cuts})))
 
 
 def _histogram(strata: Strata) -> NDArray[np.int64]:
@@ -193,20 +228,30 @@ def _assembled(fitted: Fitted, public: int, prefixes: Prefixes | None) -> Strata
 
 
 def _counted(outcome: Integers, cell: Integers, place: Integers, public: int, prefix: bool) -> Strata:
-    cells = 2 * len(place)
-    rows = np.bincount(cell, minlength=cells)
-    total = _summed(cell, outcome, cells)
-    square = outcome * outcome
-    squares = _nearest(_summed(cell, square >> LIMB_BITS, cells), _summed(cell, square & _LIMB_MASK, cells))
+    rows, total, high, low = _totals(outcome, cell, 2 * len(place))
     first = _prefix_sums(cell, outcome, rows) if prefix else None
-    occupied = np.repeat(rows.reshape(-1, 2).any(axis=1), 2)
+    return _occupied(public, place, rows, total, _nearest(high, low), first)
+
+
+def _totals(outcome: Integers, cell: Integers, cells: int) -> list[Integers]:
+    """Return the rows of each cell, the sum of their outcomes and both limbs of that of their squares."""
+    square = outcome * outcome
+    parts = (outcome, square >> LIMB_BITS, square & _LIMB_MASK)
+    return [np.bincount(cell, minlength=cells), *(_summed(cell, part, cells) for part in parts)]
+
+
+def _occupied(
+    public: int, place: Integers, rows: Integers, total: Integers, squares: Floats, first: Integers | None
+) -> Strata:
+    """Return the strata with rows in them."""
+    held = np.repeat(rows.reshape(-1, 2).any(axis=1), 2)
     return _made(
         public,
-        place[occupied[::2]],
-        rows[occupied],
-        total[occupied],
-        squares[occupied],
-        None if first is None else first[occupied],
+        place[held[::2]],
+        rows[held],
+        total[held],
+        squares[held],
+        None if first is None else first[held],
     )
 
 
@@ -265,3 +310,16 @@ def _two_arms(study: Study) -> None:
             got=f"a study of {len(study.arms)} arms",
             fix="declare two of the arms as treated= and control= and leave the others out of the data",
         )
+
+
+def _too_much_for_spark(layout: Layout, prefix: bool) -> StudyError:
+    asked = "the order of people" if prefix else f"{layout.public} strata"
+    return StudyError(
+        "CV-S020",
+        "these strata are not counted in Spark where rows are made or chosen first",
+        expected=f"at most {_DENSE} strata, and a pairing that needs no order, with person=, before=, where= or whole "
+        "clusters",
+        got=f"{asked} with rows in Spark",
+        fix="use fewer strata or cut points and pairing='all'; or make a view of the rows as they are to "
+        "be counted and leave person=, before= and where= out",
+    )

@@ -125,6 +125,17 @@ class Study:
         return (self.treatment, *self.outcomes, *self.covariates)
 
     @property
+    def measured(self) -> int:
+        """How many private numbers a row has beside its outcome, as `Table.measures` holds them."""
+        if self.event is not None:
+            return 0
+        if self.per is not None:
+            return 1
+        if self.several is not None:
+            return len(self.several.columns) - 1
+        return 0 if self.before is None else len(self.before.labels(self.outcome))
+
+    @property
     def clustered(self) -> bool:
         """Whether rows, or people, of one cluster depend on each other; not where each cluster becomes one row."""
         return self.cluster is not None and not self.cluster.whole

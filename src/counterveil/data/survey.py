@@ -15,6 +15,7 @@ from counterveil.data.cells import Column, Mask
 from counterveil.data.domains import Binary, Range
 from counterveil.data.facts import SMALLEST_ARM
 from counterveil.data.labels import Fill, MissingRule
+from counterveil.data.reduction import UnfitError, reduced, unfit
 from counterveil.data.study import Study
 from counterveil.data.time_to_event import wrong_events
 from counterveil.data.wrong_data import (
@@ -35,8 +36,9 @@ from counterveil.privacy import exact
 class Stage(IntEnum):
     """The order in which problems are reported if there are several."""
 
-    MISSING = 0
-    VALUES = 1
+    TOGETHER = 0
+    MISSING = 1
+    VALUES = 2
 
 
 class Survey:
@@ -54,6 +56,16 @@ class Survey:
     def note(self, stage: Stage, name: str) -> None:
         """Remember that something is wrong with a column."""
         self._faults.add((int(stage), self.study.columns.index(name)))
+
+    def together(self, columns: dict[str, Column]) -> dict[str, Column] | None:
+        """Return one row for each person of a part that has all their rows, None where they cannot become one."""
+        if self.study.person is None:
+            return columns
+        try:
+            return reduced(columns, self.study)
+        except UnfitError as fault:
+            self._faults.add((int(Stage.TOGETHER), fault.place))
+            return None
 
     def facts(self) -> dict[str, Any]:
         """Return what was found so far, in whole numbers."""
@@ -101,14 +113,14 @@ class Survey:
         return not self._faults
 
     def verdict(self) -> None:
-        """Raise the first problem: missing values, no rows, arms, then values in the order of the columns."""
+        """Raise the first problem: people, missing values, no rows, arms, then values in the order of the columns."""
         first = next(iter(self.problems()), None)
         if first is not None:
             raise first
 
     def problems(self) -> Iterator[CounterveilError]:
         """Yield everything that does not fit, in the order in which it is reported."""
-        yield from (self._fault(*found) for found in sorted(self._faults) if found[0] == Stage.MISSING)
+        yield from (self._fault(*found) for found in sorted(self._faults) if found[0] < Stage.VALUES)
         if self.rows:
             yield from self._arm_problem()
         else:
@@ -116,6 +128,8 @@ class Survey:
         yield from (self._fault(*found) for found in sorted(self._faults) if found[0] == Stage.VALUES)
 
     def _fault(self, stage: int, place: int) -> CounterveilError:
+        if stage == Stage.TOGETHER:
+            return unfit(self.study, place)
         name = self.study.columns[place]
         domain = self.study.covariates.get(name)
         if stage == Stage.MISSING:

@@ -16,15 +16,14 @@ from counterveil.data.encoding import gaps
 from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.outcomes import not_in_spark as made_in_spark
 from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.person import not_in_spark, one_row_per_person, places
+from counterveil.data.reduction import one_row_per_person, places
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
 from counterveil.data.survey import Stage, Survey
 from counterveil.data.time_to_event import entries
-from counterveil.data.where import only_subset, subset_in_spark
+from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import (
     varies,
 )
@@ -167,21 +166,10 @@ def numeric_columns(study: Study) -> frozenset[str]:
     return frozenset((*study.outcomes, *numbers)) - {study.treatment}
 
 
-def refuse_in_spark(source: object, study: Study, counted: bool = False) -> None:
-    """Raise CV-S017 where rows in Spark would have to be put together first.
-
-    Where Spark itself counts them, rows that would have to become others are refused too: CV-S020, CV-S124.
-    """
-    if not in_spark(source):
-        return
-    if study.cluster is not None:
+def refuse_in_spark(source: object, study: Study) -> None:
+    """Raise CV-S017 where rows in Spark would have to be numbered by cluster."""
+    if in_spark(source) and study.cluster is not None and study.clustered:
         raise cluster_in_spark(study.cluster)
-    if study.person is not None:
-        raise not_in_spark(study.person)
-    if counted and study.where is not None:
-        raise subset_in_spark(study.where)
-    if counted and len(study.outcomes) > 1:
-        raise made_in_spark()
 
 
 def _apply_rules(

@@ -86,17 +86,6 @@ def only_subset(columns: dict[str, Column], where: Where | None) -> dict[str, Co
     return {name: column.keep(kept) for name, column in columns.items()}
 
 
-def subset_in_spark(where: Where) -> StudyError:
-    """Return CV-S124, for strata that Spark counts."""
-    return StudyError(
-        "CV-S124",
-        "strata of rows chosen by where= are not counted in Spark",
-        expected="a method that runs in passes, such as doubly_robust; or a table of the subset",
-        got="where= with rows in Spark",
-        fix=f"make a view with the condition in its WHERE clause and leave where= out: {where.text}",
-    )
-
-
 # Judging: for every row whether a condition is true and whether it is false; unknown where it is neither.
 
 

@@ -231,7 +231,7 @@ def _answer(session: Session, question: Question) -> Result:
         asked = f"measure={question.measure!r}" if question.measure in OF_MEANS else "ate"
         refuse_few_clusters(session.study, asked, question.method, session.batches.rows)
     if session.study.per is not None:
-        session.attach("a ratio of two columns")
+        session.attach_batches()
         return compare_ratios(session, question)
     if question.measure in OF_MEANS:
         return method.of_means[question.unit](session, question)

@@ -28,19 +28,23 @@ from counterveil.data import (
     check_columns,
     check_study,
     cores,
+    histogram_of_rows,
     histogram_of_source,
-    histogram_of_table,
     in_spark,
     named_table,
+    rows_are_made,
     rows_of_source,
     silence,
     source_elsewhere,
+    strata_of_rows,
     strata_of_source,
     strata_of_table,
+    table_of_source,
 )
 from counterveil.data.cells import Column
-from counterveil.data.person import first_of_each
+from counterveil.data.reduction import first_of_each
 from counterveil.data.sources import read
+from counterveil.data.spark import SparkRows
 from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
@@ -172,12 +176,15 @@ class Session:
         """
         if self._table is not None:
             return strata_of_table(self._table, layout, prefix)
+        if rows_are_made(self.study) and order is None:
+            return strata_of_rows(self.batches, layout, prefix)
         return strata_of_source(self._source, self.study, layout, prefix, order, most)
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
-        if self._table is not None:
-            return histogram_of_table(self._table, name, cuts)
+        if self._table is not None or rows_are_made(self.study):
+            # Rows are made once, for all that is asked of them.
+            return histogram_of_rows(self.batches, name, cuts)
         return histogram_of_source(self._source, self.study, name, cuts)
 
     @property
@@ -222,8 +229,8 @@ class Session:
         return self.ledger.account(self.dataset)
 
     def close(self) -> None:
-        """Close the ledger if it was opened here, and delete scratch rows."""
-        if isinstance(self._streamed, SpooledRows):
+        """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""
+        if isinstance(self._streamed, SpooledRows | SparkRows):
             self._streamed.close()
             self._streamed = None
         if self._owns_ledger:
@@ -249,7 +256,7 @@ def _read(text: str) -> dict[str, object]:
 def _attached(source: object, study: Study) -> Table:
     """Return the table; one that was attached before must have been attached under the same study."""
     if not isinstance(source, Table):
-        return Table.attach(source, study)
+        return table_of_source(source, study)
     if source.study != study:
         raise ParameterError(
             "CV-P017",

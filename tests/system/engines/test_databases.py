@@ -12,8 +12,8 @@ from counterveil.data import (
     Study,
     Table,
     check_columns,
+    histogram_of_rows,
     histogram_of_source,
-    histogram_of_table,
     open_table,
     strata_of_source,
 )
@@ -47,7 +47,7 @@ def everywhere(table):
     study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new")
     grid = tuple(Range(0, 1).cut(*(f"{place}/200" for place in range(1, 200))).cuts)
     counts = histogram_of_source(table, study, "x", grid)
-    assert counts.tolist() == histogram_of_table(Table.attach(case_rows, study), "x", grid).tolist()
+    assert counts.tolist() == histogram_of_rows(Table.attach(case_rows, study), "x", grid).tolist()
     # Whatever expression the user made of the table is counted, and not the table below it.
     half = table.filter(table.id > 0).mutate(x=table.y)
     layout = Layout.of(SIMPLE)

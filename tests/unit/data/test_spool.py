@@ -14,8 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import counterveil as cv
-from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
-from counterveil.data import batches as spool
+from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source, spool
 from counterveil.errors import DataError
 from counterveil.session import Session
 

@@ -23,8 +23,8 @@ from counterveil.data import (
     Study,
     Table,
     check_columns,
+    histogram_of_rows,
     histogram_of_source,
-    histogram_of_table,
     source_in_database,
     strata_of_source,
     strata_of_table,
@@ -280,7 +280,7 @@ def test_histograms():
     rows = ROWS.set_column(2, "age", pa.array([20, 30, 30, None, 60, 95, 45, -5, None], pa.float64()))
     cuts = (Fraction(30), Fraction(60), Fraction(89))
     assert histogram_of_source(rows, study, "age", cuts).tolist() == [2, 3, 3, 1]
-    assert histogram_of_table(Table.attach(rows, study), "age", cuts).tolist() == [2, 3, 3, 1]
+    assert histogram_of_rows(Table.attach(rows, study), "age", cuts).tolist() == [2, 3, 3, 1]
 
 
 def test_columns_are_checked_without_reading_rows(tmp_path):

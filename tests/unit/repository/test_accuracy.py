@@ -4,22 +4,31 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import guide, kept, page
+from benchmarks.accuracy import guide, kept, page, verdicts
 from benchmarks.accuracy.entries import (
     APPROXIMATE,
     AUTO,
     OUTCOME,
     PURE,
+    SLOW,
     Entry,
     counts_at,
     entries,
     takes_part,
 )
+from benchmarks.accuracy.outcomes import first_as_asked, outcome, outcomes
 from benchmarks.accuracy.running import Row, answered, saved
-from benchmarks.accuracy.standing import cells, outcome, outcomes, ranked
+from benchmarks.accuracy.standing import cells, compared, gap, ranked
 from benchmarks.accuracy.summary import COUNTED, Share, shares, text
 from benchmarks.accuracy.testing import rejections
-from benchmarks.accuracy.verdicts import _OURS, EVERYTHING, examined, neighbours, verdict
+from benchmarks.accuracy.verdicts import (
+    _OURS,
+    EVERYTHING,
+    examined,
+    moved_between_strata,
+    neighbours,
+    verdict,
+)
 
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Records
@@ -76,18 +85,72 @@ def test_refuted_methods_and_zero_are_not_ranked():
 def test_ours_is_first_or_the_reason_is_given():
     won = outcome(KEY, cells(league())[KEY])
     assert won.auto
-    assert won.beats_zero
+    assert won.auto_clear
+    assert won.ours_clear
+    assert won.near
+    assert not won.no_better
     assert won.why == ""
-    assert won.first == AUTO[OUTCOME]
+    assert won.best == "OLS, Laplace"
     chance = outcome(KEY, cells(league(auto=(0.03, -0.001, 0.012, -0.03)))[KEY])
     assert not chance.auto
     assert "less than chance" in chance.why
     lost = outcome(KEY, cells(league(auto=(0.05, -0.05, 0.049, -0.051)))[KEY])
-    assert lost.first == "OLS, Laplace"
+    assert lost.best == "OLS, Laplace"
     assert "has no interval" in lost.why
+    assert not lost.near
+    assert outcome(KEY, cells(league(auto=(0.2, -0.2, 0.2, -0.2)))[KEY]).no_better
     refused = outcome(KEY, cells(league(refusal="CV-P460"))[KEY])
     assert "auto refuses (CV-P460)" in refused.why
-    assert not refused.beats_zero
+    assert refused.refused
+    assert not refused.no_better
+
+
+def test_a_lead_within_chance_is_none_that_is_clear():
+    narrow = outcome(KEY, cells(league(other=(0.011, -0.009, 0.05, -0.012)))[KEY])
+    assert narrow.auto
+    assert not narrow.auto_clear
+
+
+def test_another_method_of_ours_is_named_where_it_is_closer_than_auto():
+    own = rows("ours, stratified (outcome)", [0.001, -0.001, 0.0012, -0.001])
+    found = outcome(KEY, cells([*league(), *own])[KEY])
+    assert found.auto
+    assert not found.near
+    assert found.closer.startswith("ours, stratified (outcome) adjusts for a few covariates")
+    assert outcome(KEY, cells(league())[KEY]).closer == ""
+
+
+def test_methods_are_compared_over_common_draws():
+    found = cells([*league(), *rows("IPW, Laplace", [0.011, 0.011, 0.0, 0.0])])[KEY]
+    short = cells(rows("IPW, Laplace", [0.011, 0.011, 0.011]))[KEY]["IPW, Laplace"]
+    paired = gap(found[AUTO[OUTCOME]], short)
+    assert paired.draws == 3
+    assert paired.mean == pytest.approx((0.01**2 * 2 + 0.012**2) / 3 - 0.011**2)
+    apart = replace(short, squares={draw + 10: square for draw, square in short.squares.items()})
+    unpaired = gap(found[AUTO[OUTCOME]], apart)
+    assert unpaired.mean == pytest.approx(0.000122 - 0.011**2)
+    assert unpaired.error == pytest.approx(np.var([1e-4, 1e-4, 1.44e-4, 1.44e-4], ddof=1) ** 0.5 / 2)
+
+
+def test_at_a_delta_the_better_of_two_answers_counts():
+    pure, close, far = [0.01] * 4, [0.001] * 4, [0.1] * 4
+    made = [
+        *rows(AUTO[PURE], close, PURE, half=0.02),
+        *rows(AUTO[PURE], far, APPROXIMATE, half=0.02),
+        *rows("OLS, noisy Gram", pure, PURE),
+        *rows("OLS, noisy Gram", far, APPROXIMATE),
+        *rows("zero", [-0.5] * 4, guarantee="", epsilon=""),
+    ]
+    found = cells(made)
+    able = compared(found)["made", APPROXIMATE, "1"]
+    assert found["made", APPROXIMATE, "1"][AUTO[PURE]].rmse == pytest.approx(0.1)
+    assert able[AUTO[PURE]].rmse == pytest.approx(0.001)
+    assert able["OLS, noisy Gram"].drawn_at == PURE
+    assert outcomes(found)[-1].auto
+    assert first_as_asked(found) == 0
+    said = guide.section(found)
+    assert "it is first in 0 of 1 such cells, by the better of two in 1" in said
+    assert "a larger one in 1 (made / 1 / 100 times)" in said
 
 
 def test_pure_answers_count_where_a_delta_is_allowed_and_not_the_other_way():
@@ -155,7 +218,9 @@ def test_the_guide_replaces_its_own_section_only(tmp_path):
     guide.rewrite(cells(league()), path)
     once = path.read_text()
     assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
-    assert "in 1 of 1 cells" in once
+    assert "has 1 cells" in once
+    assert "at equal guarantee in 1 cells, clearly in 1" in once
+    assert "cover the truth in 100.0% of 4 answers" in once
     path.write_text(once + "\nAfter.\n")
     guide.rewrite(cells(league()), path)
     assert path.read_text() == once + "\nAfter.\n"
@@ -163,8 +228,9 @@ def test_the_guide_replaces_its_own_section_only(tmp_path):
 
 def test_the_summary_counts_cells():
     ended = outcomes(cells(league()))
-    assert shares(ended)[0] == Share(OUTCOME, 1, dict.fromkeys(COUNTED, 1))
-    assert shares(ended)[-1] == Share("all", 1, dict.fromkeys(COUNTED, 1))
+    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0}
+    assert shares(ended)[0] == Share(OUTCOME, 1, won)
+    assert shares(ended)[-1] == Share("all", 1, won)
     assert "lost" not in text(cells(league()))
 
 
@@ -177,19 +243,39 @@ def test_the_page_has_pictures_numbers_reasons_and_verdicts():
     assert "has no interval" in made
     assert "refuted: gallery" in made
     assert "Not measured" in made
+    assert "kappa = 0.25" in made
+    assert "those of 20 other draws, widened by 2%" in made
+    assert "in 100 steps instead of 1,000 and more, and it may have 4 MB" in made
+    assert all(f"{name} {count}" in made for name, count in SLOW.items())
 
 
 def test_audits_tell_a_third_of_the_noise_from_all_of_it():
     rival = RIVALS["OLS, Laplace"]
-    shown, broken = examined(rival, "outcome")
-    third, caught = examined(rival, "outcome", 1 / 3)
+    shown, broken = examined(rival)
+    third, caught = examined(rival, 1 / 3)
     assert not broken
     assert shown <= 1
     assert caught
     assert third > 1
     assert sum(one != two for one, two in zip(*(each.y for each in neighbours("outcome")), strict=True)) == 1
-    assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25")
     assert verdict(RIVALS["zero"]).startswith("by proof")
     assert {name: audited in EVERYTHING for name, audited in _OURS.items()} == {
         name: True for name, one in RIVALS.items() if one.ours
     }
+
+
+def test_the_audit_of_noisy_matrices_finds_a_third_of_the_noise():
+    _, broken = examined(RIVALS["OLS, noisy Gram"])
+    third, _ = examined(RIVALS["OLS, noisy Gram"], 1 / 3)
+    assert not broken
+    assert third > 1
+
+
+def test_global_matching_is_refuted_by_two_neighbours_and_by_nothing_else(monkeypatch):
+    first, second = moved_between_strata()
+    assert np.array_equal(first.x[1:], second.x[1:])
+    assert np.array_equal(first.y[1:], second.y[1:])
+    assert np.array_equal(first.treated, second.treated)
+    assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25 at n = 4, claimed 1")
+    monkeypatch.setattr(verdicts.from_papers, "matched_effect", lambda _: 0.0)
+    assert verdict(RIVALS["GlobalDPM"]).startswith("NOT REFUTED")

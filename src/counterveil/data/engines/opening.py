@@ -150,7 +150,7 @@ def _checked(engine: Engine, names: tuple[str, ...], order: str | None) -> Engin
 
 
 @contextmanager
-def settings_of_engine(memory: str = _MEMORY) -> Iterator[files.Settings]:
+def settings_of_engine(memory: str = _MEMORY, inside: str | None = None) -> Iterator[files.Settings]:
     """Give the settings of an engine of our own: bounded memory, and a folder that is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix="counterveil-") as folder:
+    with tempfile.TemporaryDirectory(prefix="counterveil-", dir=inside) as folder:
         yield {"memory_limit": memory, "temp_directory": folder, "perfect_ht_threshold": _DENSE_BITS}

@@ -15,7 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.cells import Column, Numbers, from_array, from_cells
-from counterveil.data.sources.relations import Kind, as_decimals, ibis_kind, quoted, usable
+from counterveil.data.sources.relations import (
+    BLANK_CHARACTERS,
+    Kind,
+    as_decimals,
+    ibis_kind,
+    quoted,
+    usable,
+)
 from counterveil.data.wrong_data import failed_source
 
 # What a column is cast to, so that its fields have one width; exact numbers come as they are written.
@@ -46,10 +53,19 @@ def read(table: Any, names: tuple[str, ...], order: str | None = None) -> dict[s
         return _columns(list(messages), kinds)
 
 
-def fetch_parts(table: Any, names: tuple[str, ...], rows: int = _ROWS) -> Iterator[dict[str, Column]]:
-    """Yield the same columns in parts of `rows` rows, in the order in which the server sends them."""
-    kinds = _kinds(table, names, None)
-    with closing(_messages(table, kinds)) as messages:
+def fetch_parts(
+    table: Any,
+    names: tuple[str, ...],
+    rows: int = _ROWS,
+    person: tuple[str, str | None] | None = None,
+) -> Iterator[dict[str, Column]]:
+    """Yield the same columns in parts of `rows` rows, in the order in which the server sends them.
+
+    `person` names the columns that identify people, whose order rows then come in, and that order the rows of each.
+    """
+    kinds = _kinds(table, names, None if person is None else person[1])
+    by = () if person is None else _order_of_people(person[0], kinds[person[0]])
+    with closing(_messages(table, kinds, by)) as messages:
         while part := list(islice(messages, rows)):
             yield _columns(part, kinds)
 
@@ -62,12 +78,20 @@ def _kinds(table: Any, names: tuple[str, ...], order: str | None) -> dict[str, K
     return {name: kind if name == order else usable(kind, name) for name, kind in found.items()}
 
 
-def _messages(table: Any, kinds: dict[str, Kind]) -> Generator[bytes]:
-    """Yield one message a row, the bytes that come before the first taken off."""
+def _order_of_people(name: str, kind: Kind) -> tuple[str, ...]:
+    if kind in _WIDTHS:
+        return (quoted(name),)
+    text = f"btrim(CAST({quoted(name)} AS text), {BLANK_CHARACTERS})"
+    return f"char_length({text})", f'{text} COLLATE "C"'
+
+
+def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> Generator[bytes]:
+    """Yield one message a row, sorted if asked for; the bytes that come before the first are taken off."""
     import ibis
 
     chosen = ", ".join(f"CAST({quoted(name)} AS {_CASTS[kind]})" for name, kind in kinds.items())
-    query = f"COPY (SELECT {chosen} FROM ({ibis.to_sql(table)}) AS rows_1) TO STDOUT (FORMAT BINARY)"
+    rows = f"({ibis.to_sql(table)}) AS rows_1" + (f" ORDER BY {', '.join(by)}" if by else "")
+    query = f"COPY (SELECT {chosen} FROM {rows}) TO STDOUT (FORMAT BINARY)"
     connection = table.get_backend().con
     try:
         with connection.transaction(), connection.cursor() as cursor, cursor.copy(query) as copy:

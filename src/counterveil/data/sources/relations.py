@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from counterveil.data.cells import (
     ABOVE,
     BELOW,
+    BLANKS,
     FALSE,
     MISSING,
     NUMERAL,
@@ -41,6 +42,8 @@ _FLOATS = {"FLOAT", "DOUBLE"}
 _TEXTS = {"VARCHAR", "NULL", '"NULL"'}
 
 _MOST_DIGITS = 300
+# The SQL of the blanks that may surround what identifies a person.
+BLANK_CHARACTERS = " || ".join(f"chr({ord(blank)})" for blank in BLANKS)
 
 
 class Kind(Enum):
@@ -142,20 +145,35 @@ def fetch(
     order: str | None = None,
 ) -> dict[str, Column]:
     """Return the columns given as name -> (SQL identifier, SQL type)."""
-    if order is not None and duckdb_kind(wanted[order][1], order) is Kind.MOMENT:
-        # ISO texts are in the order of the moments that they name.
-        wanted = wanted | {order: (f"CAST({wanted[order][0]} AS VARCHAR)", "VARCHAR")}
+    wanted = _without_moments(wanted, order)
     arrays = relation.project(_projection(wanted, numeric)).fetchnumpy()
     return {name: _column(arrays, place, name) for place, name in enumerate(wanted)}
 
 
+def _without_moments(wanted: dict[str, tuple[str, str]], order: str | None) -> dict[str, tuple[str, str]]:
+    if order is None or duckdb_kind(wanted[order][1], order) is not Kind.MOMENT:
+        return wanted
+    # ISO texts are in the order of the moments that they name.
+    return wanted | {order: (f"CAST({wanted[order][0]} AS VARCHAR)", "VARCHAR")}
+
+
 def fetch_parts(
-    relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]], numeric: frozenset[str], rows: int
+    relation: DuckDBPyRelation,
+    wanted: dict[str, tuple[str, str]],
+    numeric: frozenset[str],
+    rows: int,
+    person: tuple[str, str | None] | None = None,
 ) -> Iterator[dict[str, Column]]:
-    """Yield the same columns in parts of about `rows` rows, in order; a part is read when it is asked for."""
+    """Yield the same columns in parts of about `rows` rows, in order; a part is read when it is asked for.
+
+    `person` names the columns that identify people, whose order rows then come in, and that order the rows of each.
+    """
     import duckdb
     import pyarrow as pa
 
+    if person is not None:
+        relation = relation.order(", ".join(_order_of_people(*wanted[person[0]], person[0])))
+        wanted = _without_moments(wanted, person[1])
     try:
         for batch in relation.project(_projection(wanted, numeric)).to_arrow_reader(rows):
             arrays = {name: from_arrow(batch.column(name)) for name in batch.schema.names}
@@ -163,6 +181,14 @@ def fetch_parts(
     except pa.ArrowException:
         # The engine's errors come through the reader as errors of its library; they may quote rows.
         raise duckdb.Error("not all rows could be read") from None
+
+
+def _order_of_people(identifier: str, sql_type: str, name: str) -> tuple[str, ...]:
+    if usable(duckdb_kind(sql_type, name), name) not in (Kind.EXACT, Kind.TEXT):
+        return (identifier,)
+    text = f"trim(CAST({identifier} AS VARCHAR), {BLANK_CHARACTERS})"
+    # Bytes: a connection may compare texts by other rules than their characters.
+    return f"length({text})", f"encode({text})"
 
 
 def _projection(wanted: dict[str, tuple[str, str]], numeric: frozenset[str]) -> str:

@@ -26,7 +26,7 @@ _FOLDS = 5
 # OpenDP's scales, which a search finds, by sensitivity and epsilon.
 _SCALES: dict[tuple[float, float], float] = {}
 # Steps of a graphical model's fit, usually 1000 and more, and its most megabytes: AIM fits one in every round.
-_STEPS, _MODEL_MB = 100, 4
+STEPS, MODEL_MB = 100, 4
 
 
 def peak_megabytes() -> float:
@@ -49,7 +49,7 @@ def synthetic(job: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
     inference = module.FactoredInference
     # MST's first fit takes thousands of steps that no argument changes.
     module.FactoredInference = lambda *given, iters, **named: inference(
-        *given, iters=min(iters, _STEPS), **named
+        *given, iters=min(iters, STEPS), **named
     )
     kind = {"aim": "AIMPipeline", "mst": "MSTPipeline"}[job["task"]]
     made = getattr(pipelines, kind)(
@@ -57,8 +57,8 @@ def synthetic(job: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
         delta=job["delta"],
         disable_processing=True,
         n_jobs=1,
-        max_model_size=_MODEL_MB,
-        gen_kwargs={"n_iters": _STEPS},
+        max_model_size=MODEL_MB,
+        gen_kwargs={"n_iters": STEPS},
     )
     try:
         made.fit(frame, domain=dict(zip(names, sizes, strict=True)), random_state=job["seed"])

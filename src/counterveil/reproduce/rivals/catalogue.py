@@ -22,6 +22,7 @@ def _ours() -> list[Rival]:
     outcome = [
         ("auto", "auto", None),
         ("weighting", "weighting", None),
+        ("weighting, value alone", "weighting", ours.value_alone),
         ("matching", "matching", None),
         ("stratified", "stratified", ours.by_strata),
         ("difference in means", "difference_in_means", None),
@@ -122,7 +123,7 @@ def _simple() -> list[Rival]:
             "OLS, noisy Gram",
             "record",
             "holds",
-            "noise for one row of columns that are clamped to public ranges",
+            "noise for one row of columns that are clamped to public ranges; a ridge of the noise's size",
             simple.noisy_gram,
         ),
         Rival(
@@ -151,7 +152,7 @@ def _general() -> list[Rival]:
             "PrivSyn",
             "record",
             "holds",
-            "zCDP of noisy marginals, for one record replaced; written small after the paper",
+            "zCDP of noisy marginals, for one record replaced; a reduced implementation after the paper",
             privsyn,
             delta="needed",
         ),

@@ -11,7 +11,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study
+from counterveil.data import Binary, Categories, Range, Study, Table
 from counterveil.data.domains import Domain
 from counterveil.reproduce.rivals.protocol import Records
 
@@ -27,6 +27,30 @@ MOST_BINS = 16
 def names(records: Records) -> list[str]:
     """Return the covariates' names."""
     return [f"x{place}" for place in range(1, records.x.shape[1] + 1)]
+
+
+def records_of(table: Table, y: Floats) -> Records:
+    """Return an attached study with the outcomes `y` as records, labels as codes."""
+    ranges: list[tuple[float, float]] = []
+    values: list[tuple[float, ...] | None] = []
+    for domain in table.study.covariates.values():
+        if isinstance(domain, Range):
+            ranges.append(domain.floats())
+            values.append(None)
+        else:
+            count = 2 if isinstance(domain, Binary) else len(domain.labels)
+            ranges.append((0.0, count - 1.0))
+            values.append(tuple(float(code) for code in range(count)))
+    low, high = (float(end) for end in table.study.outcome_range)
+    return Records(
+        np.column_stack([table.covariates[name] for name in table.study.covariates]).astype(np.float64),
+        np.asarray(table.treated),
+        y,
+        tuple(ranges),
+        (low, high),
+        tuple(values),
+        table.study.randomised is True,
+    )
 
 
 def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:

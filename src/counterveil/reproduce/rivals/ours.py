@@ -10,7 +10,7 @@ from counterveil.reproduce.rivals.encoding import frame_of, names, strata_column
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
 
-# The bound that `experiments.every_method` declares.
+# The bound on confounding that every comparison declares where one is needed.
 KAPPA = 0.25
 
 
@@ -53,6 +53,11 @@ def by_strata(records: Records) -> cv.settings.Stratified:
     """Return settings that stratify by the covariates that the public rule takes."""
     known = names(records)
     return cv.settings.Stratified(strata=tuple(known[column] for column in strata_columns(records)))
+
+
+def value_alone(_: Records) -> cv.settings.Weighting:
+    """Return settings that spend everything on the value; the interval is for the largest variance there can be."""
+    return cv.settings.Weighting(variance_share=0)
 
 
 def bounded(_: Records) -> cv.settings.Auto:

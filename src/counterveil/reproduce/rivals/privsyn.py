@@ -1,4 +1,4 @@
-"""PrivSyn (Zhang et al. 2021), written small: noisy one- and two-way marginals, made consistent, then records for them.
+"""PrivSyn (Zhang et al. 2021), reduced: noisy one- and two-way marginals, made consistent, then records for them.
 
 All of it is rho-zCDP: a tenth for how far pairs are from independence, a tenth for the one-way marginals and the rest
 for the chosen pairs. Noise is for one record replaced. Records are then moved towards the marginals in rounds (GUM).

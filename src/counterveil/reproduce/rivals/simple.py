@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
+from math import log, sqrt
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.reproduce.rivals.encoding import Floats, features
 from counterveil.reproduce.rivals.plain import design, scores
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Records
+
+# How often noise may exceed the ridge that is made for it.
+_RIDGE_LEVEL = 0.05
 
 
 @cache
@@ -84,29 +88,53 @@ def gram_rows(records: Records) -> Floats:
     return np.column_stack([np.ones(records.rows), t, features(records), y])
 
 
-def gram_noise(size: int, budget: Budget, rng: np.random.Generator) -> Floats:
-    """Return symmetric noise for a Gram matrix of `size` columns in [-1, 1]; the first is constant.
+def gram_scale(size: int, budget: Budget) -> float:
+    """Return the standard deviation of the noise off the diagonal of a Gram matrix of `size` columns in [-1, 1].
 
     Gaussian: |z z' - w w'| is at most sqrt(2) size in the Frobenius norm, half of which sits on each side of the
     diagonal. Laplace: each of the entries other than the first moves by at most 2, squares by at most 1.
     """
-    upper = np.triu_indices(size)
     if budget.delta > 0:
-        sd = np.sqrt(2) * size / gaussian_mu(budget.epsilon, budget.delta)
-        drawn = rng.normal(0, sd, len(upper[0])) / np.where(upper[0] == upper[1], 1, np.sqrt(2))
+        return size / gaussian_mu(budget.epsilon, budget.delta)
+    moves = 2 * (size * (size - 1) // 2) + (size - 1)
+    return sqrt(2) * moves / budget.epsilon
+
+
+def upper_noise(size: int, budget: Budget, rng: np.random.Generator, count: int) -> Floats:
+    """Return noise for the upper halves of `count` Gram matrices, a row for each; the number of rows gets none."""
+    first, second = np.triu_indices(size)
+    sd, shape = gram_scale(size, budget), (count, len(first))
+    if budget.delta > 0:
+        drawn = rng.normal(0, sqrt(2) * sd, shape) / np.where(first == second, 1, sqrt(2))
     else:
-        moves = 2 * (size * (size - 1) // 2) + (size - 1)
-        drawn = rng.laplace(0, moves / budget.epsilon, len(upper[0]))
+        drawn = rng.laplace(0, sd / sqrt(2), shape)
+    drawn[:, 0] = 0.0
+    return np.asarray(drawn)
+
+
+def gram_noise(size: int, budget: Budget, rng: np.random.Generator) -> Floats:
+    """Return symmetric noise for a Gram matrix of `size` columns in [-1, 1]; the first is constant."""
     noise = np.zeros((size, size))
-    noise[upper] = drawn
-    noise[0, 0] = 0.0
+    noise[np.triu_indices(size)] = upper_noise(size, budget, rng, 1)[0]
     return noise + np.triu(noise, 1).T
 
 
+def gram_ridge(gram: Floats, sd: float) -> float:
+    """Return a ridge of the noise's size, as in AdaSSP (Wang 2018), and what lifts negative eigenvalues to zero.
+
+    Noise of `sd` in a symmetric matrix exceeds the first part, in spectral norm, at most once in twenty draws.
+    """
+    size = len(gram)
+    return sd * sqrt(size * log(2 * size**2 / _RIDGE_LEVEL)) + max(0.0, -float(np.linalg.eigvalsh(gram)[0]))
+
+
 def noisy_gram(records: Records, budget: Budget, seed: int) -> Answer:
-    """Return the treatment's coefficient of a regression from a noisy Gram matrix."""
+    """Return the treatment's coefficient of a ridge regression from a noisy Gram matrix, at most the range."""
     z = gram_rows(records)
-    gram = z.T @ z + gram_noise(z.shape[1], budget, np.random.default_rng(seed))
-    slopes = np.linalg.lstsq(gram[:-1, :-1], gram[:-1, -1], rcond=None)[0]
+    size = z.shape[1]
+    gram = z.T @ z + gram_noise(size, budget, np.random.default_rng(seed))
+    left = gram[:-1, :-1]
+    ridge = gram_ridge(left, gram_scale(size, budget))
+    slopes = np.linalg.solve(left + ridge * np.eye(size - 1), gram[:-1, -1])
     # Twice the coefficient for a treatment of 1 and -1, in units of half the range.
-    return Answer(float(slopes[1]) * records.width)
+    return Answer(float(np.clip(slopes[1], -1, 1)) * records.width)

@@ -17,7 +17,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.privacy import Unit
@@ -51,6 +51,14 @@ def arm_sums(above: NDArray[np.int64], below: NDArray[np.int64]) -> PairSums:
     pairs = ((above, above), (above, below), (below, below))
     squares = tuple(exact_dot(one, other) for one, other in pairs)
     return PairSums(len(above), int(above.sum()), int(below.sum()), (squares[0], squares[1], squares[2]))
+
+
+def pair_sums(table: Table) -> Sums:
+    """Return the sums over the treated people of a block, then over the others."""
+    arms = [
+        arm_sums(table.outcome[rows], table.measures[0][rows]) for rows in (table.treated, ~table.treated)
+    ]
+    return (np.array([[arm.count, arm.above, arm.below, *arm.squares] for arm in arms], dtype=object),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,14 +142,14 @@ def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], s
 
 def compare_ratios(session: Session, question: Question) -> RatioResult:
     """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
-    table, design = session.table, Design.of(session, question)
+    source, design = session.batches, Design.of(session, question)
     plan = ratio_plan(question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        chosen = (table.treated, ~table.treated)
-        arms = [arm_sums(table.outcome[rows], table.measures[0][rows]) for rows in chosen]
-        found = release(gate, design, arms, table.rows)
-        return _result(session, question, design, table, found).stored()
+        (sums,) = source.run(pair_sums)
+        arms = [PairSums(*map(int, arm[:3]), tuple(map(int, arm[3:]))) for arm in sums]
+        found = release(gate, design, arms, source.rows)
+        return _result(session, question, design, (arms[0].count, source.rows), found).stored()
 
     return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
 
@@ -213,14 +221,13 @@ def _known(
 
 
 def _result(
-    session: Session, question: Question, design: Design, table: Table, found: list[NoisyRatio]
+    session: Session, question: Question, design: Design, people: tuple[int, int], found: list[NoisyRatio]
 ) -> RatioResult:
-    study = session.study
+    study, (treated, rows) = session.study, people
     assert study.per is not None
     public: dict[str, float | str] = {}
     if design.public_arms:
-        treated = int(table.treated.sum())
-        public = {"treated": treated, "control": table.rows - treated}
+        public = {"treated": treated, "control": rows - treated}
     noise = ("gaussian",) if design.gaussian else ("laplace",)
     norm = "l2 " if design.gaussian else ""
     bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
@@ -242,7 +249,7 @@ def _result(
             "the average of everyone's own ratio: people count by their denominator",
         ),
         details={
-            "rows": table.rows,
+            "rows": rows,
             **public,
             "ratio_treated": found[0].estimate,
             "ratio_control": found[1].estimate,

@@ -76,6 +76,25 @@ def test_gram_noise_has_its_scale_and_leaves_the_rows_alone():
     assert np.abs(pure).mean() == pytest.approx(8, rel=0.08)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_ridge_exceeds_the_noise_nineteen_times_in_twenty(delta):
+    rng = np.random.default_rng(0)
+    budget, size = Budget(1.0, delta), 4
+    drawn = [simple.gram_noise(size + 1, budget, rng)[:-1, :-1] for _ in range(300)]
+    ridge = simple.gram_ridge(np.zeros((size, size)), simple.gram_scale(size + 1, budget))
+    assert np.mean([np.linalg.norm(noise, 2) > ridge for noise in drawn]) <= 0.06
+    lifted = [
+        noise + simple.gram_ridge(noise, simple.gram_scale(size + 1, budget)) * np.eye(size)
+        for noise in drawn
+    ]
+    assert all(np.linalg.eigvalsh(one)[0] > 0 for one in lifted)
+
+
+def test_answers_of_a_noisy_gram_matrix_stay_within_the_range(records):
+    drawn = [simple.noisy_gram(records, Budget(0.01, 0.0), seed).value for seed in range(20)]
+    assert max(map(abs, drawn)) <= records.width
+
+
 def test_papers_noise_is_what_they_print(records):
     value = matched_effect(records)
     drawn = np.array([global_matching(records, Budget(0.5, 0.0), seed).value - value for seed in range(400)])

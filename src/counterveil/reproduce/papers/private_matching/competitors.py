@@ -7,8 +7,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Range
 from counterveil.reproduce.papers.private_matching.studies import study_named
+from counterveil.reproduce.rivals import encoding
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Budget, Records
 
@@ -21,26 +21,8 @@ DELTA = 1e-5
 def records_of(name: str) -> Records:
     """Return one of the paper's studies as records, labels as codes."""
     study = study_named(name)
-    table = study.table
-    domains = table.study.covariates
-    low, high = (float(bound) for bound in table.study.outcome_range)
-    ranges = [
-        (float(domain.lo), float(domain.hi)) if isinstance(domain, Range) else (0.0, len(domain.labels) - 1.0)
-        for domain in domains.values()
-    ]
-    values = [
-        None if isinstance(domain, Range) else tuple(float(code) for code in range(len(domain.labels)))
-        for domain in domains.values()
-    ]
-    return Records(
-        x=np.column_stack([table.covariates[column] for column in domains]).astype(np.float64),
-        treated=table.treated,
-        y=low + study.outcome * (high - low),
-        covariate_ranges=tuple(ranges),
-        outcome_range=(low, high),
-        values=tuple(values),
-        randomised=bool(table.study.randomised),
-    )
+    low, high = (float(bound) for bound in study.table.study.outcome_range)
+    return encoding.records_of(study.table, low + study.outcome * (high - low))
 
 
 @cache

@@ -1,0 +1,352 @@
+"""One row for each person, from all of theirs, by the declared rules.
+
+A row of the reduced table depends on the rows of one person and on public declarations alone, so that neighbours differ
+in one row of it. It does not depend on where those rows stand either: equal people have equal rows, to the bit,
+wherever their rows lie and in whatever order they come. Proof: `person.proof.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import encoding
+from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.domains import Range
+from counterveil.data.labels import LabelIndex, index_of
+from counterveil.data.outcomes import Before, earlier_name, level_name
+from counterveil.data.study import Study
+from counterveil.data.wrong_data import no_person, staggered, text_for_number, varies
+from counterveil.errors import CounterveilError, DataError
+
+Places: TypeAlias = NDArray[np.intp]
+
+# Numbers beyond every bound stay so in a sum, and never cancel to no number.
+_LARGEST = 1e290
+
+
+# Stands for the periods in the place of a column; no column is called so.
+PERIODS = "\n"
+
+
+class UnfitError(Exception):
+    """Rows that cannot become one for each person; `place` is the smaller, the earlier the problem is reported.
+
+    Parts of the data with different people have the places of their own first problems, and the smallest of them is
+    that of all rows together.
+    """
+
+    def __init__(self, study: Study, name: str, varied: bool = False) -> None:
+        names = (*_reduced_columns(study), PERIODS)
+        self.place = 0 if name not in names else 1 + 2 * names.index(name) + varied
+
+
+def _reduced_columns(study: Study) -> tuple[str, ...]:
+    return (*study.columns, *study.cluster_columns)
+
+
+def unfit(study: Study, place: int) -> CounterveilError:
+    """Return the refusal for the problem at a place: rows of nobody, texts for numbers, values that vary, periods."""
+    assert study.person is not None
+    names = _reduced_columns(study)
+    if place == 0:
+        return no_person(study.person.column)
+    column, varied = divmod(place - 1, 2)
+    if column == len(names):
+        return staggered(study.treatment)
+    if varied:
+        return varies(names[column])
+    return (no_person if names[column] in study.cluster_columns else text_for_number)(names[column])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that hold a value of one column, person by person and in order within each."""
+
+    rows: Places
+    starts: Places  # the first of each person in `rows`
+    ends: Places
+
+    @property
+    def empty(self) -> Mask:
+        """Which people have no value."""
+        return np.asarray(self.starts == self.ends)
+
+    def reduced(self, values: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return a ufunc's reduction of each person's values, 0 for people without any."""
+        return self._reduced(values[self.rows], by)
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of each person's values, added up by size: in every order of rows it is rounded alike."""
+        own = values[self.rows]
+        return self._reduced(
+            own[np.lexsort((own, np.repeat(np.arange(len(self.starts)), self.ends - self.starts)))],
+            np.add.reduceat,
+        )
+
+    def _reduced(self, own: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
+        found = np.zeros(len(self.starts))
+        some = ~self.empty
+        if some.any():
+            found[some] = by(own, self.starts[some])
+        return found
+
+
+def one_row_per_person(columns: dict[str, Column], study: Study) -> dict[str, Column]:
+    """Return the study's columns with one row for each person, in the order of what identifies them.
+
+    Missing values are passed over; a person without any value of a column has it missing. Raises CV-D002 and CV-D019
+    to CV-D021.
+    """
+    try:
+        return reduced(columns, study)
+    except UnfitError as fault:
+        raise unfit(study, fault.place) from None
+
+
+def reduced(columns: dict[str, Column], study: Study) -> dict[str, Column]:
+    """Return the same for rows that hold all those of some people, or raise `UnfitError`."""
+    assert study.person is not None
+    person = study.person
+    place, people = _identified(columns[person.column], study, person.column)
+    rows = _in_order(columns, study, place)
+    if person.most_rows is not None:
+        first = np.searchsorted(place[rows], np.arange(people))
+        rows = rows[np.arange(len(rows)) - first[place[rows]] < person.most_rows]
+    found: dict[str, Column] = {}
+    for name in _reduced_columns(study):
+        index = _index(study, name)
+        hole = encoding.gaps(columns[name], index)
+        own = _of_people(rows[~hole[rows]], place, people)
+        if name in study.columns:
+            found[name] = _one_value(columns[name], hole, own, name, study)
+        else:
+            # A person belongs to one cluster.
+            found[name] = _one_cluster(columns[name], own, name, study)
+    if study.before is not None and study.before.time is not None:
+        found |= _by_period(columns, study, study.before, rows, (place, people))
+    return found
+
+
+def _identified(column: Column, study: Study, name: str) -> tuple[Places, int]:
+    try:
+        return places(column, name)
+    except DataError:
+        raise UnfitError(study, name) from None
+
+
+# Proof: person.proof.md
+def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places:
+    """Return the rows person by person, each one's in their order; rows at the same place in it by what they mean.
+
+    Outcomes count last, so that what else is taken from rows depends on no outcome.
+    """
+    assert study.person is not None
+    order = study.person.order
+    rank = np.zeros(len(place)) if order is None else _ranks(columns[order])
+    rows = np.lexsort((rank, place))
+    tied = np.zeros(len(rows), dtype=np.bool_)
+    tied[1:] = (place[rows][1:] == place[rows][:-1]) & (rank[rows][1:] == rank[rows][:-1])
+    if not tied.any() or (order is None and not _several_others(columns[study.treatment], study)):
+        return rows
+    spots = np.flatnonzero(tied | np.append(tied[1:], False))
+    # Without an order nothing depends on it but which of several labels, none of them declared, a person has.
+    public = (*study.cluster_columns, study.treatment, *study.covariates) if order else (study.treatment,)
+    keys: list[NDArray[Any]] = []
+    for name in (*public, *(study.outcomes if order else ())):
+        keys += _meaning(columns[name].keep(rows[spots]), _index(study, name))
+    rows[spots] = rows[spots][np.lexsort((*reversed(keys), np.cumsum(~tied)[spots]))]
+    return rows
+
+
+def _several_others(column: Column, study: Study) -> bool:
+    """Return whether rows have different labels that are not declared."""
+    index = index_of(study.treatment_labels)
+    hole = encoding.gaps(column, index)
+    other = (encoding.codes(column, hole, index, None) < 0) & ~hole
+    return len(np.unique(_ranks(column)[other])) > 1
+
+
+def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
+    """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
+    hole = encoding.gaps(column, index)
+    rank = np.where(hole, 0.0, _ranks(column))
+    if index is None:
+        text = column.text if isinstance(column, Numbers) and column.text is not None else np.zeros_like(hole)
+        return hole, text, rank
+    code = encoding.codes(column, hole, index, None)
+    return hole, code, np.where(code < 0, rank, 0.0)
+
+
+def _one_cluster(column: Column, own: _Rows, name: str, study: Study) -> Column:
+    """Return the place of each person's cluster among all of them; one who is in two is refused."""
+    place = _identified(column, study, name)[0]
+    _check_same(place, own, name, study)
+    return Numbers(place[own.rows[own.starts]], np.zeros(len(own.starts), np.bool_))
+
+
+def _of_people(held: Places, place: Places, people: int) -> _Rows:
+    edges = np.searchsorted(place[held], np.arange(people + 1))
+    return _Rows(held, edges[:-1], edges[1:])
+
+
+def _by_period(
+    columns: dict[str, Column], study: Study, before: Before, rows: Places, who: tuple[Places, int]
+) -> dict[str, Column]:
+    """Return everyone's outcome after treatment and before it, and that of every period, by the outcome's rule."""
+    assert study.person is not None
+    assert before.time is not None
+    index, name = index_of(before.labels(study.outcome)), study.outcome
+    times = columns[before.time]
+    period = encoding.codes(times, encoding.gaps(times, index), index, None)
+    hole = encoding.gaps(columns[name], None)
+    held = rows[~hole[rows]]
+    _check_adoption(columns[study.treatment], study, rows, period, who)
+
+    def over(chosen: Mask) -> Column:
+        own = _of_people(held[chosen[held]], *who)
+        return _one_value(columns[name], hole, own, name, study)
+
+    found = {name: over(period >= before.earlier)}
+    found[earlier_name(name)] = over((period >= 0) & (period < before.earlier))
+    return found | {level_name(name, each): over(period == each) for each in range(len(index.labels))}
+
+
+def _check_adoption(
+    column: Column, study: Study, rows: Places, period: NDArray[np.int64], who: tuple[Places, int]
+) -> None:
+    """Refuse data where treatment that varies over time does not start for all at the end of the first periods."""
+    assert study.person is not None
+    assert study.before is not None
+    if study.person.rules[study.treatment] != "ever":
+        return
+    index, (place, people) = index_of(study.treatment_labels), who
+    treated = encoding.codes(column, encoding.gaps(column, index), index, None) == 0
+    ever = np.zeros(people, dtype=np.bool_)
+    ever[place[rows[treated[rows]]]] = True
+    inside = rows[period[rows] >= 0]
+    # Someone who is ever treated is so in each later period, and in no earlier one.
+    wanted = ever[place[inside]] & (period[inside] >= study.before.earlier)
+    if (treated[inside] != wanted).any():
+        raise UnfitError(study, PERIODS)
+
+
+def _one_value(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> Column:
+    """Return one value a person, by the column's rule."""
+    assert study.person is not None
+    rule, index = study.person.rules[name], _index(study, name)
+    if rule in ("first", "constant"):
+        picked = own.starts
+        if rule == "constant":
+            _check_constant(column, hole, own, name, study)
+    elif rule == "last":
+        picked = own.ends - 1
+    elif rule == "ever":
+        assert index is not None
+        # A row in the treated arm, which has the first label, where the person has one.
+        treated = encoding.codes(column, hole, index, None)[own.rows] == 0
+        last = np.maximum.accumulate(np.where(treated, np.arange(len(treated)), -1))
+        found = last[own.ends - 1] if len(last) else own.starts
+        picked = np.where(~own.empty & (found >= own.starts), found, own.starts)
+    else:
+        values = np.clip(_numbers(column, hole, name, study), -_LARGEST, _LARGEST)
+        return Numbers(_summary(values, own, rule), own.empty)
+    safe = np.where(own.empty, 0, picked)
+    return _taken(column, own.rows[safe] if len(own.rows) else safe, own.empty)
+
+
+def _summary(values: NDArray[np.float64], own: _Rows, rule: str) -> NDArray[np.float64]:
+    if rule == "any":
+        return own.reduced((values != 0).astype(np.float64), np.maximum.reduceat)
+    if rule in ("max", "min"):
+        return own.reduced(values, np.maximum.reduceat if rule == "max" else np.minimum.reduceat)
+    total = own.total(values)
+    return total if rule == "sum" else total / np.maximum(own.ends - own.starts, 1)
+
+
+def _numbers(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.float64]:
+    try:
+        return encoding.numbers(column, hole, 0.0, name)
+    except DataError:
+        raise UnfitError(study, name) from None
+
+
+def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> None:
+    """Refuse data where a person has two values."""
+    index = _index(study, name)
+    if index is not None:
+        values: NDArray[Any] = encoding.codes(column, hole, index, None)
+    else:
+        values = _numbers(column, hole, name, study)
+    _check_same(values, own, name, study)
+
+
+def _check_same(values: NDArray[Any], own: _Rows, name: str, study: Study) -> None:
+    ordered = values[own.rows]
+    changed = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    if not np.isin(changed, own.starts).all():
+        raise UnfitError(study, name, varied=True)
+
+
+def _taken(column: Column, rows: Places, empty: Mask) -> Column:
+    if isinstance(column, Coded):
+        return Coded(np.where(empty, -1, column.codes[rows]) if len(column) else column.codes, column.cells)
+    text = None if column.text is None else column.text[rows] & ~empty
+    return Numbers(column.values[rows], empty, text)
+
+
+def _index(study: Study, name: str) -> LabelIndex | None:
+    if name == study.treatment:
+        return index_of(study.treatment_labels)
+    domain = study.covariates.get(name)
+    return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
+
+
+def places(column: Column, name: str) -> tuple[Places, int]:
+    """Return each row's person or cluster, numbered by what identifies them, and how many there are.
+
+    Rows that name none raise CV-D019.
+    """
+    if np.count_nonzero(encoding.gaps(column, None)):
+        raise no_person(name)
+    if isinstance(column, Numbers):
+        known, place = np.unique(column.values, return_inverse=True)
+        return place.astype(np.intp), len(known)
+    # By what is written: the number 7 and the text "7" are one person.
+    texts = [str(cell).strip(BLANKS) for cell in column.cells]
+    # Shorter texts first, so that whole numbers stand in the same order as text and as numbers.
+    ranks = {text: rank for rank, text in enumerate(sorted(set(texts), key=lambda text: (len(text), text)))}
+    of_cell = np.array([ranks[text] for text in texts], dtype=np.intp)
+    present, place = np.unique(of_cell[column.codes], return_inverse=True)
+    return place.astype(np.intp), len(present)
+
+
+def first_of_each(column: Column, name: str) -> Mask:
+    """Return which rows are the first of their person, as they come in the data."""
+    place, _ = places(column, name)
+    first = np.zeros(len(place), dtype=np.bool_)
+    first[np.unique(place, return_index=True)[1]] = True
+    return first
+
+
+def _ranks(column: Column) -> NDArray[np.float64]:
+    """Return numbers that order rows: those with numbers by their value, then those with texts, such as dates.
+
+    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts. Rows
+    without a value come last.
+    """
+    if isinstance(column, Numbers):
+        values = column.values.astype(np.float64)
+        return np.where(column.missing, np.inf, values)
+    numbers = [double_of(cell) for cell in column.cells]
+    keys = [
+        (1, 0.0, str(cell)) if number is None else (0, number, "")
+        for cell, number in zip(column.cells, numbers, strict=True)
+    ]
+    places = {key: place for place, key in enumerate(sorted(set(keys)))}
+    per_cell = np.array([places[key] for key in keys], dtype=np.float64)
+    return column.take(per_cell, for_missing=np.inf)

@@ -1,0 +1,157 @@
+"""Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
+
+What the file takes of a row depends on the study's declarations alone, so that its size says nothing about the values
+in it. It is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterator
+from io import FileIO
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data.domains import Range
+from counterveil.data.encoding import OUTCOME_STEPS
+from counterveil.data.forks import side_by_side
+from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.study import Study
+from counterveil.data.table import Table
+from counterveil.data.wrong_data import lost_scratch, unusable_scratch
+
+# Names the folder of such files, or says "none": never write rows to a disk.
+VARIABLE = "COUNTERVEIL_SCRATCH"
+NEVER = "none"
+# Bytes that are left free for others.
+_RESERVE = 1 << 30
+
+
+class SpooledRows:
+    """Rows that fit a study, in an unnamed file; `add` takes them, `batches` yields them as often as needed."""
+
+    def __init__(self, study: Study, batch: int, file: FileIO) -> None:
+        self.study = study
+        self.rows = 0
+        self._batch = batch
+        self._file = file
+        self._forms = _forms(study)
+        self._end = weakref.finalize(self, file.close)
+
+    def add(self, table: Table) -> bool:
+        """Return whether a batch was taken; the file of a disk without room for it is given up.
+
+        Every batch but the last has the same number of rows.
+        """
+        columns = (table.arm, table.outcome, *table.covariates.values(), *table.measures)
+        try:
+            if not self._room(table.rows):
+                raise OSError
+            for column, form in zip(columns, self._forms, strict=True):
+                left = np.ascontiguousarray(column, dtype=form).view(np.uint8).data
+                while left:
+                    left = left[self._file.write(left) :]
+        except OSError:
+            self.close()
+            return False
+        self.rows += table.rows
+        return True
+
+    def batches(self) -> Iterator[Table]:
+        """Yield the rows in order, in the batches in which they came."""
+        for number in range(-(-self.rows // self._batch)):
+            yield self._read(number)
+
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; batches are read and worked on by all cores."""
+        if in_turn:
+            return in_order(passed, self.batches(), self.rows)
+        return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
+
+    def _read(self, number: int) -> Table:
+        """Return a batch by its number."""
+        start = number * self._batch
+        count = min(self._batch, self.rows - start)
+        place = _size(self._forms, start)
+        columns = []
+        for form in self._forms:
+            columns.append(self._column(place, count, form))
+            place += count * form.itemsize
+        return self._table(columns)
+
+    def close(self) -> None:
+        """Remove the rows from the disk."""
+        self._end()
+
+    def _room(self, rows: int) -> bool:
+        disk = os.fstatvfs(self._file.fileno())
+        return _size(self._forms, rows) + _RESERVE <= disk.f_bavail * disk.f_frsize
+
+    def _column(self, place: int, count: int, form: np.dtype[Any]) -> NDArray[Any]:
+        try:
+            # At a place of its own, not at the file's: passes may overlap, also in several threads.
+            found = os.pread(self._file.fileno(), count * form.itemsize, place)
+        except OSError:
+            raise lost_scratch() from None
+        if len(found) != count * form.itemsize:
+            raise lost_scratch()
+        return np.frombuffer(found, dtype=form)
+
+    def _table(self, columns: list[NDArray[Any]]) -> Table:
+        arm = columns[0].astype(np.intp)
+        covariates = {
+            name: column.astype(np.float64, copy=False)
+            for name, column in zip(self.study.covariates, columns[2:], strict=False)
+        }
+        measures = tuple(column.astype(np.int64) for column in columns[2 + len(covariates) :])
+        return Table(self.study, arm, arm > 0, columns[1].astype(np.int64), covariates, measures).sealed()
+
+    def __repr__(self) -> str:
+        # Declarations only, as for a table.
+        return (
+            f"SpooledRows(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
+        )
+
+
+def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
+    """Return an empty spool for batches of so many rows, None where there is none to be had.
+
+    That is where the variable says so, and where the disk has no room for `rows` rows, as far as they are known.
+    A folder that the variable names and that cannot be used raises CV-D057.
+    """
+    named = os.environ.get(VARIABLE)
+    if named == NEVER:
+        return None
+    try:
+        # Unlinked at once or, where the file system can, never linked; for its owner alone.
+        file = tempfile.TemporaryFile(buffering=0, dir=named or tempfile.gettempdir())  # noqa: SIM115
+    except OSError:
+        if named:
+            raise unusable_scratch(VARIABLE) from None
+        return None
+    found = SpooledRows(study, batch, file)
+    if rows is not None and not found._room(rows):
+        found.close()
+        return None
+    return found
+
+
+def _forms(study: Study) -> tuple[np.dtype[Any], ...]:
+    """Return the smallest form that holds every value of a column, from declarations, in the order of `add`."""
+    arms = 2 if study.arms is None else len(study.arms)
+    # A range's values stay doubles: its ends need not be shorter numbers, whatever the column holds.
+    covariates = (
+        np.dtype(np.float64) if isinstance(domain, Range) else np.min_scalar_type(len(domain.labels) - 1)
+        for domain in study.covariates.values()
+    )
+    # A measurement that was not made is -1.
+    measures = (np.dtype(np.int32),) * study.measured
+    return np.min_scalar_type(arms - 1), np.min_scalar_type(OUTCOME_STEPS), *covariates, *measures
+
+
+def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:
+    return rows * sum(form.itemsize for form in forms)
