@@ -43,6 +43,14 @@ class Row:
         """What the answer is to."""
         return self.data, self.method, self.guarantee, self.epsilon, self.draw
 
+    @classmethod
+    def read(cls, cells: list[str]) -> Row:
+        """Return the answer that a line of the file holds."""
+        data, method, guarantee, epsilon, draw, *numbers, refusal = cells
+        value, low, high, truth, target, seconds = map(float, numbers)
+        kept = (value, low, high, truth, target, seconds)
+        return cls(data, method, guarantee, epsilon, int(draw), *kept, refusal)
+
 
 def saved(path: Path) -> list[Row]:
     """Return the answers that a file holds; a line that was cut off is left out."""
@@ -50,7 +58,7 @@ def saved(path: Path) -> list[Row]:
         return []
     with path.open(newline="") as lines:
         whole = [cells for cells in csv.reader(lines) if len(cells) == len(fields(Row))]
-    return [Row(*cells[:4], int(cells[4]), *map(float, cells[5:11]), cells[11]) for cells in whole]  # type: ignore[arg-type]
+    return [Row.read(cells) for cells in whole]
 
 
 def run(path: Path, draws: int, only: Iterable[str] = ()) -> None:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import product
-from math import isinf
+from typing import Any
 
 import numpy as np
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference import Uncertainty
-from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
+from counterveil.inference.measures import RATIO, ApartMeans, JointMeans
 from counterveil.numerics.arms import Arm, Arms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
@@ -28,10 +28,11 @@ from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES
 from counterveil.statistics.linear.effect import effect_plan
 from counterveil.statistics.linear.sensitivity import ArmMean
 from counterveil.statistics.moments.trial_means import means_plan, released_means
+from experiments.measures.counting import EFFECT
+from experiments.measures.counting import HEADING as COVERAGE
+from experiments.measures.counting import covered as counted
 
 RISKS, SHARES, SIZES, EPSILONS = (0.5, 0.1, 0.01), (0.5, 0.2), (500, 5000, 50_000), (0.5, 1.0, 4.0)
-# The risk of the treated beside that of the controls.
-EFFECT = 1.3
 # The cells of the short table.
 KEY = [
     (0.5, 0.5, 500, 1.0),
@@ -52,8 +53,9 @@ def trial(seed: int, rows: int, risk: float, share: float) -> dict[str, np.ndarr
     return {"t": treated, "y": (generator.random(rows) < chance).astype(np.int64)}
 
 
-HEADING = "protects   risk  treated    rows  epsilon   ratio  odds ratio  no upper end  median length"
+HEADING = f"protects   risk  treated    rows  epsilon{COVERAGE}"
 Means = ApartMeans | JointMeans
+METHODS = {"outcome": "difference_in_means", "record": "trial"}
 _UNIT = Fraction(1, OUTCOME_STEPS)
 
 
@@ -63,16 +65,9 @@ def _arm(rows: int, events: int) -> Arm:
 
 def outcome_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int, int], int], Means]:
     """Return what releases the means of both arms, given their events and a seed; outcomes are private."""
-    question = Question.ask(
-        protects="outcome",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATE",
-        method="difference_in_means",
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+    left_open: dict[str, Any] = {"mechanism": None, "request_id": None}
+    asked = {"protects": "outcome", "estimand": "ATE", "method": METHODS["outcome"]}
+    question = Question.ask(epsilon=epsilon, delta=0, level=0.95, **asked, **left_open)
     bounds = ArmMean(Fraction(1), sizes[0]), ArmMean(Fraction(1), sizes[1])
     share = share_of(bounds, question)
     plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
@@ -106,7 +101,6 @@ def record_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int,
 
 
 DRAWS = {"outcome": outcome_draws, "record": record_draws}
-METHODS = {"outcome": "difference_in_means", "record": "trial"}
 
 
 def coverage(draws: int, whole: bool) -> Iterator[str]:
@@ -131,8 +125,13 @@ def again(draws: int) -> Iterator[str]:
 
 def covered(protects: str, risk: float, share: float, rows: int, epsilon: float, seeds: range) -> str:
     """Return the line of one cell."""
-    truths = {RATIO: EFFECT, ODDS: EFFECT * (1 - risk) / (1 - EFFECT * risk)}
-    kept, lengths = dict.fromkeys(truths, 0), []
+    drawn = _drawn(protects, risk, share, rows, epsilon, seeds)
+    return f"{protects:8} {risk:6.2f} {share:8.0%} {rows:7,} {epsilon:8.1f}{counted(drawn, risk)}"
+
+
+def _drawn(
+    protects: str, risk: float, share: float, rows: int, epsilon: float, seeds: range
+) -> Iterator[Means]:
     treated = round(share * rows)
     draw = DRAWS[protects]((treated, rows - treated), epsilon)
     for seed in seeds:
@@ -141,17 +140,7 @@ def covered(protects: str, risk: float, share: float, rows: int, epsilon: float,
         means = draw(events, seed)
         if rows == min(SIZES) and seed == seeds[0]:
             assert means == _asked(people, protects, epsilon, seed)
-        for kind, truth in truths.items():
-            # A value is in the interval where its p-value is above 1 - level.
-            kept[kind] += Quotient(means, kind).p_value(0.95, truth) >= 0.05
-        if len(lengths) < 5:
-            low, high = Quotient(means, RATIO).interval(0.95)
-            lengths.append(high - low)
-    open_ends = np.mean([isinf(length) for length in lengths])
-    return (
-        f"{protects:8} {risk:6.2f} {share:8.0%} {rows:7,} {epsilon:8.1f} {kept[RATIO] / len(seeds):7.3f} "
-        f"{kept[ODDS] / len(seeds):11.3f} {open_ends:13.0%} {np.median(lengths):14.2f}"
-    )
+        yield means
 
 
 def _asked(people: dict[str, np.ndarray], protects: str, epsilon: float, seed: int) -> Means:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fractions import Fraction
+from functools import cache, cached_property
 from typing import Any
 
 from counterveil.accounting import refusals
@@ -29,33 +30,52 @@ def registration_of(store: Store, dataset: str) -> Row:
     return row
 
 
-def charter_of(store: Store, registered: Row) -> Charter | None:
-    """Return the charter that was registered, or that the first request fixed; None before the first."""
-    own = read_charter(unseal(registered))
-    if own is not None:
-        return own
-    latest = store.latest_reserve(registered.dataset)
-    return None if latest is None else read_charter(unseal(latest))
+class Standing:
+    """Where an account stands, by its registration and its newest request; each is read once, when it is first needed.
 
+    For as long as nobody can write to the store.
+    """
 
-def totals_of(store: Store, registered: Row, levels: Levels) -> Totals:
-    """Return what all requests so far cost and how many they were."""
-    row = store.latest_reserve(registered.dataset)
-    if row is None:
-        return levels.nothing()
-    facts = unseal(row)
-    # The newest entries vouch for the registration, which may lie far behind them.
-    if facts["registered"] != registered.hash:
-        raise refusals.damaged("the ledger is damaged", f"entry {registered.seq} was replaced")
-    return Totals.from_dict(facts)
+    def __init__(self, store: Store, dataset: str) -> None:
+        self.row = registration_of(store, dataset)
+        self._store = store
+
+    @cached_property
+    def registration(self) -> dict[str, Any]:
+        """What was registered."""
+        return unseal(self.row)
+
+    @cached_property
+    def levels(self) -> Levels:
+        """What was granted, and how losses add up."""
+        return Levels.from_dict(self.registration)
+
+    @cached_property
+    def _latest(self) -> dict[str, Any] | None:
+        row = self._store.latest_reserve(self.row.dataset)
+        return None if row is None else unseal(row)
+
+    @cached_property
+    def charter(self) -> Charter | None:
+        """The charter that was registered, or that the first request fixed; None before the first."""
+        own = read_charter(self.registration)
+        return own if own is not None or self._latest is None else read_charter(self._latest)
+
+    @cached_property
+    def totals(self) -> Totals:
+        """What all requests so far cost and how many they were."""
+        if self._latest is None:
+            return self.levels.nothing()
+        # The newest entries vouch for the registration, which may lie far behind them.
+        if self._latest["registered"] != self.row.hash:
+            raise refusals.damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
+        return Totals.from_dict(self._latest)
 
 
 def account_of(store: Store, dataset: str) -> Account:
     """Return what a data set was granted, what is spent and what is left."""
-    registered = registration_of(store, dataset)
-    registration = unseal(registered)
-    levels = Levels.from_dict(registration)
-    totals = totals_of(store, registered, levels)
+    known = Standing(store, dataset)
+    levels, totals = known.levels, known.totals
     return Account(
         dataset=dataset,
         budget=levels.outcome.budget,
@@ -67,9 +87,9 @@ def account_of(store: Store, dataset: str) -> Account:
         record_remaining=levels.remaining(totals, Unit.RECORD),
         requests=totals.requests,
         unproved=totals.unproved,
-        charter=charter_of(store, registered),
-        chartered=registration["charter"] is not None,
-        note=str(registration["note"]),
+        charter=known.charter,
+        chartered=known.registration["charter"] is not None,
+        note=str(known.registration["note"]),
     )
 
 
@@ -99,10 +119,14 @@ def system_user() -> str:
     """Return the operating system's name for the user who runs this process, or its number."""
     if not hasattr(os, "getuid"):
         return os.environ.get("USERNAME", "unknown")[:200] or "unknown"
+    # Environment variables are the user's to set; the real user id is not.
+    return _user_name(os.getuid())
+
+
+@cache
+def _user_name(user: int) -> str:
     import pwd
 
-    # Environment variables are the user's to set; the real user id is not.
-    user = os.getuid()
     try:
         name = pwd.getpwuid(user).pw_name
     except KeyError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 from counterveil.accounting.records import Row
@@ -104,12 +105,14 @@ def _check_names(value: object, depth: int = 0) -> None:
     """Refuse names that JSON would turn into texts, and depths that a reader may not follow."""
     if depth > DEEPEST:
         raise _unwritable(f"more than {DEEPEST} levels")
+    inside: Iterable[object] = ()
     if isinstance(value, dict):
         strange = next((name for name in value if type(name) is not str), None)
         if strange is not None:
             raise _unwritable(f"a dictionary with a name of type {type(strange).__name__}")
-        for each in value.values():
-            _check_names(each, depth + 1)
+        inside = value.values()
     elif isinstance(value, list | tuple):
-        for each in value:
+        inside = value
+    for each in inside:
+        if type(each) is not str:
             _check_names(each, depth + 1)

@@ -17,8 +17,8 @@ from typing import Any, Self
 
 from counterveil.accounting import refusals
 from counterveil.accounting.accounts import (
+    Standing,
     account_of,
-    charter_of,
     check_missing,
     check_order,
     check_request,
@@ -31,7 +31,6 @@ from counterveil.accounting.accounts import (
     study_after,
     study_spent,
     system_user,
-    totals_of,
 )
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
@@ -129,33 +128,31 @@ class Ledger:
             raise refusals.simulated_refused()
         check_charge(charge)
         with self._writing():
-            registered = registration_of(self._store, dataset)
+            known = Standing(self._store, dataset)
             answered = self._answered(dataset, request_id, fingerprint)
             if answered is not None:
                 return answered
-            looks = (charter_of(self._store, registered) or Charter()).looks
+            looks = None if known.charter is None else known.charter.looks
             check_order(self._store, dataset, looks, uses, description)
-            facts = self._charged(registered, request_id, uses, charge) | {
+            facts = self._charged(known, request_id, uses, charge) | {
                 "fingerprint": fingerprint,
                 "description": description,
                 "simulated": simulated,
                 "asked_by": asker,
-                "registered": registered.hash,
+                "registered": known.row.hash,
                 "study": study_after(self._store, dataset, request_id, charge),
             }
             row = self._append("reserve", dataset, request_id, facts)
         return Reservation(dataset, request_id, fingerprint, row.seq)
 
-    def _charged(self, registered: Row, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
+    def _charged(self, known: Standing, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
         """Return what a request costs and the totals after it, or raise what its account does not allow."""
-        registration = unseal(registered)
-        levels = Levels.from_dict(registration)
-        charter = charter_of(self._store, registered)
+        levels, charter = known.levels, known.charter
         if charter is None:
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
             charter = Charter.of_study(uses, unproved=not self._store.lasting)
         check_request(charter, uses, charge.face, request_id)
-        before = totals_of(self._store, registered, levels)
+        before = known.totals
         cost = levels.cost(charge)
         after = before.after(uses.unit, cost, uses.unproved)
         full = levels.exceeded(after)
@@ -163,26 +160,26 @@ class Ledger:
             left = levels.remaining(before, uses.unit)
             rule = levels.outcome if full is Unit.OUTCOME else levels.record
             raise refusals.OverBudgetError(
-                registered.dataset, charge.face, left, rule.budget, rule.name, full
+                known.row.dataset, charge.face, left, rule.budget, rule.name, full
             )
         return after.to_dict() | {
             "charge": charge.to_dict(),
             "cost": cost.to_dict(),
             # Repeated by every request where the first one fixed it, so that one lookup finds it.
-            "charter": charter.to_dict() if registration["charter"] is None else None,
+            "charter": charter.to_dict() if known.registration["charter"] is None else None,
             "uses": uses.to_dict(),
         }
 
     def check_study(self, dataset: str, uses: Uses) -> None:
         """Raise the refusal of a study that the account's charter does not allow, before any row is read."""
         with self._reading():
-            charter = charter_of(self._store, registration_of(self._store, dataset))
+            charter = Standing(self._store, dataset).charter
         check_study(charter, uses, self._store.lasting)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""
         with self._reading():
-            charter = charter_of(self._store, registration_of(self._store, dataset))
+            charter = Standing(self._store, dataset).charter
         if charter is not None:
             check_missing(charter, columns, missing)
 
@@ -214,7 +211,8 @@ class Ledger:
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is None:
             # The time is that of the reservation: the difference would tell how long the rows took.
-            kept = {name: unseal(reserved)[name] for name in ("fingerprint", "asked_by", "at")}
+            facts = unseal(reserved)
+            kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
             self._append("settle", dataset, request_id, {"answer": answer} | kept)
         elif unseal(settled)["answer"] != answer:
             raise refusals.wrong_settlement(request_id, "a second, different answer")

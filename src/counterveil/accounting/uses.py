@@ -105,7 +105,7 @@ def usable(name: object, longest: int = LONGEST_NAME) -> bool:
     """Return whether a name of a column or method can be written down and read back."""
     if not isinstance(name, str) or not name.strip() or len(name) > longest:
         return False
-    return not any("\ud800" <= character <= "\udfff" for character in name)
+    return name.isascii() or not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def _check_columns(columns: tuple[object, ...]) -> None:

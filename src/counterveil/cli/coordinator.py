@@ -23,7 +23,7 @@ Folder = Annotated[Path, argument("FOLDER", "The coordinator's folder for this s
 @coordinator_app.command(
     cls=Command, short_help="Create the folder of a study: question, sites, certificates."
 )
-@shared("study", "protects", "epsilon", "delta", "estimand", "level", "as_json")
+@shared("study", "protects", "epsilon", "delta", "estimand", "level", "measure", "as_json")
 def create(
     given: Given,
     folder: Folder,
@@ -53,7 +53,7 @@ def create(
     from counterveil.federation.setup import make_study
 
     named = dict(word.partition("=")[::2] for word in site)
-    asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level")}
+    asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level", "measure")}
     asked["estimand"] = given["estimand"] or "ATE"
     document: dict[str, Any] = {
         "id": study_id,

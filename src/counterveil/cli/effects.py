@@ -142,9 +142,7 @@ def outcomes(
     data = open_table(request.given["data"], request.given["table"])
     given = request.arguments
     given["estimand"] = given["estimand"] or "ATE"
-    words = [word.partition("=") for word in importance or []]
-    weights = {name: number for name, _, number in words} or None
-    request.show(cv.outcomes(data, request.study, importance=weights, **given))
+    request.show(cv.outcomes(data, request.study, importance=by_name(importance), **given))
 
 
 @question("mechanism", without=("method",), protects="record")
@@ -192,6 +190,11 @@ def cut_points(words: list[str]) -> dict[str, list[str] | None]:
         name, sign, points = word.partition("=")
         found[name.strip()] = [point.strip() for point in points.split(",")] if sign else None
     return found
+
+
+def by_name(words: list[str] | None) -> dict[str, str] | None:
+    """Return texts by name from words such as "death=2", None where there are none."""
+    return {name: text for name, _, text in (word.rpartition("=") for word in words or [])} or None
 
 
 # The commands that spend nothing: effect, sensitivity and pool on what was released.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.effects import cut_points
+from counterveil.cli.effects import by_name, cut_points
 from counterveil.cli.options import Given, Report, option, shared
 from counterveil.cli.requests import check_target, parameters, show
 
@@ -55,8 +55,8 @@ Sd = Annotated[
 Together = Annotated[
     float | None,
     _assumed(
-        "Correlation of a person's outcomes, of an outcome with the number before it, or of a numerator with its "
-        "denominator; 0.5 if omitted."
+        "Correlation of any two outcomes of a person, of an outcome with the number before it, or of a numerator with "
+        "its denominator; 0.5 if omitted."
     ),
 ]
 Denominator = Annotated[
@@ -153,8 +153,9 @@ def plan(
     own["rows"] = rows[0] if len(rows) == 1 else rows
     own["by"] = None if by is None else cut_points(by)
     own["policy"] = None if policy is None else stored_policy(policy, None)
-    own |= {name: _by_name(own[name]) for name in ("mean", "sd", "importance")}
-    own["effect"] = 0.0 if effect is None else _by_name(effect)
+    own["importance"] = by_name(importance)
+    own |= {name: _numbers(own[name]) for name in ("mean", "sd")}
+    own["effect"] = 0.0 if effect is None else _numbers(effect)
     own["denominator"] = None if denominator is None else [_number(part) for part in denominator.split(",")]
     with Waiting("plan") as waiting:
 
@@ -166,14 +167,12 @@ def plan(
     show(found, report, given["as_json"])
 
 
-def _by_name(words: list[str] | None) -> Any:
+def _numbers(words: list[str] | None) -> Any:
     """Return a number, or numbers by name ("death=0.2"); a text that is none is left for the plan to refuse."""
-    if not words:
-        return None
-    pairs = [word.rpartition("=") for word in words]
-    if len(pairs) == 1 and not pairs[0][1]:
+    if words is not None and len(words) == 1 and "=" not in words[0]:
         return _number(words[0])
-    return {name: _number(number) for name, _, number in pairs}
+    found = by_name(words)
+    return None if found is None else {name: _number(text) for name, text in found.items()}
 
 
 def _number(text: str) -> float | str:

@@ -23,6 +23,9 @@ TotalEpsilon = Annotated[
 Levels = Annotated[
     list[str] | None, option("LEVEL", 'Level that is allowed: "outcome" (if omitted) or "record".')
 ]
+Measures = Annotated[
+    list[str] | None, option("NAME", 'Measure that is allowed: "difference" alone if omitted.')
+]
 Approval = Annotated[str, option("WORDS", '"automatic" or "by hand": who approves requests.')]
 Diagnostics = Annotated[bool, option("", "Also send balance tables, where they are public.", "--diagnostics")]
 LedgerPlace = Annotated[
@@ -44,6 +47,7 @@ def create(
     study_epsilon: Annotated[str, option("NUMBER", "Largest epsilon one study may spend.")],
     method: Annotated[list[str], option("NAME", "A method that is allowed.")],
     protects: Levels = None,
+    measure: Measures = None,
     delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
     most_delta: Annotated[str, option("NUMBER", "Largest delta of one request.")] = "0",
     least_epsilon: Annotated[str, option("NUMBER", "Smallest epsilon of one request.")] = "0",
@@ -68,6 +72,7 @@ def create(
         "coordinator": coordinator,
         "policy": {
             "estimators": method,
+            "measures": measure or ["difference"],
             "protects": protects or ["outcome"],
             "least_epsilon": least_epsilon,
             "study_epsilon": study_epsilon,

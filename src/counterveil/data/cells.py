@@ -168,10 +168,7 @@ class _Codes(dict[object, int]):
 def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> Column:
     """Return the column held by a numpy array of any readable kind; NaN is missing."""
     if values.dtype.kind == "f":
-        # Wider floats are narrowed here so that every source compares the same doubles; what is too large for one
-        # lies beyond every bound.
-        with np.errstate(all="ignore"):
-            doubles = values.astype(np.float64, copy=False)
+        doubles = values if values.dtype == np.float64 else _narrowed(values)
         unknown = np.isnan(doubles)
         return Numbers(doubles, unknown if missing is None else missing | unknown)
     gaps = np.zeros(len(values), dtype=np.bool_) if missing is None else missing
@@ -180,6 +177,12 @@ def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> 
     if values.dtype.kind in "OUST":
         return from_cells(values.tolist(), name, gaps)
     raise unreadable_type(name, str(values.dtype))
+
+
+def _narrowed(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Return floats as doubles, so that every source compares the same ones; too large ones lie beyond every bound."""
+    with np.errstate(all="ignore"):
+        return values.astype(np.float64)
 
 
 def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Coded:

@@ -16,7 +16,6 @@ from counterveil.data.labels import (
     Fill,
     LabelIndex,
     MissingRule,
-    double_meaning,
     index_of,
     is_missing_text,
     number_of,
@@ -83,14 +82,12 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
         per_cell = np.array([_NO_LABEL if place is None else place for place in places], dtype=np.int64)
         return column.take(per_cell, for_missing=_NO_LABEL)
     found = np.full(len(column), _NO_LABEL, dtype=np.int64)
-    whole = column.values.dtype.kind in "biu"
-    for number, place in index.numbers.items():
-        if not whole:
-            double = double_meaning(number)
-            if double is not None:
-                np.copyto(found, place, where=column.values == double)
-        elif number.denominator == 1:
-            np.copyto(found, place, where=column.values == int(number))
+    if column.values.dtype.kind in "biu":
+        meant = {int(number): place for number, place in index.numbers.items() if number.denominator == 1}
+    else:
+        meant = index.doubles
+    for number, place in meant.items():
+        np.copyto(found, place, where=column.values == number)
     return found
 
 

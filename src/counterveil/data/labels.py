@@ -110,12 +110,17 @@ class LabelIndex:
     def __init__(self, labels: Sequence[Label]) -> None:
         self.labels = tuple(labels)
         self.numbers: dict[Fraction, int] = {}
+        # The doubles that stand for these numbers, where there are any.
+        self.doubles: dict[float, int] = {}
         self._texts: dict[str, int] = {}
         self._numbers_for_text: dict[Fraction, int] = {}
         for code, label in enumerate(self.labels):
             number = number_of(label)
             if number is not None:
                 self.numbers[number] = code
+                double = double_meaning(number)
+                if double is not None:
+                    self.doubles[double] = code
             if isinstance(label, str):
                 self._texts[label] = code
             elif number is not None:

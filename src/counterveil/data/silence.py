@@ -17,6 +17,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -138,4 +139,9 @@ def _flush() -> None:
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()  # type: ignore[union-attr]
     with suppress(OSError, TypeError, AttributeError):
-        ctypes.CDLL(None).fflush(None)
+        _c_library().fflush(None)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

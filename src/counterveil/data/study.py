@@ -114,7 +114,8 @@ class Study:
         if self.event is not None:
             return f"time to {self.event.column}"
         if self.several is not None:
-            return f"{self.outcome} and {len(self.several.names) - 1} more outcomes"
+            more = len(self.several.names) - 1
+            return f"{self.outcome} and {more} more outcome{'' if more == 1 else 's'}"
         if self.before is None:
             return self.outcome
         return f"change in {self.outcome} since {self.before.since()}"

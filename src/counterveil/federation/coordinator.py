@@ -13,11 +13,13 @@ from typing import Any, Protocol
 from counterveil.errors import CounterveilError, FederationError, ParameterError
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import wrong_setting
-from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
+from counterveil.federation.judging import judged
 from counterveil.federation.messages import Reply
+from counterveil.federation.public_limits import COPY, NOT_AN_ANSWER, Declared, SetAsideError
 from counterveil.federation.study_files import StudyFolder, check_pooling
-from counterveil.questions.pooled.pool import PooledResult, pool_effects
+from counterveil.questions.pooled.pool import PooledResult, pool
 from counterveil.questions.pooled.reading import rows_of
+from counterveil.results.measures import MeasureResult
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
@@ -247,11 +249,16 @@ def _release(result: Result | None) -> object:
     """Return the numbers that only one draw of noise has."""
     if result is None:
         return None
+    if isinstance(result, MeasureResult) and result.means is not None:
+        # A ratio of rare outcomes is zero wherever noise puts the mean of the treated below the range.
+        return (*result.means.values, result.method)
     known = result.uncertainty
     return (result.estimate, known.variance, known.variance_cap, result.method)
 
 
-def pooled(folder: StudyFolder, method: str | None = None, level: float | None = None) -> PooledResult:
+def pooled(
+    folder: StudyFolder, method: str | None = None, level: float | None = None
+) -> PooledResult | MeasureResult:
     """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few."""
     study, found = folder.study, states(folder)
     missing = [f"{each.site} ({each.state})" for each in found if not each.answered]
@@ -265,8 +272,8 @@ def pooled(folder: StudyFolder, method: str | None = None, level: float | None =
             fix="run the study again: sites that answered are not asked again, and nobody pays twice",
         )
     if method is not None:
-        check_pooling(method, results, study.most_rows)
-    effect = pool_effects(
+        check_pooling(method, results, study.most_rows, study.ask.measure)
+    effect = pool(
         results,
         method=method or study.pooling,
         level=study.ask.level if level is None else level,

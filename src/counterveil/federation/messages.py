@@ -12,6 +12,7 @@ from typing import Any, Final
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
 from counterveil.errors import Refusal
 from counterveil.privacy import Estimand, Unit
+from counterveil.results.measures import DIFFERENCE, MEASURES
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
 
@@ -59,7 +60,7 @@ class RefusedError(Exception):
         super().__init__(code)
 
 
-VERSION = 2
+VERSION = 3
 # A request has a few kilobytes, a reply some hundred with balance tables.
 _LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -79,7 +80,8 @@ class Ask:
     """The question put to every site: the public arguments of `ate`, as plain values.
 
     Published forms cannot be asked for: a request names a method of `cv.ate`. `settings` are
-    typed values by name; they are never written as text and parsed again.
+    typed values by name; they are never written as text and parsed again. A `measure` other than "difference" is
+    answered with the means of both arms, "nnt" with the difference.
     """
 
     method: str
@@ -89,6 +91,7 @@ class Ask:
     estimand: str = "ATE"
     level: float = 0.95
     mechanism: str | None = None
+    measure: str = DIFFERENCE
     settings: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -102,14 +105,14 @@ class Ask:
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
-        optional = ("delta", "estimand", "level", "mechanism", "settings")
-        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), optional)
+        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
+        usual |= {"measure": DIFFERENCE, "settings": {}}
+        facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(usual))
         written = {
             name: repr(value)
             for name, value in document.items()
             if name in ("epsilon", "delta") and isinstance(value, int | float) and not isinstance(value, bool)
         }
-        usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None, "settings": {}}
         facts = Fields("a question", usual | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
@@ -121,6 +124,7 @@ class Ask:
             estimand=facts.choice("estimand", tuple(Estimand)),
             level=facts.number("level", 0, 1),
             mechanism=None if facts.values["mechanism"] is None else facts.text("mechanism", pattern=_WORD),
+            measure=facts.choice("measure", MEASURES),
             settings=_settings(facts.table("settings")),
         )
 

@@ -128,7 +128,7 @@ class Site:
             return False
 
     def _computed(self, request: Request) -> dict[str, Any]:
-        arguments = self._arguments(request.ask)
+        arguments = _arguments(self.study, request.ask)
         method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
         try:
@@ -148,28 +148,6 @@ class Site:
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
 
-    def _arguments(self, question: Ask) -> dict[str, Any]:
-        """Return the arguments of `ate`; what does not suit the estimator is refused before rows are read."""
-        arguments: dict[str, Any] = {
-            "method": question.method,
-            "protects": question.protects,
-            "epsilon": question.epsilon,
-            "delta": question.delta,
-            "estimand": question.estimand,
-            "level": question.level,
-            "mechanism": question.mechanism,
-        }
-        try:
-            settings = settings_from_values(question.method, question.settings, question.protects)
-            arguments["settings"] = settings
-            ask(self.study, **arguments, request_id=None)
-        except _FAULTS:
-            raise RefusedError(refusals.UNSUITABLE) from None
-        # Which column is public and puts rows in order is not for the one who asks to say.
-        if getattr(settings, "order", None) is not None:
-            raise RefusedError(refusals.UNSUITABLE)
-        return arguments
-
     def _rows(self, curator: Curator, method: Method) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
         if method.in_batches:
@@ -187,6 +165,35 @@ class Site:
         """Return the epsilon that a study was charged here so far."""
         with open_ledger(self.file.ledger) as ledger:
             return ledger.study_spent(self.file.dataset, study_id)[0]
+
+
+def checked_arguments(study: Study, question: Ask) -> dict[str, Any]:
+    """Return the arguments of `ate`, or raise what is wrong with them; nothing here looks at rows or budget."""
+    arguments: dict[str, Any] = {
+        "method": question.method,
+        "protects": question.protects,
+        "epsilon": question.epsilon,
+        "delta": question.delta,
+        "estimand": question.estimand,
+        "level": question.level,
+        "mechanism": question.mechanism,
+        "measure": question.measure,
+    }
+    arguments["settings"] = settings_from_values(question.method, question.settings, question.protects)
+    ask(study, **arguments, request_id=None)
+    return arguments
+
+
+def _arguments(study: Study, question: Ask) -> dict[str, Any]:
+    """Return the same; what does not suit the estimator is refused before rows are read."""
+    try:
+        arguments = checked_arguments(study, question)
+    except _FAULTS:
+        raise RefusedError(refusals.UNSUITABLE) from None
+    # Which column is public and puts rows in order is not for the one who asks to say.
+    if getattr(arguments["settings"], "order", None) is not None:
+        raise RefusedError(refusals.UNSUITABLE)
+    return arguments
 
 
 def _where(error: Exception) -> str:

@@ -30,6 +30,7 @@ from counterveil.federation.files import (
 )
 from counterveil.federation.messages import Ask, Head, Request
 from counterveil.privacy import Budget, Unit, exact
+from counterveil.results.measures import DIFFERENCE, check_measure
 from counterveil.session.charters import shown_at_record_level
 
 # What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
@@ -45,10 +46,12 @@ class Policy:
     """The rules of one site; all of them are public.
 
     `study_epsilon` is the most that one study may spend here; the ledger's total bounds all studies together.
-    `least_rows` is compared with the number of rows, which is public; no other count is looked at.
+    `least_rows` is compared with the number of rows, which is public; no other count is looked at. `measures` has the
+    difference alone where nothing is said: the means of both arms tell how people fare here, a difference does not.
     """
 
     estimators: tuple[str, ...]
+    measures: tuple[str, ...]
     protects: tuple[str, ...]
     least_epsilon: Fraction
     study_epsilon: Fraction
@@ -64,6 +67,7 @@ class Policy:
         table.known(*cls.__dataclass_fields__)
         policy = cls(
             estimators=table.texts("estimators", ()),
+            measures=table.texts("measures", (DIFFERENCE,)),
             protects=table.texts("protects", ("outcome",)),
             least_epsilon=exact(table.get("least_epsilon", _NUMBER, 0), "least_epsilon"),
             study_epsilon=exact(table.get("study_epsilon", _NUMBER), "study_epsilon"),
@@ -74,6 +78,8 @@ class Policy:
         )
         for unit in policy.protects:
             Unit.parse(unit)
+        for measure in policy.measures:
+            check_measure(measure)
         if policy.approval not in (AUTOMATIC, BY_HAND):
             raise wrong_setting(_WHAT, f'approval: "{AUTOMATIC}" or "{BY_HAND}"', repr(policy.approval))
         return policy
@@ -82,6 +88,7 @@ class Policy:
         """Return the policy as a table of a TOML file."""
         return {
             "estimators": list(self.estimators),
+            "measures": list(self.measures),
             "protects": list(self.protects),
             "least_epsilon": str(self.least_epsilon),
             "study_epsilon": str(self.study_epsilon),
@@ -107,6 +114,8 @@ class Policy:
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
         if ask.method not in self.estimators or ask.protects not in self.protects:
+            raise refusals.RefusedError(refusals.NOT_ALLOWED)
+        if ask.measure not in self.measures:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
         try:
             budget = Budget(ask.epsilon, ask.delta)

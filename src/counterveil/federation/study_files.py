@@ -25,9 +25,11 @@ from counterveil.federation.files import (
     write_json,
     wrong_setting,
 )
-from counterveil.federation.judging import Declared
 from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
+from counterveil.federation.public_limits import Declared
 from counterveil.inference import POOLING_METHODS
+from counterveil.questions.pooled.measures import METHODS as POOLING_OF_MEANS
+from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"
@@ -100,7 +102,7 @@ class StudyFile:
         if any(rows < 1 for rows in most_rows.values()):
             raise wrong_setting(_WHAT, "most_rows: at least 1", "less")
         pooling = table.get("pooling", str, "mvagg")
-        check_pooling(pooling, asks, most_rows)
+        check_pooling(pooling, asks, most_rows, ask.measure)
         return cls(
             study_id=check_id("study id", table.get("id", str)),
             address=check_address(table.get("address", str)),
@@ -116,10 +118,13 @@ class StudyFile:
         )
 
 
-def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, int]) -> None:
-    """Raise CV-P600 where one site alone would be the result because it says that it is the largest."""
-    if pooling not in POOLING_METHODS:
-        raise wrong_setting(_WHAT, f"pooling: {' or '.join(POOLING_METHODS)}", f"{pooling!r:.80}")
+def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, int], measure: str) -> None:
+    """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
+    known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
+    if pooling not in known:
+        raise wrong_setting(
+            _WHAT, f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}"
+        )
     if pooling == "largest" and any(site not in most_rows for site in sites):
         raise wrong_setting(
             _WHAT, 'pooling = "largest" with most_rows for every site', "a site without most_rows"

@@ -14,7 +14,6 @@ from functools import lru_cache
 from math import hypot, inf
 from typing import Protocol
 
-from scipy.optimize import brentq
 
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import NoiseSum
@@ -319,6 +318,8 @@ class Quotient:
 
 def _end(beyond: Callable[[float, float], float], outside: float, middle: float, sign: float) -> float:
     """Return the ratio at which values cease to be kept between one that is not and the estimate."""
+    from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
+
     # Errors so small that rounding exceeds them leave the estimate alone.
     if beyond(middle, sign) >= 0:
         return _ratio(middle)

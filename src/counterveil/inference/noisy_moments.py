@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtr, stdtrit
 
 from counterveil.numerics.arrays import Floats
 
@@ -90,11 +90,11 @@ class Fit:
 
     def reach(self, level: float) -> float:
         """Return how many standard errors an interval reaches: a quantile of Student's t."""
-        return float(t.ppf((1 + level) / 2, self.freedom))
+        return float(stdtrit(self.freedom, (1 + level) / 2))
 
     def p_value(self, statistic: float) -> float:
         """Return the two-sided p-value of a coefficient in standard errors."""
-        return float(2 * t.sf(abs(statistic), self.freedom))
+        return float(2 * stdtr(self.freedom, -abs(statistic)))
 
 
 def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> Fit:

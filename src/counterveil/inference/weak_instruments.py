@@ -11,8 +11,7 @@ from math import inf, pi, sqrt, tan
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
-from scipy.stats import f
+from scipy.special import fdtrc, fdtri
 
 from counterveil.inference.noisy_moments import Fit, NoisyMoments, least_squares
 from counterveil.numerics.arrays import Floats
@@ -33,7 +32,7 @@ def joint_statistic(fit: Fit, count: int) -> float:
 def joint_p_value(moments: NoisyMoments, instruments: Floats, exogenous: Floats, column: Floats) -> float:
     """Return the p-value of instruments that explain nothing of a column: Anderson and Rubin's, of no effect."""
     fit = least_squares(moments, np.vstack((instruments, exogenous)), column)
-    return float(f.sf(joint_statistic(fit, len(instruments)), len(instruments), fit.freedom))
+    return float(fdtrc(len(instruments), fit.freedom, joint_statistic(fit, len(instruments))))
 
 
 def anderson_rubin(
@@ -56,7 +55,7 @@ def anderson_rubin(
 
     def excess(column: Floats) -> float:
         fit = least_squares(moments, both, column)
-        return joint_statistic(fit, count) - float(f.ppf(level, count, fit.freedom))
+        return joint_statistic(fit, count) - float(fdtri(count, fit.freedom, level))
 
     def at(angle: float) -> float:
         return excess(response - (middle + width * tan(angle)) * endogenous)
@@ -83,6 +82,8 @@ def _scale(moments: NoisyMoments, one: Floats, other: Floats) -> float:
 
 def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
     """Return where values begin or cease to be kept."""
+    from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
+
     return [
         float(brentq(at, angles[place], angles[place + 1], xtol=1e-12))
         for place in np.flatnonzero(signs[1:] != signs[:-1])

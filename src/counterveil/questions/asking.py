@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study
+from counterveil.data import Study, silence
 from counterveil.errors import StudyError
 from counterveil.inference.measures import ODDS
 from counterveil.privacy import Budget, Estimand, Unit
@@ -45,9 +45,11 @@ class Asked(Generic[Answer]):
 
 def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
     """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
-    asked = {name: value for name, value in arguments.items() if name != "self"}
-    found = ask(session.study, **asked).answer(session)
-    return _for_reports(found, ask, session, asked)
+    given = {name: value for name, value in arguments.items() if name != "self"}
+    asked = ask(session.study, **given)
+    # Once for all parts: each of them looks at rows, and ends up silent if it is not already.
+    with silence():
+        return _for_reports(asked.answer(session), ask, session, given)
 
 
 def _for_reports(
@@ -79,9 +81,8 @@ def _ask_once(
     # Everything that can be refused without looking at the data is refused first.
     asked = ask(study, **arguments)
     budget = None if ledger is not None else asked.budget
-    with Session(
-        data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
-    ) as session:
+    own = {"budget": budget, "ledger": ledger, "dataset": dataset, "noise": noise, "attach": asked.attach}
+    with silence(), Session(data, study, **own) as session:
         named = arguments if ledger is not None else arguments | {"request_id": None}
         return _for_reports(asked.answer(session), ask, session, named)
 

@@ -37,10 +37,9 @@ def written(
     remarks = paper.remarks(finished) if paper.remarks else ""
     parts = [
         f"# {paper.reference}",
-        f"Written by `{command}`: {seconds:.0f} CPU seconds{', quick mode with few repetitions' * quick}.",
-        "## Claims",
-        count_of(judged),
-        claims_table(judged),
+        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes, without programs that they start"
+        f"{'; quick mode with few repetitions' * quick}.",
+        *(["## Claims", count_of(judged), claims_table(judged)] if judged else []),
         *([remarks] if remarks else []),
         *(section(one) for one in kept),
     ]
@@ -49,6 +48,8 @@ def written(
 
 def count_of(judged: Sequence[tuple[Claim, Judged]]) -> str:
     """Return how many claims there are of each verdict."""
+    if not judged:
+        return "No claims."
     found = Counter(one.verdict for _, one in judged)
     return f"{len(judged)} claims: " + ", ".join(f"{found[each]} {each.value}" for each in Verdict) + "."
 

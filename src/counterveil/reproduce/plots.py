@@ -37,7 +37,7 @@ _FIXED = {
     "k-anonymous network": (4, 7, 2),
     "DP-EBM": (5, 5, 3),
     "DP-EBM, published": (7, 2, 3),
-    "DP-EBM, declared bounds": (5, 5, 3),
+    "DP-EBM, R-learner, declared bounds": (5, 5, 3),
     "ours, epsilon 1000": (0, 5, 0),
     "IPW-PP": (3, 2, 1),
     "difference in means, Laplace": (4, 4, 2),

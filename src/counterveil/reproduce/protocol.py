@@ -52,9 +52,10 @@ class Judged:
     why: str
 
     @classmethod
-    def of(cls, holds: bool, number: str, why: str) -> Judged:
-        """Return the verdict on a claim that holds or does not."""
-        return cls(Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, number, why)
+    def of(cls, holds: bool | None, number: str, why: str) -> Judged:
+        """Return the verdict on a claim that holds or does not, or of which our number does not tell (None)."""
+        verdicts = {True: Verdict.REPRODUCED, False: Verdict.NOT_REPRODUCED, None: Verdict.CANNOT_BE_CHECKED}
+        return cls(verdicts[holds], number, why)
 
 
 @dataclass(frozen=True)

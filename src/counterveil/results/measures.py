@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -17,13 +17,17 @@ from counterveil.privacy import Estimand
 from counterveil.results.effect import (
     Effect,
     Ends,
-    Known,
     Linear,
     check_level,
     noise_from_dict,
     noise_to_dict,
-    uncertainty_from_dict,
-    uncertainty_to_dict,
+)
+from counterveil.results.linear_facts import (
+    WEIGHTS_ADD_UP,
+    linear_from_dict,
+    linear_to_dict,
+    uncertain_from_dict,
+    uncertain_to_dict,
 )
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.result import Result, provenance_from_dict
@@ -224,11 +228,21 @@ class MeasureResult(Result):
         if self.means is not None:
             treated, control = self.means.values
             notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
-        return shown | {"sentence": WORDS[self.measure].format(whose=self._whose()), "notes": notes}
+        return shown | {"sentence": self._sentence(), "notes": notes}
 
-    def _whose(self) -> str:
-        said = WHOSE[self.estimand]
-        return said if self.population is None else f"{said}, among {self.population}"
+    def _sentence(self) -> str:
+        whose = (
+            WHOSE[self.estimand]
+            if self.population is None
+            else f"{WHOSE[self.estimand]}, among {self.population}"
+        )
+        said = WORDS[self.measure].format(whose=whose)
+        if not isinstance(self.means, PooledMeans):
+            return said
+        # Sites count by all of their people, whatever the estimand.
+        return (
+            f"{said.replace('in the study', 'in the sites')}; each arm's mean is averaged over sites by size"
+        )
 
     @classmethod
     @reads_facts
@@ -273,40 +287,18 @@ def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
     return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
 
 
-def linear_to_dict(known: Known) -> dict[str, Any]:
-    """Return a linear number with all of its error as JSON-ready facts."""
-    assert isinstance(known, Linear)
-    assert isinstance(known.uncertainty, Uncertainty)
-    limits = None if known.limits is None else list(known.limits)
-    return {"estimate": known.estimate, "limits": limits} | _uncertain(known.uncertainty)
-
-
-def linear_from_dict(facts: dict[str, Any]) -> Linear:
-    """Return what `linear_to_dict` wrote."""
-    limits = None if facts["limits"] is None else (float(facts["limits"][0]), float(facts["limits"][1]))
-    return Linear(facts["estimate"], _certain(facts), limits)
-
-
-def _uncertain(known: Uncertainty) -> dict[str, Any]:
-    return uncertainty_to_dict(known) | {"extra": known.extra, "bias": known.bias}
-
-
-def _certain(facts: dict[str, Any]) -> Uncertainty:
-    return replace(uncertainty_from_dict(facts), extra=facts["extra"], bias=facts["bias"])
-
-
 def means_to_dict(means: AnyMeans) -> dict[str, Any]:
     """Return both arms' means with their joint error as JSON-ready facts."""
     if isinstance(means, PooledMeans):
         return {"sites": [means_to_dict(site) for site in means.sites], "weights": list(means.weights)}
     if isinstance(means, ApartMeans):
-        known = [_uncertain(one) for one in means.known]
+        known = [uncertain_to_dict(one) for one in means.known]
         return {"values": list(means.values), "known": known, "range": list(means.range)}
     return {
         "mean": means.mean,
         "mean_noise": noise_to_dict(means.mean_noise),
         "difference": means.difference,
-        "known": _uncertain(means.known),
+        "known": uncertain_to_dict(means.known),
         "share": means.share,
         "share_sd": means.share_sd,
         "rows": means.rows,
@@ -319,18 +311,26 @@ def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
     if "sites" in facts:
         sites = tuple(means_from_dict(site) for site in facts["sites"])
         weights = tuple(map(float, facts["weights"]))
-        if len(weights) != len(sites) or not sites or min(weights) <= 0 or abs(sum(weights) - 1) > 1e-9:
+        if (
+            len(weights) != len(sites)
+            or not sites
+            or min(weights) <= 0
+            or abs(sum(weights) - 1) > WEIGHTS_ADD_UP
+        ):
             raise ValueError("weights that are none")
         if any(isinstance(site, PooledMeans) for site in sites):
             raise ValueError("sites of sites")
         return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights)
     low, high = facts["range"]
     if "values" in facts:
-        (one, other), (first, second) = facts["values"], (_certain(each) for each in facts["known"])
+        (one, other), (first, second) = (
+            facts["values"],
+            (uncertain_from_dict(each) for each in facts["known"]),
+        )
         return ApartMeans((float(one), float(other)), (first, second), (float(low), float(high)))
     if not 0 < facts["share"] < 1 or facts["rows"] < 1:
         raise ValueError("no share of people")
-    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": _certain(facts["known"])}
+    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": uncertain_from_dict(facts["known"])}
     return JointMeans(**(facts | noisy | {"range": (float(low), float(high))}))
 
 

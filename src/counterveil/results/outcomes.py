@@ -11,6 +11,7 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
+from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
 from counterveil.results.measures import (
     DIFFERENCE,
     NEEDED,
@@ -22,8 +23,6 @@ from counterveil.results.measures import (
     Needed,
     check_measure,
     difference_of,
-    linear_from_dict,
-    linear_to_dict,
     means_from_dict,
     means_to_dict,
     no_means,

@@ -94,7 +94,7 @@ def wrong_field(made: object) -> str | None:
         if not _fits(value, hint):
             return name
         for part in value if isinstance(value, tuple) else (value,):
-            inner = wrong_field(part) if is_dataclass(part) and not isinstance(part, type) else None
+            inner = wrong_field(part) if _hints(type(part)) else None
             if inner is not None:
                 return f"{name}.{inner}"
     return None
@@ -112,9 +112,14 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: known[field.name] for field in fields(kind)}
 
 
+@lru_cache(maxsize=1024)
+def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(hint), get_args(hint)
+
+
 def _fits(value: object, hint: Any) -> bool:
     """Return whether a value is of a declared type; what is no plain type is taken to fit."""
-    origin, inside = get_origin(hint), get_args(hint)
+    origin, inside = _parts(hint)
     if origin in (Union, types.UnionType):
         return any(_fits(value, each) for each in inside)
     if hint is float:

@@ -39,11 +39,12 @@ class Pigeons:
 
 
 class World:
-    def __init__(self, path):
+    def __init__(self, path, **question):
         self.path = path
+        self.question = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | question
         self.sites = {name: self.site(name, place) for place, name in enumerate(NAMES)}
         document = {"id": "s1", "address": "127.0.0.1:9092", "deadline": 100, "retry": 10, "quorum": 2}
-        document["question"] = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
+        document["question"] = self.question
         document["sites"] = {name: {} for name in NAMES}
         make_study(path / "study", document, STUDY, {})
 
@@ -58,7 +59,11 @@ class World:
         data.write_text("t,y,sex,id\n" + "\n".join(rows) + "\n")
         authority = self.path / "ca.crt"
         authority.write_text("-----BEGIN CERTIFICATE-----\n")
-        rules = {"estimators": ["difference_in_means"], "study_epsilon": "100"} | policy
+        rules = {"estimators": [self.question["method"]], "study_epsilon": "100"} | policy
+        rules |= {
+            "protects": [self.question["protects"]],
+            "measures": [self.question.get("measure", "difference")],
+        }
         document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": rules}
         return Site(make_site(self.path / name, document, STUDY, authority, Budget(3)), clock=lambda: 1000.0)
 
@@ -94,15 +99,15 @@ class World:
 
 
 def changed(**changes):
-    """Return a forgery: the true reply with other facts in its result; a dot in a name goes into a table."""
+    """Return a forgery: the true reply with other facts in its result; `__` in a name goes into a table or a list."""
 
     def forge(facts):
         for path, value in changes.items():
             table = facts["result"]
             *tables, last = path.split("__")
             for name in tables:
-                table = table[name]
-            table[last] = value
+                table = table[int(name) if isinstance(table, list) else name]
+            table[int(last) if isinstance(table, list) else last] = value
         return json.dumps(facts)
 
     return forge
@@ -111,6 +116,12 @@ def changed(**changes):
 @pytest.fixture
 def world(tmp_path):
     return World(tmp_path)
+
+
+@pytest.fixture
+def measured(tmp_path):
+    """Makes a world whose sites are asked for a measure."""
+    return lambda **question: World(tmp_path, **question)
 
 
 @pytest.fixture

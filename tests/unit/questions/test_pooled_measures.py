@@ -1,6 +1,7 @@
 """Ratios of several sites: pooled arm means, Fieller's interval, and what is refused."""
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,10 +15,10 @@ TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
 SIZES = {"north": 900, "south": 400, "west": 300}
 
 
-def site(rows, seed, protects="outcome", epsilon=1, measure="ratio"):
+def site(rows, seed, protects="outcome", epsilon=1, measure="ratio", risk=0.2):
     generator = np.random.default_rng(seed)
     treated = np.arange(rows) % 2
-    data = {"t": treated, "y": (generator.random(rows) < 0.2 + 0.1 * treated).astype(int)}
+    data = {"t": treated, "y": (generator.random(rows) < risk * (1 + treated / 2)).astype(int)}
     noise = cv.SeededNoise(seed)
     return cv.ate(data, TRIAL, protects=protects, epsilon=epsilon, measure=measure, noise=noise)
 
@@ -65,6 +66,32 @@ def test_a_site_in_noise_is_left_out_by_public_numbers():
     assert found.guarantee.epsilon == 1
 
 
+def test_weights_follow_public_numbers_alone():
+    sent = {name: site(rows, rows, "record").to_dict() for name, rows in SIZES.items()}
+    weights = cv.pool(sent).details
+    # The noise of a difference follows the share treated that was released, which is private.
+    noise = sent["south"]["arm_means"]["known"]["noise"]
+    noise["sensitivity"] = str(1000 * Fraction(noise["sensitivity"]))
+    again = cv.pool(sent).details
+    assert all(again[f"weight_{name}"] == weights[f"weight_{name}"] > 0 for name in SIZES)
+
+
+def test_rare_outcomes_are_no_release_sent_twice():
+    rare = [site(300, seed, epsilon=0.2, risk=0.01) for seed in range(6)]
+    lost = [one for one in rare if one.means.values[0] < 0]
+    assert len(lost) > 1
+    assert len({one.estimate for one in lost}) == 1
+    assert cv.pool(lost).interval()[0] == 0
+    with pytest.raises(ParameterError, match="CV-P504"):
+        cv.pool([lost[0], lost[1], lost[0]])
+
+
+def test_the_words_are_those_of_averages_over_sites(sites):
+    said = str(cv.pool(sites))
+    assert "averaged over sites by size" in " ".join(said.split())
+    assert "everyone in the study" not in said
+
+
 def test_what_is_not_pooled_is_refused(sites):
     results = list(sites.values())
     for method in ("ivw", "random_effects"):
@@ -76,6 +103,8 @@ def test_what_is_not_pooled_is_refused(sites):
         cv.pool([results[0], site(200, 7, measure="difference")])
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([site(200, 8, measure="nnt"), site(200, 9, measure="nnt")])
+    with pytest.raises(ParameterError, match="another measure"):
+        cv.pool([results[0], results[1].as_measure("odds_ratio")])
 
 
 @pytest.mark.parametrize(
@@ -85,6 +114,7 @@ def test_what_is_not_pooled_is_refused(sites):
         {"arm_means": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
         {"arm_means": {"values": [1e9, 0.1]}},
         {"measure": "hazard"},
+        {"measure": "difference"},
         {"surprise": 1},
         {"level": 2},
     ],

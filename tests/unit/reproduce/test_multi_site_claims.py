@@ -20,14 +20,13 @@ def as_printed(panel, method, way):
     """Return errors by alpha that obey every sentence of the paper."""
     found = SCALES[method] * BASE
     if way == "AggAll":
-        matched = np.array([3, 2, 1.2, 1, 3, 3, 3])
-        found = found * (matched if panel.figure > 7 else np.array([3, 2, 1.2, 1, 1, 1, 1]))
+        found = found * np.array([3, 2, 1.5, 1.3, 3, 3, 3] if panel.figure > 7 else [3, 2] + 5 * [1.5])
         found[0] *= 2 if panel.sizes == (18, 1, 1) else 1
     if way == "AggLargest":
-        found = np.full(7, found[0] * (1.2 if panel.cut == "1:1:1" and panel.figure == 4 else 1))
+        found = np.full(7, found[0] * (2.2 if panel.cut == "1:1:1" and panel.figure == 4 else 1.5))
     if way == "IVW":
-        ratio = {4: [0.95] * 7, 5: [0.7, 0.7, 0.7, 1, 1.05, 1.05, 1.05]}
-        found = found * ratio.get(panel.figure, [1.2, 1.1, 1, 0.95, 0.95, 0.95, 0.95])
+        ratio = {3: [1.8, 1.1, 1.1, 1.1, 1.1, 1.1, 1.1], 4: [0.95] * 7, 5: [0.7, 0.7, 0.7, 1, 1.3, 1.3, 1.3]}
+        found = found * ratio.get(panel.figure, [1.2, 1.1, 1, 0.85, 0.95, 0.95, 0.95])
     return found
 
 
@@ -45,7 +44,10 @@ def lines_of(panel, change):
         for measure in MEASURES:
             values = np.zeros(7) if measure == OUTSIDE else np.full(7, 0.5)
             if (method, way) in known and measure != OUTSIDE:
-                values = as_printed(panel, method, way)
+                # Standard deviations are the same, but MVAgg's are the smallest.
+                values = as_printed(panel, method, way) * (
+                    0.8 if (way, measure) == ("MVAgg", MEASURES[1]) else 1
+                )
             values = change(panel, method, way, measure, values.copy())
             key = {
                 "study": panel.study,
@@ -117,7 +119,7 @@ BROKEN = {
     "MVAgg's standard deviations are mostly": tables(times(2.0, figures=(3,))),
     "AggAll is the worst": tables(times(0.1, ("AggAll",))),
     "AggLargest falls behind": tables(times(BASE, ("AggLargest",))),
-    "IVW is about as good as MVAgg": tables(times(0.8 * at(6, 1.4), ("IVW",))),
+    "IVW is about as good as MVAgg": tables(times(at(6, 4.0), ("IVW",))),
     "MVAgg and IVW beat AggAll and AggLargest in most": tables(times(2.0, figures=(4,))),
     "MVAgg and AggLargest is largest": tables(swapped("1:1:1", "3:2:1")),
     "MVAgg and AggAll at small alpha is largest": tables(swapped("18:1:1", "3:2:1")),
@@ -158,6 +160,26 @@ def test_a_claim_is_not_reproduced_on_tables_that_contradict_it(words):
     assert found.why
 
 
+LEADS = ("are mostly", "AggAll is the worst", "relatively worse", "in most cases", "AggLargest is largest",
+         "small alpha is largest", "a little better", "MVAgg is the best for large", "IVW beats MVAgg",
+         "better than AggAll", "in general", "best to combine")  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_lead_is_found_among_ways_of_pooling_that_differ_by_chance_alone(seed):
+    rng = np.random.default_rng(seed)
+
+    def alike(panel, method, way, measure, values):
+        return SCALES.get(method, 1) * BASE * rng.normal(1, 0.1, 7)
+
+    found = tables(alike)
+    judged = {
+        says: claim.judge(found).verdict for says, claim in TABLED.items() if any(w in says for w in LEADS)
+    }
+    assert len(judged) == len(LEADS)
+    assert Verdict.REPRODUCED not in judged.values()
+
+
 def test_every_claim_about_tables_is_contradicted_by_some():
     assert all(sum(words in says for words in BROKEN) == 1 for says in TABLED)
     assert len(BROKEN) == len(TABLED)
@@ -195,5 +217,5 @@ def test_the_page_says_what_ours_comes_to():
     text = PAPER.remarks(AS_PRINTED)
     assert "in numbers 4 and 5" in text.replace("\n", " ")
     assert "| 9 | Synth | 18:1:1 |" in text
-    assert "- **Matching**: ours is 300.0 to 300 times nearer" in text
+    assert "- **Matching**: the published error is 300.0 to 300 times ours" in text
     assert "figure-3" not in PAPER.remarks({})

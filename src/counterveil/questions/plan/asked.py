@@ -10,22 +10,14 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Study
+from counterveil.errors import ParameterError, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.privacy import Budget, Estimand
-from counterveil.questions import (
-    arms,
-    ate,
-    cate,
-    event_study,
-    groups,
-    interim,
-    moments,
-    outcomes,
-    policy_value,
-    survival,
-)
+from counterveil.questions import arms, ate, cate, event_study, groups, moments, outcomes, policy_value
+from counterveil.questions.interim import planned
 from counterveil.questions.plan.assumptions import out_of_range
 from counterveil.questions.plan.simulated_study import People
+from counterveil.questions.survival import survival
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.formula import parse_formula
@@ -55,11 +47,11 @@ _ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "compliance": (moments, ("level", "mechanism", "received")),
     "interim": (ate, (*_USUAL, "estimand", "spending")),
 }
-QUESTIONS = tuple(_ASK)
 # What a question cannot be asked without.
 _NEEDED = ("by", "policy", "formula", "received")
-# Options that only some questions take, with what they are where nothing is said.
-_OWN = {"measure": DIFFERENCE, "importance": None, "formula": None, "received": None}
+# Options that only some questions take, with what they are where nothing is said; others are None.
+_SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming"}
+_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +89,7 @@ class Looks:
         sizes = [max(round(size * rows / self.sizes[number]), 1) for size in self.sizes]
         own = dict(self.words)
         spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
-        looks = interim.planned(
+        looks = planned(
             self.study.outcome, sizes, **spent, level=own.pop("level"), spending=own.pop("spending")
         )
         this = looks.planned[number]
@@ -106,20 +98,39 @@ class Looks:
         return _measured(answer, [people.effect(self.estimand)])
 
 
+def check_options(question: object, given: Mapping[str, Any]) -> None:
+    """Raise CV-P700 for a question that is none, and CV-P701 for options that it does not take or lacks."""
+    if not isinstance(question, str) or question not in _ASK:
+        raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
+    taken = _ASK[question][1]
+    for name in _OWN:
+        if name not in taken and given[name] != _SAID.get(name):
+            takers = [repr(each) for each, (_, options) in _ASK.items() if name in options]
+            fitting, fix = (
+                f"{name}= with question={' or '.join(takers)}",
+                "leave it out, or plan that question",
+            )
+            raise _unfit(name, fitting, f"{name}={shown(given[name])} with question={question!r}", fix)
+        if name in taken and name in _NEEDED and given[name] is None:
+            raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
+
+
+def _unfit(name: str, expected: str, got: str, fix: str) -> ParameterError:
+    return ParameterError(
+        "CV-P701",
+        f"the option {name} does not fit the question that is planned",
+        expected=expected,
+        got=got,
+        fix=fix,
+    )
+
+
 def asked(
     question: str, study: Study, given: Mapping[str, Any], estimand: Estimand, sizes: Sequence[int]
 ) -> tuple[Ask, Ask]:
-    """Return what asks a question of simulated people, of planned and of searched sizes; raises CV-P700."""
-    if not isinstance(question, str) or question not in _ASK:
-        raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
+    """Return what asks a question of simulated people, of planned and of searched sizes."""
     function, taken = _ASK[question]
-    for name, usual in _OWN.items():
-        if name not in taken and given[name] != usual:
-            raise out_of_range(name, f"{name}= with a question that takes it, not {question!r}", given[name])
     words = {name: value for name, value in given.items() if name in (*taken, "protects")}
-    for name in _NEEDED:
-        if name in taken and words[name] is None:
-            raise out_of_range(name, f"{name}= with question={question!r}", None)
     if question == "interim":
         return Looks(study, sizes, words, estimand), Looks(study, sizes, words, estimand, last=True)
     if question in ("moments", "compliance"):
@@ -233,14 +244,12 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
 
 
 def _columns(study: Study, formula: str) -> tuple[list[str], list[str]]:
-    """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P700 or CV-P783."""
+    """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P701 or CV-P783."""
     columns = Columns.of(study, (), ())
     pairs = [f"{one}:{other}" for one in columns.names for other in columns.names]
     found = parse_formula(formula, (*columns.names, *pairs), dict(columns.groups))
     if found.endogenous:
-        raise out_of_range(
-            "formula", "no instruments: those who comply are planned by question='compliance'", formula
-        )
+        raise _unfit("formula", "no instruments in it", shown(formula), "plan question='compliance' instead")
     explained = [] if found.response == study.outcome else [found.response]
     return explained, [name for name in found.regressors if ":" in name]
 

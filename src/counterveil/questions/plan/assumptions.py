@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -21,6 +21,11 @@ _STRONGEST = 5.0
 # What is usual: covariates that go together a little, explain a part of the outcome, and move treatment where it was
 # not randomised. Checked by `python -m experiments.plans`.
 _CORRELATION, _EXPLAINED, _CONFOUNDING = 0.3, 0.2, 0.5
+# Without better knowledge: how far a person's numbers go together, how many receive what they are assigned, and how
+# many are lost from sight before the horizon.
+_TOGETHER, _COMPLYING, _LOST = 0.5, 0.7, 0.2
+# What may be given for every outcome by its name.
+_BY_OUTCOME = ("mean", "sd", "effect", "binary")
 Summaries = Mapping[str, Any]
 # Simulated people are held in memory; nobody waits for more draws than this.
 FEWEST_ROWS, _MOST_ROWS, _MOST_DRAWS, SEEDS = 10, 10**8, 10**6, 2**62
@@ -43,8 +48,10 @@ class Assumptions:
         covariates: public summaries by name: mean and standard deviation of a number, shares of labels.
         sample: number of people in the public sample that stands in for all of these, 0 where there is none.
         lost: share of people who are lost from sight before the horizon; None where outcomes are no times.
-        together: correlation of a person's outcomes, of an outcome with the same number before, or of a numerator
-            with its denominator; None where there is one number a person.
+        together: correlation, within an arm, of any two outcomes of a person, of an outcome with the same number
+            before, or of a numerator with its denominator; at least `explained`, which all of them share. Where
+            outcomes are binary it is that of the normal numbers behind them, and theirs is less. None where there is
+            one number a person.
         others: mean, standard deviation, effect and whether they are binary, of outcomes beside the first.
         denominator: mean and standard deviation of denominators; None where outcomes are no ratios.
         complying: share of people who receive what they are assigned; None where all do.
@@ -140,6 +147,87 @@ class Assumptions:
         if self.together is not None:
             found += f"; a person's numbers correlated by {self.together:.3g}"
         return found + ("" if self.complying is None else f"; {100 * self.complying:.3g} % comply")
+
+
+def assumed_of(
+    study: Study,
+    given: Mapping[str, Any],
+    together: float | None,
+    denominator: Any,
+    complying: float | None,
+    received: str | None,
+) -> Assumptions:
+    """Return the assumptions of a study whose people have further numbers; raises CV-P700.
+
+    Of a study of several outcomes, `given` may hold numbers by outcome, and its own are those of the first.
+    """
+    names = (study.outcome,) if study.several is None else study.several.names
+    first, *others = ({name: _of(given, name, one, names) for name in given} for one in names)
+    found = Assumptions.of(study, **first)
+    more: dict[str, Any] = {}
+    if study.several is not None:
+        ranges = dict(study.several.ranges)
+        for name, own in zip(names[1:], others, strict=True):
+            one = Assumptions.of(study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own)
+            more[name] = {field: getattr(one, field) for field in _BY_OUTCOME}
+    several = study.several is not None or study.per is not None
+    return replace(
+        found,
+        others=more,
+        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or per="),
+        denominator=_denominator(study, denominator),
+        complying=_share("complying", complying, _COMPLYING, received is not None, "question='compliance'"),
+    )
+
+
+def _of(given: Mapping[str, Any], name: str, outcome: str, names: tuple[str, ...]) -> Any:
+    """Return what is given for one outcome: its own number, or one that holds for all of them."""
+    value = given[name]
+    if name not in _BY_OUTCOME or not isinstance(value, Mapping):
+        return value
+    wrong = [key for key in value if key not in names]
+    if wrong:
+        raise out_of_range(name, f"numbers of {', '.join(map(repr, names))}", wrong[0])
+    return value.get(outcome, 0.0 if name == "effect" else None)
+
+
+def _share(name: str, given: float | None, usual: float, meant: bool, where: str) -> float | None:
+    """Return a share that is of use, None where it is none; raises CV-P700."""
+    if not meant:
+        if given is not None:
+            raise out_of_range(name, f"{name}= with {where} alone", given)
+        return None
+    return between(name, usual if given is None else given, 0.0, 1.0)
+
+
+def _denominator(study: Study, given: Any) -> list[float] | None:
+    """Return mean and standard deviation of denominators, None where there are none; raises CV-P700."""
+    if study.per is None:
+        if given is not None:
+            raise out_of_range("denominator", "denominator= in a study with per= alone", given)
+        return None
+    low, high = map(float, study.per.range)
+    numbers = [(low + high) / 2, (high - low) / _RANGE_IN_SDS] if given is None else given
+    if (
+        not isinstance(numbers, list | tuple)
+        or len(numbers) != 2
+        or not is_number(numbers[0], low, high)
+        or not is_number(numbers[1], 0, (high - low) / 2)
+    ):
+        raise out_of_range("denominator", f"(mean, standard deviation) inside [{low:g}, {high:g}]", given)
+    return [float(number) for number in numbers]
+
+
+def lost_share(study: Study, given: float | None) -> float | None:
+    """Return the share of people who are lost from sight, None for outcomes that are no times; raises CV-P700."""
+    if study.event is None:
+        if given is not None:
+            raise out_of_range("lost", "lost= with question='survival' alone", given)
+        return None
+    lost = _LOST if given is None else given
+    if not is_number(lost, 0.0, 1.0):
+        raise out_of_range("lost", "a number from 0 to 1", given)
+    return float(lost)
 
 
 def _flag(given: object, usual: bool) -> bool:

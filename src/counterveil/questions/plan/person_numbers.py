@@ -1,9 +1,9 @@
-"""More numbers of made-up people: several outcomes, what was measured before, periods, denominators and receipts."""
+"""Further numbers of made-up people: several outcomes, earlier values, periods, denominators, receipts and times."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from math import sqrt
 from typing import Any
 
@@ -14,87 +14,17 @@ from scipy.special import ndtr, ndtri
 from counterveil.data import Binary, Study
 from counterveil.data.outcomes import Before
 from counterveil.numerics.arrays import Floats
-from counterveil.questions.plan.assumptions import Assumptions, between, out_of_range
-from counterveil.questions.plan.simulated_study import People, both_outcomes, luck_of, simulate_around
-from counterveil.questions.plan.times import simulated
-from counterveil.settings.ranges import is_number
+from counterveil.questions.plan.assumptions import Assumptions, out_of_range
+from counterveil.questions.plan.simulated_study import (
+    People,
+    both_outcomes,
+    luck_of,
+    simulate,
+    simulate_around,
+)
 
-# Without better knowledge: how far a person's numbers go together, and how many receive what they are assigned.
-_TOGETHER, _COMPLYING = 0.5, 0.7
-# What may be given for every outcome by its name.
-_BY_OUTCOME = ("mean", "sd", "effect", "binary")
-# The declared range is taken as six standard deviations wide, as that of outcomes is.
-_RANGE_IN_SDS = 6
+# How near to certain a chance is taken at most.
 _UNCERTAIN = 1e-12
-
-
-def assumed_of(
-    study: Study,
-    given: Mapping[str, Any],
-    together: float | None,
-    denominator: Any,
-    complying: float | None,
-    received: str | None,
-) -> Assumptions:
-    """Return the assumptions of a study whose people have further numbers; raises CV-P700.
-
-    Of a study of several outcomes, `given` may hold numbers by outcome, and its own are those of the first.
-    """
-    names = (study.outcome,) if study.several is None else study.several.names
-    first, *others = ({name: _of(given, name, one, names) for name in given} for one in names)
-    found = Assumptions.of(study, **first)
-    more: dict[str, Any] = {}
-    if study.several is not None:
-        ranges = dict(study.several.ranges)
-        for name, own in zip(names[1:], others, strict=True):
-            one = Assumptions.of(study.changed(several=None, outcome=name, outcome_range=ranges[name]), **own)
-            more[name] = {field: getattr(one, field) for field in _BY_OUTCOME}
-    several = study.several is not None or study.per is not None
-    return replace(
-        found,
-        others=more,
-        together=_share("together", together, _TOGETHER, several, "a study with outcomes= or per="),
-        denominator=_denominator(study, denominator),
-        complying=_share("complying", complying, _COMPLYING, received is not None, "question='compliance'"),
-    )
-
-
-def _of(given: Mapping[str, Any], name: str, outcome: str, names: tuple[str, ...]) -> Any:
-    """Return what is given for one outcome: its own number, or one that holds for all of them."""
-    value = given[name]
-    if name not in _BY_OUTCOME or not isinstance(value, Mapping):
-        return value
-    wrong = [key for key in value if key not in names]
-    if wrong:
-        raise out_of_range(name, f"numbers of {', '.join(map(repr, names))}", wrong[0])
-    return value.get(outcome, 0.0 if name == "effect" else None)
-
-
-def _share(name: str, given: float | None, usual: float, meant: bool, where: str) -> float | None:
-    """Return a share that is of use, None where it is none; raises CV-P700."""
-    if not meant:
-        if given is not None:
-            raise out_of_range(name, f"{name}= with {where} alone", given)
-        return None
-    return between(name, usual if given is None else given, 0.0, 1.0)
-
-
-def _denominator(study: Study, given: Any) -> list[float] | None:
-    """Return mean and standard deviation of denominators, None where there are none; raises CV-P700."""
-    if study.per is None:
-        if given is not None:
-            raise out_of_range("denominator", "denominator= in a study with per= alone", given)
-        return None
-    low, high = map(float, study.per.range)
-    numbers = [(low + high) / 2, (high - low) / _RANGE_IN_SDS] if given is None else given
-    if (
-        not isinstance(numbers, list | tuple)
-        or len(numbers) != 2
-        or not is_number(numbers[0], low, high)
-        or not is_number(numbers[1], 0, (high - low) / 2)
-    ):
-        raise out_of_range("denominator", f"(mean, standard deviation) inside [{low:g}, {high:g}]", given)
-    return [float(number) for number in numbers]
 
 
 def people_of_question(
@@ -114,32 +44,35 @@ def people_of_question(
         return _with_denominators(study, assumed, rows, generator)
     if by_period and study.before is not None:
         return _by_period(study, study.before, assumed, rows, generator)
-    return simulated(study, assumed, rows, generator)
+    return _with_times(study, assumed, rows, generator)
 
 
 def _with_outcomes(study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator) -> People:
     """Return people with all outcomes of a study, and what was measured of them before."""
     assert study.several is not None
     people, index, luck = simulate_around(study, rows, assumed, generator)
-    ranges, earlier = dict(study.several.ranges), dict(study.several.earlier)
-    normal = _normal(luck, assumed)
-    kept, frame = people, dict(people.frame)
+    ranges, earlier, left = dict(study.several.ranges), dict(study.several.earlier), _left(assumed)
+    first = _normal(luck, assumed)
+    # All outcomes lean on one number alike, so that any two of them go together as far.
+    shared, frame = _like(first, sqrt(left), generator), dict(people.frame)
     others: dict[str, tuple[Floats, Floats]] = {}
     for name in study.several.names:
-        own, ends = assumed, (float(ranges[name][0]), float(ranges[name][1]))
+        own, mine, ends = assumed, first, (float(ranges[name][0]), float(ranges[name][1]))
         if name in assumed.others:
-            own = replace(assumed, **assumed.others[name])
-            found = _luck(own, _like(normal, assumed.together or 0.0, generator))
-            without, treated = both_outcomes(ends, index, own, found)
-            frame[name] = np.where(kept.treated, treated, without)
+            own, mine = replace(assumed, **assumed.others[name]), _like(shared, sqrt(left), generator)
+            without, treated = both_outcomes(ends, index, own, _luck(own, mine))
+            frame[name] = np.where(people.treated, treated, without)
             others[name] = frame[name], treated - without
         if name in earlier:
-            mine = normal if name == study.outcome else _normal(found, own)
-            # What covariates explain is in both numbers, and the rest goes together by what is left.
-            left = max((assumed.together or 0.0) - own.explained, 0.0) / max(1 - own.explained, _UNCERTAIN)
-            before = _luck(own, _like(mine, min(left, 1.0), generator))
+            before = _luck(own, _like(mine, left, generator))
             frame[earlier[name]] = both_outcomes(ends, index, own, before)[0]
     return replace(people, frame=frame, others=others)
+
+
+def _left(assumed: Assumptions) -> float:
+    """Return the correlation of what covariates do not explain: what they explain is in all numbers alike."""
+    left = max((assumed.together or 0.0) - assumed.explained, 0.0) / max(1 - assumed.explained, _UNCERTAIN)
+    return min(left, 1.0)
 
 
 def _normal(luck: Floats, assumed: Assumptions) -> Floats:
@@ -162,10 +95,12 @@ def _with_denominators(
     """Return people with numerators, as outcomes are, and denominators that go together with them."""
     assert study.per is not None
     assert assumed.denominator is not None
-    people, _, luck = simulate_around(study, rows, assumed, generator)
-    (mean, sd), (low, high) = assumed.denominator, map(float, study.per.range)
-    along = _like(_normal(luck, assumed), assumed.together or 0.0, generator)
-    below = np.clip(mean + sd * along, low, high)
+    people, index, luck = simulate_around(study, rows, assumed, generator)
+    (mean, sd), ends = assumed.denominator, study.per.range
+    along = _like(_normal(luck, assumed), _left(assumed), generator)
+    # Covariates explain as much of them as of numerators, and treatment does not move them.
+    alike = replace(assumed, mean=mean, sd=sd, effect=0.0, binary=False)
+    below = both_outcomes((float(ends[0]), float(ends[1])), index, alike, along)[0]
     # An effect is one on sums over sums.
     return replace(
         people,
@@ -224,3 +159,30 @@ def _receiving(
     # What is estimated is the effect on compliers.
     gain = np.full(rows, float(people.gain[complies].mean()) if complies.any() else 0.0)
     return replace(people, frame=frame, outcome=outcome, gain=gain)
+
+
+def at_the_horizon(study: Study) -> Study:
+    """Return the study whose outcome is being free of the event at the horizon; one without times as it is."""
+    if study.event is None:
+        return study
+    return study.changed(event=None, outcome_range=(Fraction(0), Fraction(1)))
+
+
+def _with_times(study: Study, assumed: Assumptions, rows: int, generator: np.random.Generator) -> People:
+    """Return people with times to an event where a study declares them.
+
+    Events lie evenly between 0 and the horizon. Those who are lost from sight are so at an even time as well.
+    """
+    people = simulate(at_the_horizon(study), rows, assumed, generator)
+    event = study.event
+    if event is None:
+        return people
+    horizon = float(event.horizon)
+    happens = np.where(people.outcome > 0, np.inf, horizon * generator.random(rows))
+    leaves = np.where(
+        generator.random(rows) < (assumed.lost or 0.0), horizon * generator.random(rows), np.inf
+    )
+    # Beyond the horizon nobody is looked at.
+    time = np.minimum(np.minimum(happens, leaves), 2 * horizon)
+    columns = {study.outcome: time, event.column: (happens <= np.minimum(leaves, horizon)).astype(np.int64)}
+    return replace(people, frame=people.frame | columns)

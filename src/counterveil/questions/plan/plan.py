@@ -9,12 +9,13 @@ from typing import Any
 
 from scipy.special import ndtri
 
+from counterveil.inference.measures import ODDS, RATIO
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.questions.plan.assumptions import Assumptions
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
-from counterveil.results.measures import DIFFERENCE
+from counterveil.results.measures import DIFFERENCE, NEEDED
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
@@ -22,6 +23,8 @@ from counterveil.results.stored import reads_facts
 _POWER = 0.8
 _TOLD = 6  # epsilons in a paragraph
 _METHOD = 22  # letters of a method in the table
+# Values of no effect that are not zero.
+_NULLS = {RATIO: "a ratio of 1", ODDS: "an odds ratio of 1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class PlannedAnswer:
         noise: share of the squared standard error that is privacy noise.
         error: root of the mean squared distance between estimate and true effect; None where that is not known.
         covered: studies whose interval covers the true effect; of several effects, parts of studies.
-        found: studies whose interval excludes no effect, counted in the same way.
+        found: studies whose interval excludes zero effect (of a ratio, 1), counted in the same way.
         unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios and regressions are
             medians over studies, infinite where most have none.
         each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
@@ -87,13 +90,14 @@ class PlannedAnswer:
 class Plan(Shown):
     """Answers on simulated data; no row was read and nothing was spent.
 
-    `without_privacy` is the mean half length of the least-squares interval of the first size's people. Where a
-    half-width is `wanted`, `least_epsilon` is the least epsilon for it at the first size, and `least_rows` the least
-    number of people for each epsilon; None where none that was tried is enough.
+    `rows` is the first size, or that of the last look. `without_privacy` is the half-width that so many people would
+    give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
+    itself with hardly any noise. Where a half-width is `wanted`, `least_epsilon` is the least epsilon for it with
+    `rows` people, and `least_rows` the least number of people for each epsilon; None where none that was tried is
+    enough. With `skewed`, half-widths are medians over studies and not means.
     """
 
     question: str
-
     treatment: str
     outcome: str
     estimand: Estimand
@@ -167,14 +171,11 @@ class Plan(Shown):
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return one dictionary an epsilon: what its intervals would be over all simulated studies."""
-        named = {
-            "term": self.treatment,
-            "estimand": self.estimand.value,
-            "level": self.level,
-        }
         return [
-            named
-            | {
+            {
+                "term": self.treatment,
+                "estimand": self.estimand.value,
+                "level": self._level(one),
                 "rows": one.rows,
                 "epsilon": float(one.budget.epsilon),
                 "delta": float(one.budget.delta),
@@ -185,6 +186,7 @@ class Plan(Shown):
                 "rmse": one.error,
                 "coverage": None if one.covered is None else one.covered / self.draws,
                 "power": None if one.found is None else one.found / self.draws,
+                "unbounded": None if one.half_width is None else one.unbounded / self.draws,
                 "refusal": one.refusal,
             }
             for one in self.answers
@@ -200,6 +202,7 @@ class Plan(Shown):
             ("Assumed", self.assumed.words()),
             ("No privacy", self._plain()),
             *self._each(),
+            *self._unbounded(),
             *self._least(),
         ]
         said = {one.refusal: one for one in self.answers if one.refusal}
@@ -213,14 +216,14 @@ class Plan(Shown):
     def write_up(self) -> str:
         """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
         shown = [
-            f"epsilon {float(one.budget.epsilon):.3g}{f', {one.rows:,} people' if one.rows != self.rows else ''}: "
+            f"{self._where(one)}: "
             + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
             for one in self.answers[:_TOLD]
         ]
         return (
             f"{self._title()}: {self.draws} simulated studies of {self._people()} people, with a private "
-            f"{self.protects.value}. Assumed: {self.assumed.words()}. Half-width of the {percent(self.level)} "
-            f"interval, {self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
+            f"{self.protects.value}. Assumed: {self.assumed.words()}. Half-width {self._of_interval()}, "
+            f"{self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
             "data were read and nothing was spent."
         )
 
@@ -285,17 +288,48 @@ class Plan(Shown):
 
     def _each(self) -> list[tuple[str, str]]:
         """Return the half-widths of effects in units of their own, in words."""
-        found = []
-        for one in self.answers:
-            halves = ", ".join(f"{name} {_said(half)}" for name, half in one.each.items())
-            sized = "" if len({each.rows for each in self.answers}) == 1 else f", {one.rows:,} people"
-            found += [f"epsilon {float(one.budget.epsilon):.3g}{sized}: {halves}"] if halves else []
-        return [("Each", "; ".join(found))] if found else []
+        halves = {
+            self._where(one): ", ".join(f"{name} {_said(half)}" for name, half in one.each.items())
+            for one in self.answers
+            if one.each
+        }
+        return [("Each", "; ".join(f"{where}: {said}" for where, said in halves.items()))] if halves else []
+
+    def _unbounded(self) -> list[tuple[str, str]]:
+        """Return how often intervals have no end, in words."""
+        found = [f"{self._where(one)}: {one.unbounded:.3g}" for one in self.answers if one.unbounded]
+        return (
+            [("No end", f"intervals of {self.draws} studies without an end; {'; '.join(found)}")]
+            if found
+            else []
+        )
+
+    def _where(self, one: PlannedAnswer) -> str:
+        """Return epsilon, and what else tells an answer from the others: number of people and level."""
+        several = len({each.rows for each in self.answers}) > 1
+        sized = f", {one.rows:,} people" if several else ""
+        levelled = "" if one.level is None else f", {_percent(one.level)} interval"
+        return f"epsilon {float(one.budget.epsilon):.3g}{sized}{levelled}"
+
+    def _level(self, one: PlannedAnswer) -> float:
+        return self.level if one.level is None else one.level
+
+    def _of_interval(self) -> str:
+        return (
+            f"of the {percent(self.level)} interval"
+            if not self._looks
+            else "of the interval at each look's level"
+        )
+
+    @property
+    def _looks(self) -> bool:
+        """Whether intervals have levels of their own."""
+        return any(one.level is not None for one in self.answers)
 
     def _plain(self) -> str:
-        half = (
-            "no end" if self.without_privacy == inf else rounded(self.without_privacy, self.without_privacy)
-        )
+        if self.without_privacy == inf:
+            return "with hardly any noise most intervals would have no end"
+        half = rounded(self.without_privacy, self.without_privacy)
         if not self.by_least_squares:
             return f"with hardly any noise the question would have a half-width of {half}"
         everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
@@ -304,10 +338,14 @@ class Plan(Shown):
     def _cells(self) -> Cells:
         headings = ["epsilon", "method", "half-width", "detectable", "noise", "coverage", "power"]
         rows = [self._row(one) for one in self.answers]
-        if len({one.rows for one in self.answers}) == 1:
+        if self._looks:
+            labels = [f"{one.rows:,} at {_percent(self._level(one))}" for one in self.answers]
+        elif len({one.rows for one in self.answers}) > 1:
+            labels = [f"{one.rows:,}" for one in self.answers]
+        else:
             return Cells(headings, rows)
-        sized = [[f"{one.rows:,}", *row] for one, row in zip(self.answers, rows, strict=True)]
-        return Cells(["people", *headings], sized)
+        headings = ["people at level" if self._looks else "people", *headings]
+        return Cells(headings, [[label, *row] for label, row in zip(labels, rows, strict=True)])
 
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
@@ -329,15 +367,25 @@ class Plan(Shown):
 
     def _legend(self) -> list[tuple[str, str]]:
         return [
-            ("Half-width", f"of the {percent(self.level)} interval, {self._over()} over the studies"),
+            ("Half-width", f"{self._of_interval()}, {self._over()} over the studies"),
             ("Detectable", f"the smallest effect that is detected in {percent(_POWER)} of studies"),
             ("Noise", "share of the squared standard error due to privacy noise"),
-            (
-                "Coverage",
-                f"studies whose interval covers the true effect, on average {self.assumed.effect:.4g}",
-            ),
-            ("Power", "studies whose interval excludes no effect"),
+            ("Coverage", f"studies whose interval covers the true {self._truth()}"),
+            ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),
         ]
+
+    def _truth(self) -> str:
+        """Return what intervals should cover; a number where all effects of all studies have that mean."""
+        if self.measure != DIFFERENCE:
+            return self.measure.replace("_", " ") if self.measure != NEEDED else "number needed to treat"
+        if self.question == "event_study" or self.assumed.denominator is not None:
+            return "effect"
+        return f"effect, on average {self.assumed.effect:.4g}"
+
+
+def _percent(level: float) -> str:
+    # Looks have levels of any number of digits.
+    return f"{100 * level:.4g} %"
 
 
 def _said(half: float) -> str:

@@ -11,19 +11,20 @@ from counterveil.data import Study
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import interim
-from counterveil.questions.plan.asked import Ask, asked
+from counterveil.questions.plan.asked import Ask, asked, check_options
 from counterveil.questions.plan.assumptions import (
     Assumptions,
     Summaries,
+    assumed_of,
     check_numbers,
+    lost_share,
     out_of_range,
 )
-from counterveil.questions.plan.person_numbers import assumed_of, people_of_question
+from counterveil.questions.plan.person_numbers import at_the_horizon, people_of_question
 from counterveil.questions.plan.plan import Plan
 from counterveil.questions.plan.public_sample import PublicSample
 from counterveil.questions.plan.simulated_study import People
 from counterveil.questions.plan.simulated_study import half_width as least_squares
-from counterveil.questions.plan.times import at_the_horizon, lost_share
 from counterveil.questions.plan.trials import SEARCH_DRAWS, Draw, Search, Tell, Trial, run
 from counterveil.results.effect import check_level
 from counterveil.results.measures import DIFFERENCE
@@ -32,7 +33,7 @@ from counterveil.session import SeededNoise
 
 ByOutcome = float | Mapping[str, float] | None
 # An epsilon that leaves hardly any noise, for questions that least squares does not answer.
-_HARDLY_ANY = Budget(100)
+_HARDLY_ANY = 100
 
 
 def plan(
@@ -106,8 +107,9 @@ def plan(
         covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill
             their range as a bell, labels are equally frequent.
         lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
-        together: assumed correlation of a person's outcomes, of an outcome with the same number before (earlier=), or
-            of a numerator with its denominator; None takes 0.5.
+        together: assumed correlation, within an arm, of any two outcomes of a person, of an outcome with the same
+            number before (earlier=), or of a numerator with its denominator; None takes 0.5. It is not below
+            `explained`; of binary outcomes it is that of the normal numbers behind them.
         denominator: assumed mean and standard deviation of denominators (per=); None takes those of a bell.
         complying: assumed share of people who receive what they are assigned; None takes 0.7.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.
@@ -141,6 +143,7 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
+    check_options(question, {name: more[name] for name in _ASKED})
     refuse_censored(study, question)
     refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
@@ -154,7 +157,11 @@ def _plan(
     budgets = _budgets(more["epsilon"], more["delta"])
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
-    plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched)
+    plain = (
+        partial(_least_squares, level)
+        if by_least_squares
+        else partial(_plain, searched, Budget(_HARDLY_ANY, more["delta"]))
+    )
     levels = _levels(study, question, sizes, budgets[0], more)
     cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
     free = run(cells, ask, draw, draws, seed, tell, plain, first)
@@ -188,9 +195,9 @@ def _least_squares(level: float, people: People, _noise: SeededNoise) -> float:
     return least_squares(people, level)
 
 
-def _plain(ask: Ask, people: People, noise: SeededNoise) -> float:
-    """Return the half-width that the question would have with hardly any noise."""
-    trial = Trial(_HARDLY_ANY, len(people.outcome))
+def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> float:
+    """Return the half-width that the question would have with a budget that leaves hardly any noise."""
+    trial = Trial(budget, len(people.outcome))
     trial.run(ask, people, noise)
     return trial.half
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 from scipy.special import betaincinv, expit, ndtr, ndtri
 
 from counterveil.data import Binary, Categories, Range, Study, columns_as_written
@@ -246,6 +245,8 @@ def both_outcomes(
 
 def _level(mean_at: Callable[[float], float], share: float) -> float:
     """Return where a rising function of the log-odds reaches a share; the ends are far out."""
+    from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
+
     if share <= 0 or share >= 1:
         return -1e3 if share <= 0 else 1e3
     odds = log(share / (1 - share))

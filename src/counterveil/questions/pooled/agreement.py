@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
+from counterveil.results.measures import DIFFERENCE, MeasureResult
 from counterveil.results.result import Result
 
 Named = list[tuple[str, Result]]
@@ -28,6 +29,7 @@ def check_agreement(sites: Named) -> None:
 def _question(result: Result) -> dict[str, str]:
     return {
         "unit of protection": result.guarantee.unit.value,
+        "measure": result.measure if isinstance(result, MeasureResult) else DIFFERENCE,
         "estimand": result.estimand.value,
         "treatment": result.treatment,
         "outcome": result.outcome,
@@ -53,9 +55,8 @@ def _check_same(sites: Named) -> None:
 def _check_distinct(sites: Named) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for name, result in sites:
-        known = result.uncertainty
         # Two draws of noise do not agree in every number; the same release sent twice does.
-        key = (result.estimate, known.variance, known.variance_cap, result.method, result.spent)
+        key = (*_released(result), result.method, result.spent)
         if key in seen:
             raise ParameterError(
                 "CV-P504",
@@ -65,6 +66,15 @@ def _check_distinct(sites: Named) -> None:
                 fix="leave one of them out",
             )
         seen[key] = name
+
+
+def _released(result: Result) -> tuple[float, ...]:
+    """Return numbers as the gate released them."""
+    if isinstance(result, MeasureResult) and result.means is not None:
+        # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
+        return result.means.values
+    known = result.uncertainty
+    return result.estimate, known.variance, known.variance_cap
 
 
 # The guarantee of a pooled result: everyone keeps that of their own site.

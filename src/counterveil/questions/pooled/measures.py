@@ -1,13 +1,14 @@
-"""Ratios, odds ratios, lifts and numbers needed to treat over several sites, from the means of their arms."""
+"""Ratios, odds ratios and lifts over several sites, from the means of their arms."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.inference import pooling_weights
+from counterveil.inference import held_weights, pooling_weights
 from counterveil.inference.measures import ApartMeans, JointMeans
 from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import noise_variance
 from counterveil.numerics.arrays import Floats
 from counterveil.questions.pooled.agreement import (
     Named,
@@ -17,6 +18,7 @@ from counterveil.questions.pooled.agreement import (
     pooled_target,
 )
 from counterveil.results.measures import MeasureResult, difference_of
+from counterveil.settings import WeightLimits
 
 # Ways of pooling whose weights are public: sizes, and the scales of the noise.
 METHODS = {
@@ -26,18 +28,25 @@ METHODS = {
 }
 
 
-def pool_measures(sites: Named, sizes: Floats, method: str, level: float, limited: bool) -> MeasureResult:
+def pool_measures(
+    sites: Named, sizes: Floats, method: str, level: float, bounds: WeightLimits | None
+) -> MeasureResult:
     """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
-    if method not in METHODS or limited:
+    if method not in METHODS:
         raise ParameterError(
             "CV-P508",
             "ratios are pooled from the means of both arms, by the sizes of the sites",
-            expected=f"method={' or '.join(map(repr, METHODS))}, without weight_limits",
-            got=f"method={method!r}" + (", weight_limits" if limited else ""),
+            expected=f"method={' or '.join(map(repr, METHODS))}",
+            got=f"method={method!r}",
             fix="take one of these; or pool differences, which have all methods",
         )
     means = [_means(result) for _, result in sites]
-    weights = pooling_weights(method, sizes, _public_variances(means, sizes))
+    variances = _public_variances(means, sizes)
+    if bounds is not None:
+        variances = np.maximum(variances, bounds.least(sites))
+    weights = pooling_weights(method, sizes, variances)
+    if bounds is not None:
+        weights = held_weights(weights, bounds.most(sites), variances)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     pooled = PooledMeans(
         tuple(means[place] for place in kept), tuple(float(weights[place]) for place in kept)
@@ -46,6 +55,8 @@ def pool_measures(sites: Named, sizes: Floats, method: str, level: float, limite
     assert isinstance(first, MeasureResult)
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
     said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
+    if bounds is not None:
+        said["most_weight"] = bounds.most_weight
     own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
     return MeasureResult.of(
         first.measure,
@@ -81,6 +92,15 @@ def _public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Fl
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
     """
-    noise = np.array([one.parts(1.0, 1.0)[1] ** 2 for one in means])
+    noise = np.array([_announced(one) for one in means])
     width = np.array([one.range[1] - one.range[0] for one in means])
     return np.asarray(noise + width**2 / sizes)
+
+
+def _announced(means: ApartMeans | JointMeans) -> float:
+    """Return the variance of noise whose scale is public."""
+    if isinstance(means, JointMeans):
+        # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
+        # and in arms of one size both are about as large.
+        return noise_variance(means.mean_noise)
+    return sum(noise_variance(known.noise) for known in means.known)

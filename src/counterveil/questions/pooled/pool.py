@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from counterveil.questions.pooled.agreement import (
     pooled_target,
 )
 from counterveil.questions.pooled.measures import pool_measures
+from counterveil.questions.pooled.needed import needed_of, plain_difference
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
@@ -216,7 +217,8 @@ def pool(
 ) -> PooledResult | MeasureResult:
     """Return the average of the private effects of several sites; spends nothing.
 
-    Ratios, odds ratios, lifts and numbers needed to treat are those of the arms' means, averaged by size.
+    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
+    were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
 
     Args:
         results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the
@@ -234,7 +236,11 @@ def pool(
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return _averaged(sites, method, level, weight_limits)
     check_agreement(sites)
-    return pool_measures(sites, _sizes(sites), method, level, weight_limits is not None)
+    if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
+        return pool_measures(sites, _sizes(sites), method, level, weight_limits)
+    differences = [(name, plain_difference(cast(MeasureResult, result))) for name, result in sites]
+    found = _pooled(differences, method, level, weight_limits)
+    return needed_of(found, METHOD_TEXTS[method], {site.name: site.weight for site in found.sites})
 
 
 def pool_effects(

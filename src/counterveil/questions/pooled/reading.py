@@ -17,10 +17,12 @@ from counterveil.bounded_reading import (
     read_text,
 )
 from counterveil.errors import ParameterError, shown
-from counterveil.inference import ClusterUncertainty, half_width
+from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
-from counterveil.results.measures import MEASURES, MeasureResult
+from counterveil.questions.pooled.needed import plain_difference
+from counterveil.results.effect import Linear
+from counterveil.results.measures import NEEDED, OF_MEANS, MeasureResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -160,10 +162,10 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
             raise known.wrong("limits")
 
 
-# Fields of a ratio's document that are computed with, and those that are shown and never computed with.
+# Fields of a measure's document that are computed with, and those that are shown and never computed with.
 _MEASURE = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "measure", "estimand", "arm_means"),
+    *("diagnostics", "measure", "estimand"),
 )
 _MEASURE_SHOWN = (
     *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
@@ -176,14 +178,25 @@ _APART, _JOINT = (
 
 
 def check_measure_document(document: object) -> None:
-    """Raise `UnreadableError` unless a document has the form of a ratio of two arms' means; None is returned."""
+    """Raise `UnreadableError` unless a document has the form of a measure of means or of a difference; returns None."""
     check_values(document)
-    facts = Fields.of("a result", document, _MEASURE, _MEASURE_SHOWN)
+    # Numbers needed to treat are made of a released difference, or of the arms' means like the others.
+    numbers = "difference" if isinstance(document, Mapping) and "difference" in document else "arm_means"
+    facts = Fields.of("a result", document, (*_MEASURE, numbers), _MEASURE_SHOWN)
     _check_opening(facts)
-    facts.choice("measure", MEASURES)
+    facts.choice("measure", (*OF_MEANS, NEEDED) if numbers == "arm_means" else (NEEDED,))
     _check_guarantee(facts)
     _check_texts(facts)
-    means = facts.table("arm_means")
+    if numbers == "difference":
+        difference = facts.table("difference")
+        Fields("difference", difference).number("estimate")
+        rest = {name: value for name, value in difference.items() if name != "estimate"}
+        return _check_uncertainty(rest | {"variance_apart": False})
+    return _check_means(facts.table("arm_means"))
+
+
+def _check_means(means: dict[str, Any]) -> None:
+    """Check the means of both arms: released each, or as a mean of everyone and a difference."""
     if "values" in means:
         apart = Fields.of("arm means", means, _APART)
         _pair(apart, "values")
@@ -195,7 +208,7 @@ def check_measure_document(document: object) -> None:
         for name in ("mean", "difference"):
             apart.number(name)
         apart.number("share", 1e-9, 1 - 1e-9)
-        apart.number("share_sd", 0, 1)
+        apart.number("share_sd", 0)
         apart.whole("rows", 1, _MOST_ROWS)
         if apart.values["mean_noise"] is not None:
             _check_mechanism(apart.table("mean_noise"))
@@ -310,9 +323,13 @@ def read_result(source: Source, name: str, measures: bool = False) -> Result:
 
 
 def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult:
-    """Return a result of a measure if it is to be pooled and has the means of both arms, in their range."""
+    """Return a result of a measure if it is to be pooled and has the numbers of one site, in their range."""
     if not measures:
         raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
+    known = result.difference.known
+    if result.means is None and isinstance(known, Linear) and isinstance(known.uncertainty, Uncertainty):
+        _sound(plain_difference(result), name)
+        return result
     if result.means is None or isinstance(result.means, PooledMeans):
         raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")
     low, high = result.means.range

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Literal
 
 from counterveil.published import ipw, outcome_matching, record_matching
 from counterveil.reproduce.rivals import ours, plain, randomisation_test, simple
@@ -16,10 +17,12 @@ _PROVED = "proof page and audit of the method: counterveil audit"
 _LINEAR = (
     "covariates and treatments are public, so that the noise is for the largest coefficient of an outcome"
 )
+# Its name in tables, the method of `cv.ate`, and its settings for some records if they are not the usual ones.
+_Asked = tuple[str, str, Callable[[Records], Any] | None]
 
 
 def _ours() -> list[Rival]:
-    outcome = [
+    outcome: list[_Asked] = [
         ("auto", "auto", None),
         ("weighting", "weighting", None),
         ("weighting, value alone", "weighting", ours.value_alone),
@@ -27,7 +30,7 @@ def _ours() -> list[Rival]:
         ("stratified", "stratified", ours.by_strata),
         ("difference in means", "difference_in_means", None),
     ]
-    record = [
+    record: list[_Asked] = [
         ("auto", "auto", None),
         ("auto, confounding bounded", "auto", ours.bounded),
         ("doubly robust", "doubly_robust", None),
@@ -37,13 +40,14 @@ def _ours() -> list[Rival]:
         ("folds", "fold_aggregation", None),
         ("difference in means", "trial", ours.unadjusted),
     ]
+    units: dict[Literal["outcome", "record"], list[_Asked]] = {"outcome": outcome, "record": record}
     found = []
-    for protects, listed in (("outcome", outcome), ("record", record)):
+    for protects, listed in units.items():
         for name, method, settings in listed:
             estimate = (
                 ours.by_ate(protects, method) if settings is None else ours.by_ate(protects, method, settings)
             )
-            found.append(Rival(f"ours, {name} ({protects})", protects, "holds", _PROVED, estimate, ours=True))  # type: ignore[arg-type]
+            found.append(Rival(f"ours, {name} ({protects})", protects, "holds", _PROVED, estimate, ours=True))
     return found
 
 

@@ -87,7 +87,7 @@ class Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         file = str(Path(self._files.name, "job.npz"))
-        np.savez(file, **arrays)  # type: ignore[arg-type]
+        np.savez(file, allow_pickle=False, **arrays)
         job = {"task": task, "file": file, "epsilon": budget.epsilon, "delta": budget.delta, "seed": seed}
         self._process.stdin.write(json.dumps(job) + "\n")
         self._process.stdin.flush()

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Records:
     """Records as the papers hold them: numeric covariates, a 0/1 treatment, outcomes and what is public about them.
 

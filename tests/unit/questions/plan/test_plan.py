@@ -152,11 +152,11 @@ def test_several_arms_are_planned_with_their_coverage():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"question": "pool"}, {"question": "groups"}, {"question": "policy_value"}]
+    ("question", "code"), [("pool", "CV-P700"), ("groups", "CV-P701"), ("policy_value", "CV-P701")]
 )
-def test_questions_that_cannot_be_planned_are_refused(wrong):
-    with pytest.raises(cv.CounterveilError, match="CV-P700"):
-        cv.plan(ALL, **RECORD | wrong)
+def test_questions_that_cannot_be_planned_are_refused(question, code):
+    with pytest.raises(cv.CounterveilError, match=code):
+        cv.plan(ALL, **RECORD, question=question)
 
 
 def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():

@@ -11,7 +11,8 @@ import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
-from counterveil.questions.plan.person_numbers import assumed_of, people_of_question
+from counterveil.questions.plan.assumptions import assumed_of
+from counterveil.questions.plan.person_numbers import people_of_question
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
 METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, earlier={"days": "d0"}, randomised=True)
@@ -55,6 +56,18 @@ def test_several_outcomes_are_as_assumed():
     assert found.means(Estimand.ATE) == pytest.approx((0.1, 0.2), abs=0.02)
 
 
+@pytest.mark.parametrize("together", [0.5, 0.2])
+def test_any_two_numbers_of_a_person_go_together_as_assumed(together):
+    columns = {"covariates": {"x": cv.Range(0, 1)}, "earlier": {"b": "b0"}}
+    three = cv.Study("t", outcomes=dict.fromkeys("abc", (0, 10)), **columns, randomised=True)
+    frame = people(three, 20_000, explained=0.2, together=together, sd=1).frame
+    found = np.corrcoef([frame[name] for name in ("a", "b", "c", "b0")])
+    assert [found[0, 1], found[0, 2], found[1, 2], found[1, 3]] == pytest.approx([together] * 4, abs=0.03)
+    clicks = CLICKS.changed(covariates={"x": cv.Range(0, 1)})
+    frame = people(clicks, 20_000, explained=0.2, together=together, mean=50, sd=5).frame
+    assert np.corrcoef(frame["clicks"], frame["sessions"])[0, 1] == pytest.approx(together, abs=0.03)
+
+
 def test_denominators_periods_and_receipts_are_as_assumed():
     clicks = people(CLICKS, mean=10, sd=3, effect=2, denominator=(20, 5), together=0.8)
     below = clicks.frame["sessions"]
@@ -95,8 +108,17 @@ def test_a_ratio_is_planned_on_its_own_scale():
     rare = plan(TRIAL, rows=60, measure="ratio", mean=0.02, epsilon=0.1)
     assert rare.answers[0].half_width == inf
     assert rare.answers[0].unbounded == 2
-    assert "no end" in str(rare)
+    assert "No end:      intervals of 2 studies without an end; epsilon 0.1: 2" in str(rare)
+    assert rare.tidy()[0]["unbounded"] == 1
+    # The truth is a ratio, and not the difference that was assumed.
+    assert "covers the true ratio\n" in rare.full()
+    assert "excludes a ratio of 1" in rare.full()
     assert Plan.from_dict(json.loads(json.dumps(rare.to_dict(), allow_nan=False))) == rare
+
+
+def test_hardly_any_noise_is_asked_with_the_delta_of_the_plan():
+    found = plan(TRIAL, measure="ratio", mean=0.3, mechanism="gaussian", delta="1e-6", draws=1)
+    assert 0 < found.without_privacy < found.answers[0].half_width
 
 
 def test_each_outcome_has_its_own_width_and_the_first_is_in_the_table():
@@ -131,6 +153,10 @@ def test_looks_share_the_budget_and_the_error():
     assert halves[0] > halves[1] > halves[2]
     assert levels[0] > levels[1] > levels[2] > 0.95
     assert found.rows == 1200
+    assert [row["level"] for row in found.tidy()] == levels
+    for said in (str(found), found.write_up()):
+        assert all(f"{100 * level:.4g} %" in said for level in levels)
+    assert "95 %" not in found.full() + found.write_up()
     # A last look costs what it would alone with a third of the budget and its own level.
     alone = plan(TRIAL, rows=1200, epsilon=1, level=levels[2], effect=0.1)
     assert halves[2] == pytest.approx(alone.answers[0].half_width, rel=0.05)
@@ -146,29 +172,49 @@ def test_the_least_number_of_people_of_looks_is_that_of_the_last():
 
 
 @pytest.mark.parametrize(
-    ("study", "wrong"),
+    ("study", "wrong", "code"),
     [
-        (TRIAL, {"question": "outcomes"}),
-        (TRIAL, {"question": "interim", "rows": [600, 300]}),
-        (TRIAL, {"measure": "hazard"}),
-        (TRIAL, {"together": 0.5}),
-        (TRIAL, {"denominator": (1, 2)}),
-        (TRIAL, {"complying": 0.5}),
-        (TRIAL, {"formula": "y ~ t"}),
-        (TRIAL, {"mean": {"z": 0.2}}),
-        (TRIAL, {"question": "survival"}),
-        (METRICS, {"question": "outcomes", "sample": {}}),
-        (METRICS, {"question": "outcomes", "together": 2}),
-        (CLICKS, {"denominator": (100, 2)}),
-        (OFFERED, {"question": "moments", "protects": "record"}),
-        (OFFERED, {"question": "moments", "protects": "record", "formula": "y ~ x + [d ~ t]"}),
-        (OFFERED, {"question": "compliance", "protects": "record", "received": "x"}),
-        (OFFERED, {"question": "groups", "by": ["x"], "measure": "ratio"}),
+        (TRIAL, {"question": "outcomes"}, "CV-S142"),
+        (TRIAL, {"question": "interim", "rows": [600, 300]}, "CV-P730"),
+        (TRIAL, {"measure": "hazard"}, "CV-P685"),
+        (TRIAL, {"together": 0.5}, "CV-P700"),
+        (TRIAL, {"denominator": (1, 2)}, "CV-P700"),
+        (TRIAL, {"complying": 0.5}, "CV-P700"),
+        (TRIAL, {"mean": {"z": 0.2}}, "CV-P700"),
+        (TRIAL, {"question": "survival"}, "CV-S091"),
+        (METRICS, {"question": "outcomes", "sample": {}}, "CV-P700"),
+        (METRICS, {"question": "outcomes", "together": 2}, "CV-P700"),
+        (CLICKS, {"denominator": (100, 2)}, "CV-P700"),
+        (OFFERED, {"question": "compliance", "protects": "record", "received": "x"}, "CV-P700"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(study, wrong):
-    with pytest.raises(cv.CounterveilError, match=r"CV-[PS]"):
+def test_what_cannot_be_planned_is_refused(study, wrong, code):
+    with pytest.raises(cv.CounterveilError) as found:
         plan(study, **wrong)
+    assert found.value.code == code
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"formula": "y ~ t"},
+        {"by": ["x"]},
+        {"policy": cv.Policy.where(x=(0.5, 1))},
+        {"spending": "pocock"},
+        {"importance": {"y": 2}},
+        {"question": "groups"},
+        {"question": "groups", "by": ["x"], "measure": "ratio"},
+        {"question": "groups", "by": ["x"], "estimand": "ATT"},
+        {"question": "cate", "mechanism": "gaussian"},
+        {"question": "moments"},
+        {"question": "moments", "formula": "y ~ t", "method": "trial"},
+        {"question": "compliance", "received": "d", "settings": cv.settings.Trial()},
+        {"question": "moments", "formula": "y ~ x + [d ~ t]"},
+    ],
+)
+def test_options_of_other_questions_are_refused(wrong):
+    with pytest.raises(cv.CounterveilError, match="CV-P701"):
+        plan(OFFERED, protects="record", **wrong)
 
 
 def test_the_command_line_takes_numbers_by_outcome(tmp_path):

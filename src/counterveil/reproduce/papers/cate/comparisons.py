@@ -18,13 +18,14 @@ from counterveil.published.cate_learners import FeatureBox
 from counterveil.questions.ate import ate
 from counterveil.questions.cate.cate import cate
 from counterveil.reproduce.papers.cate.studies import Instance
+from counterveil.reproduce.rivals.ours import KAPPA
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_question import default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust
 from counterveil.statistics.moments.cate_fitting import choose_design
 
-_CLIP, _KAPPA = 0.05, 0.25
+_CLIP = 0.05
 # Beside the mean squared features: keeps arms with few people solvable.
 _RIDGE = 1e-6
 
@@ -63,7 +64,7 @@ def constant_answers(study: Instance, epsilon: float, seed: int, delta: Number |
         delta=default_delta(study.table.rows) if delta is None else delta,
         method="doubly_robust",
         # Where adjusting is not affordable, arms are compared as they are.
-        settings=DoublyRobust(unaffordable="contrast", kappa=_KAPPA),
+        settings=DoublyRobust(unaffordable="contrast", kappa=KAPPA),
         noise=SeededNoise(seed),
     )
     return np.full(len(study.queries), result.estimate)

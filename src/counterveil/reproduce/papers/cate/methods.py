@@ -19,6 +19,7 @@ from counterveil.reproduce.papers.cate.comparisons import (
 )
 from counterveil.reproduce.papers.cate.dp_cate import FINITE, KERNEL, Fit, finite_effects, published_fit
 from counterveil.reproduce.papers.cate.studies import Instance, anonymised, study_of
+from counterveil.reproduce.rivals.mondrian import K
 
 DELTA = "1e-5"
 FOREST, NETWORK, LINEAR = FINITE
@@ -28,7 +29,6 @@ CONSTANT, DIFFERENCE, ZERO, WITHOUT = "constant effect", "difference in means", 
 BOOSTED = "DP-EBM"
 # Learners of the paper, without noise, after k-anonymisation of the covariates.
 ANONYMOUS = {"k-anonymous forest": FOREST, "k-anonymous network": NETWORK}
-K = 10
 # Ours has no form without noise; at this epsilon what is left is sampling error and bias.
 HARDLY_NOISY = 1000.0
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterveil.reproduce.papers.cate.judges import MUCH, SMALL_NOISE, judged, size_of
+from counterveil.reproduce.papers.cate.judges import MUCH, SMALL_NOISE, size_of
 from counterveil.reproduce.papers.cate.methods import NETWORK
 from counterveil.reproduce.protocol import Judged, Verdict
 
@@ -27,7 +27,7 @@ def guarantee(theorem: int) -> Callable[[Tables], Judged]:
     def judge(tables: Tables) -> Judged:
         own = tables["guarantees"][tables["guarantees"]["theorem"] == theorem]
         worst = own.loc[own["bound"].idxmax()]
-        return judged(
+        return Judged.of(
             bool(worst["bound"] <= worst["claimed"]),
             f"true epsilon at least {worst['bound']:.2f} where {worst['claimed']:g} is claimed ({worst['release']})",
             reasons[theorem] if worst["bound"] > worst["claimed"] else "no bound exceeds the claim",
@@ -41,7 +41,7 @@ def iterative(tables: Tables) -> Judged:
     table = tables["algorithm2"]
     printed = table[(table["algorithm"] == "iterative_printed") & (table["query"] > 1)]
     off = float(np.max(np.abs(printed["mean"] - printed["fitted"]) / np.abs(printed["fitted"])))
-    return judged(
+    return Judged.of(
         off < SMALL_NOISE,
         f"answers after the first are off by up to {100 * off:.0f} % of the fitted effect at epsilon 1000",
         "they are drawn given earlier answers and never read the fit; with the fit added, a repeated query tells it",
@@ -55,7 +55,7 @@ def consistent(tables: Tables) -> Judged:
     for form, own in noise.groupby("form", sort=False):
         ratio[str(form)] = float(own["value"].iloc[-1] / own["value"].iloc[0])
     most = int(noise["size"].max() / noise["size"].min())
-    return judged(
+    return Judged.of(
         max(ratio["finite"], ratio["literal"]) < SMALL_NOISE,
         f"with {most} times the people noise is {ratio['finite']:.3f} (finite), {ratio['literal']:.3f} (functional as "
         f"printed), {ratio['alpha']:.3f} (scikit-learn's lambda) times as large",
@@ -68,7 +68,7 @@ def no_growth(tables: Tables) -> Judged:
     own = tables["sizes"][tables["sizes"]["measure"] == "seconds"]
     seconds, sizes = own["value"].to_numpy(), own["size"].to_numpy()
     growth = float(seconds[-1] / max(float(seconds[0]), 1e-6))
-    return judged(
+    return Judged.of(
         growth < MUCH,
         f"{seconds[0]:.3f} s for {sizes[0]:,} queries, {seconds[-1]:.2f} s for {sizes[-1]:,}",
         "a path of the process needs a factor of the kernel matrix of all queries, whose work grows with their cube",
@@ -85,7 +85,9 @@ def medical(
             why = f"the data need credentials; not below COUNTERVEIL_DATA: {', '.join(files)}"
             return Judged(Verdict.CANNOT_BE_CHECKED, "", why)
         right, number = holds(tables[figure])
-        return judged(right, number, "as the loader prepares the data: the paper does not print every step")
+        return Judged.of(
+            right, number, "as the loader prepares the data: the paper does not print every step"
+        )
 
     return judge
 

@@ -15,6 +15,7 @@ from counterveil.datasets import Dataset, dataset_1, dataset_2
 from counterveil.numerics.arrays import Floats
 from counterveil.published.cate_learners import FeatureBox
 from counterveil.reproduce.papers.cate.medical import mimic, tcga
+from counterveil.reproduce.rivals.mondrian import groups
 from counterveil.results.cate_question import Queries, read_queries
 
 DATASET_1, DATASET_2, MIMIC, TCGA = "dataset 1", "dataset 2", "MIMIC-III", "TCGA"
@@ -99,20 +100,3 @@ def anonymised(study: Instance, least: int) -> Instance:
             averaged[name] = np.array(domain.labels, dtype=object)[np.round(means).astype(int)][group]
     roles = {study.study.treatment: study.table.treated.astype(np.int64), study.study.outcome: study.outcomes}
     return Instance(Table.attach(averaged | roles, study.study), study.queries, study.truth)
-
-
-def groups(x: Floats, least: int) -> NDArray[np.intp]:
-    """Return a group for every row: rows are halved at the median of their widest feature while both keep enough."""
-    group = np.zeros(len(x), dtype=np.intp)
-    waiting, found = [np.arange(len(x))], 0
-    while waiting:
-        places = waiting.pop()
-        if len(places) < 2 * least:
-            group[places] = found
-            found += 1
-            continue
-        own = x[places]
-        widest = int(np.argmax(np.ptp(own, axis=0)))
-        order = np.argpartition(own[:, widest], len(places) // 2)
-        waiting += [places[order[: len(places) // 2]], places[order[len(places) // 2 :]]]
-    return group

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,7 @@ from counterveil.reproduce.papers.cate.methods import CONSTANT, HARDLY_NOISY, OU
 from counterveil.reproduce.papers.cate.studies import Instance, distance, split
 from counterveil.reproduce.papers.cate_designs.designs import DESIGNS, drawn
 from counterveil.reproduce.plots import style_of
-from counterveil.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Row, Verdict
+from counterveil.reproduce.protocol import Cell, Figure, Paper, Row
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +30,12 @@ ROWS, EPSILON, DELTA = 16_000, 1.0, "1e-5"
 # Settings of ours were chosen on seeds below 100.
 _FIRST_SEED, _STUDIES, _QUICK_STUDIES = 1000, 10, 3
 _PEOPLE = 5000
-PUBLISHED, BOOSTED = "DP-EBM, published", "DP-EBM, declared bounds"
+PUBLISHED, BOOSTED = "DP-EBM, published", "DP-EBM, R-learner, declared bounds"
 # Ours with hardly any noise: what is left is sampling error and bias.
 FREE = "ours, epsilon 1000"
 # The least mean squared error of their S-, DR- and R-learners of private boosted trees, over five studies each, from
 # the results that they publish beside their program. Their calls pass no bounds: ranges are read off the rows.
+_PUBLISHED_STUDIES = 5
 BEST = {"A": (0.0852, "S"), "B": (0.563, "DR"), "C": (0.296, "S"), "D": (1.383, "R")}
 _METHODS = (OURS, PUBLISHED, BOOSTED, CONSTANT, ZERO, FREE)
 
@@ -83,6 +84,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     grouped = rows.groupby(["design", "method"], sort=False)["error"]
     kept: pd.DataFrame = grouped.agg(error="mean", studies="count").reset_index()
     kept["standard_error"] = grouped.sem().to_numpy()
+    kept.loc[kept["method"] == PUBLISHED, "studies"] = _PUBLISHED_STUDIES
     kept["of_published"] = kept["error"] / kept["design"].map(
         {name: best for name, (best, _) in BEST.items()}
     )
@@ -107,33 +109,43 @@ def draw(kept: pd.DataFrame) -> Drawing:
     return drawing
 
 
-def half(design: str) -> Callable[[Mapping[str, pd.DataFrame]], Judged]:
-    """Return what decides whether ours has at most half of the best published error in a design."""
+_ASSUMPTIONS = f"""## Assumptions
 
-    def judge(tables: Mapping[str, pd.DataFrame]) -> Judged:
-        own = tables["designs"][tables["designs"]["design"] == design].set_index("method")["error"]
-        holds = own[OURS] <= own[PUBLISHED] / 2
-        return Judged(
-            Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED,
-            f"{own[OURS]:.3g} beside {own[PUBLISHED]:.3g}; ours at epsilon {HARDLY_NOISY:g} {own[FREE]:.3g}, "
-            f"one private effect {own[CONSTANT]:.3g}",
-            f"theirs is the {BEST[design][1]}-learner of private boosted trees, with ranges read off the rows",
-        )
+- The paper's text makes no claim that is checked here: its designs are a common ground for ours and for its learners.
+- "{PUBLISHED}" is the least error of its S-, DR- and R-learners of private boosted trees in each design, as printed \
+beside its program: a mean over {_PUBLISHED_STUDIES} studies, with ranges that its calls read off the rows. Those \
+studies are not ours, and their standard errors are not printed.
+- "{BOOSTED}" is one of them, the R-learner, run here with declared bounds; it is not the best of three.
+- Ours has {_STUDIES} studies in each design in a full run (seeds from {_FIRST_SEED}), declared bounds and \
+delta {DELTA}."""
 
-    return judge
+
+def remarks(tables: Mapping[str, pd.DataFrame]) -> str:
+    """Return what is compared, and how ours stands in each design, in Markdown."""
+    parts = [_ASSUMPTIONS]
+    if "designs" in tables:
+        parts += [
+            "## Ours beside the published errors",
+            "\n".join(_standing(tables["designs"], d) for d in DESIGNS),
+        ]
+    return "\n\n".join(parts)
+
+
+def _standing(kept: pd.DataFrame, design: str) -> str:
+    own = kept[kept["design"] == design].set_index("method")
+    errors, part = own["error"], own["of_published"][OURS]
+    spread = own["standard_error"][OURS] / errors[PUBLISHED]
+    return (
+        f"- Design {design}: ours has {part:.2f} times the least published error (standard error {spread:.2f}): "
+        f"{errors[OURS]:.3g} beside {errors[PUBLISHED]:.3g}, the {BEST[design][1]}-learner's. Ours at epsilon "
+        f"{HARDLY_NOISY:g} has {errors[FREE]:.3g}, one private effect for all {errors[CONSTANT]:.3g}."
+    )
 
 
 PAPER = Paper(
     "dp-cate-designs",
     "Designs A to D of differentially private estimation of heterogeneous causal effects (Niu et al. 2022)",
     (Figure("designs", "Errors in designs A to D", cells, run, table, draw),),
-    tuple(
-        Claim(
-            f"In design {design} ours has at most half of the smallest error that was published at this budget.",
-            f"Design {design}",
-            ("designs",),
-            half(design),
-        )
-        for design in DESIGNS
-    ),
+    (),
+    remarks,
 )

@@ -116,7 +116,10 @@ def sign_table(rows: pd.DataFrame) -> pd.DataFrame:
     noisy = rows[rows["estimate"] != PLAIN]
     wrong = noisy.assign(wrong=np.sign(noisy["value"]) != np.sign(noisy["plain"]))
     keys = ["effect", "epsilon", "estimate"]
-    return wrong.groupby(keys, sort=False, as_index=False)["wrong"].mean()
+    kept: pd.DataFrame = (
+        wrong.groupby(keys, sort=False)["wrong"].agg(wrong="mean", trials="count").reset_index()
+    )
+    return kept
 
 
 def mean_table(rows: pd.DataFrame) -> pd.DataFrame:

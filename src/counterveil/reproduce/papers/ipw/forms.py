@@ -35,9 +35,16 @@ LONG, HAJEK, HT = "published, before the last noise, rows longer than one", "our
 def question_of(study: cv.Study, epsilon: float) -> Question:
     """Return the question that every form answers."""
     return ask(
-        study, "ipw", protects="record", epsilon=epsilon, delta=DELTA, estimand="ATE", level=0.95, mechanism=None,
+        study,
+        "ipw",
+        protects="record",
+        epsilon=epsilon,
+        delta=DELTA,
+        estimand="ATE",
+        level=0.95,
+        mechanism=None,
         request_id=None,
-    )  # fmt: skip
+    )
 
 
 def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str, float]]:

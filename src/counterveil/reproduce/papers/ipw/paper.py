@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from counterveil.reproduce.papers.ipw.claims import CLAIMS
-from counterveil.reproduce.papers.ipw.figures import FIGURES
-from counterveil.reproduce.papers.ipw.tables import TABLES
+from counterveil.reproduce.papers.ipw.claims import CLAIMS, CLEAR
+from counterveil.reproduce.papers.ipw.figures import FIGURES, TRIALS
+from counterveil.reproduce.papers.ipw.tables import PAPER_RUNS, RUNS, TABLES
 from counterveil.reproduce.protocol import Paper
 
-REMARKS = """## What was supposed
+REMARKS = f"""## Assumptions
 
 - Rows are brought to length one at most, by public bounds in Tables 2 and 3 and, as in the paper, by the longest \
-row in Figures 1 and 2. The true propensity is supposed to be between 0.1 and 0.9. Public ranges of outcomes are -10 \
+row in Figures 1 and 2. The true propensity is assumed to be between 0.1 and 0.9. Public ranges of outcomes are -10 \
 to 20 for IHDP and 0 to 60 thousand dollars for LaLonde; in Figure 2 the largest outcome is read off the rows. The \
 paper says none of these bounds.
 - "published, before the last noise" protects the rows of the propensity model alone. "published, released" is the \
 whole of Algorithm 1, whose guarantee fails because nothing bounds the noisy scores.
-- A wrong sign is one other than that of the published weighting without noise. Tables 2 and 3 have 300 runs, the \
-paper 1000; a share is known to 0.03 (one standard error) or better. IHDP has 25 files here.
+- A wrong sign is one other than that of the published weighting without noise. Figures 1 and \
+2 have {TRIALS} trials, as in the paper; Tables 2 and 3 have {RUNS} runs in full, the paper {PAPER_RUNS}. A share of \
+{RUNS} is known to 0.03 (one standard error) or better, of {TRIALS} to 0.05. IHDP has 25 files here.
+- A fall in wrong signs is reproduced where it exceeds two standard errors, not reproduced where a fall of {CLEAR:g} \
+is ruled out, and cannot be checked in between.
 - "ours, hajek" and "ours, ht" are the two forms of `method="ipw"` on the paper's two parts of the rows; in Figure 2 \
 "ours, ipw" chooses, and "ours, auto" compares the arms where adjusting is not affordable."""
 

@@ -28,11 +28,10 @@ from counterveil.reproduce.papers.ipw.forms import (
     RELEASED,
     weight_noise,
 )
+from counterveil.reproduce.rivals.ours import KAPPA
 
 COVARIATES, WEIGHTED = 50, 1000
 WEIGHTING, AUTO = "ours, ipw", "ours, auto"
-# The bound on confounding that is declared where records afford no adjustment: it widens intervals alone.
-_KAPPA = 0.25
 # Nearly every covariate of such a study, and twice the spread of outcomes: public round figures for our forms.
 _REACH, _SPREAD = 0.5, 5
 
@@ -111,18 +110,23 @@ def estimates(study: Study, epsilon: float, seed: int) -> dict[str, float]:
 
 def _ours(study: Study, epsilon: float, seed: int) -> dict[str, float]:
     names = [f"x{place}" for place in range(COVARIATES)]
-    declared = cv.Study(
-        "t", "y", (-_SPREAD, _SPREAD), dict.fromkeys(names, cv.Range(-_REACH, _REACH)), control=0, randomised=False
-    )  # fmt: skip
+    domains = dict.fromkeys(names, cv.Range(-_REACH, _REACH))
+    declared = cv.Study("t", "y", (-_SPREAD, _SPREAD), domains, control=0, randomised=False)
     frame = dict(zip(names, study.x.T, strict=True)) | {"t": study.treated.astype(np.int64), "y": study.y}
     found = {}
     for name, method, settings in (
         (WEIGHTING, "ipw", None),
-        (AUTO, "auto", cv.settings.Auto(kappa=_KAPPA)),
+        (AUTO, "auto", cv.settings.Auto(kappa=KAPPA)),
     ):
         result = cv.ate(
-            frame, declared, protects="record", method=method, epsilon=epsilon, delta=DELTA, settings=settings,
+            frame,
+            declared,
+            protects="record",
+            method=method,
+            epsilon=epsilon,
+            delta=DELTA,
+            settings=settings,
             noise=cv.SeededNoise(seed),
-        )  # fmt: skip
+        )
         found[name] = result.estimate
     return found

@@ -19,7 +19,7 @@ from counterveil.reproduce.protocol import Cell, Figure, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-BLOCK, RUNS, QUICK_RUNS = 20, 300, 60
+BLOCK, RUNS, QUICK_RUNS, PAPER_RUNS = 20, 300, 60, 1000
 MEAN, MEDIAN, WRONG = "mean", "median", "wrong signs"
 PAPER = "paper: "
 PRINTED: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {
@@ -64,21 +64,24 @@ def made_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     family = str(rows["data"].iloc[0])
     names = [str(name) for name in rows.columns[list(rows.columns).index("epsilon") + 1 :]]
-    lines = [_line(f"{PAPER}{name}", measure, values) for (name, measure), values in PRINTED[family].items()]
+    lines = [
+        _line(f"{PAPER}{name}", measure, values, PAPER_RUNS)
+        for (name, measure), values in PRINTED[family].items()
+    ]
     by_epsilon = [rows[rows["epsilon"] == epsilon] for epsilon in EPSILONS]
+    runs = len(by_epsilon[0])
     for name in names:
-        lines.append(_line(name, MEAN, [float(part[name].mean()) for part in by_epsilon]))
-        lines.append(_line(name, MEDIAN, [float(part[name].median()) for part in by_epsilon]))
+        lines.append(_line(name, MEAN, [float(part[name].mean()) for part in by_epsilon], runs))
+        lines.append(_line(name, MEDIAN, [float(part[name].median()) for part in by_epsilon], runs))
         if name != PLAIN:
             wrong = [float((np.sign(part[name]) != np.sign(part[PLAIN])).mean()) for part in by_epsilon]
-            lines.append(_line(name, WRONG, wrong))
+            lines.append(_line(name, WRONG, wrong, runs))
     return pd.DataFrame(lines)
 
 
-def _line(name: str, measure: str, values: list[float] | tuple[float, ...]) -> dict[str, object]:
-    return {"estimate": name, "measure": measure} | {
-        f"{epsilon:g}": value for epsilon, value in zip(EPSILONS, values, strict=True)
-    }
+def _line(name: str, measure: str, values: list[float] | tuple[float, ...], runs: int) -> dict[str, object]:
+    found = {f"{epsilon:g}": value for epsilon, value in zip(EPSILONS, values, strict=True)}
+    return {"estimate": name, "measure": measure, **found, "runs": runs}
 
 
 TABLES = (

@@ -9,7 +9,7 @@ import numpy as np
 from counterveil.attacks.gallery import Claimed
 from counterveil.attacks.refuted_papers import papers
 from counterveil.published.smooth_sensitivity import printed_log_sd, printed_smooth_change, printed_smoothness
-from counterveil.reproduce.papers.multi_site.judging import Tables, judged
+from counterveil.reproduce.papers.multi_site.judging import Tables
 from counterveil.reproduce.papers.multi_site.panels import Rows
 from counterveil.reproduce.papers.multi_site.published_sites import Matching
 from counterveil.reproduce.papers.multi_site.sensitivities import BALANCED, DELTA
@@ -33,7 +33,7 @@ def _one_over_n(tables: Tables) -> Judged:
     number = f"N S is {bound[0] * size[0]:.0f} at N = {size[0]:,.0f}, {(bound * size).max():.0f} at most, "
     number += f"{bound[-1] * size[-1]:.0f} at {size[-1]:,.0f}"
     why = f"the power of N is near -1 in {int(near.sum())} of {near.size} steps: from 500 people a stratum on"
-    return judged(bool(near.all()), number, why)
+    return Judged.of(bool(near.all()), number, why)
 
 
 def _grows_with_imbalance(tables: Tables) -> Judged:
@@ -41,12 +41,12 @@ def _grows_with_imbalance(tables: Tables) -> Judged:
     bound = own["printed S"].to_numpy(float)
     number = ", ".join(f"{value:.2g}" for value in bound)
     holds = bool((np.diff(bound) > 0).all())
-    return judged(holds, number, f"printed S at slopes {', '.join(map(str, own['slope']))}")
+    return Judged.of(holds, number, f"printed S at slopes {', '.join(map(str, own['slope']))}")
 
 
 def _below_global(tables: Tables) -> Judged:
     largest = float(tables["figure-7"]["printed S"].max())
-    return judged(
+    return Judged.of(
         largest < 1, f"at most {largest:.2g}", "10,000 people, slopes up to 5; the global one is 1 + 1/N"
     )
 
@@ -57,21 +57,21 @@ def _advantage(tables: Tables) -> Judged:
     number = (
         f"global noise is {ratio[0]:.0f} times the smooth noise for balanced data, {ratio[-1]:.0f} at slope 5"
     )
-    return judged(bool(ratio[0] > ratio[-1]), number, "anticipated there, shown in no figure")
+    return Judged.of(bool(ratio[0] > ratio[-1]), number, "anticipated there, shown in no figure")
 
 
 def _gallery(name: str) -> Judged:
     """Return what the auditor finds on the counterexample that the gallery keeps under this name."""
     entry = next(one for one in papers() if one.name == name)
     finding = entry.examine()
-    return judged(not finding.violated, Claimed(entry, finding).found, entry.fails)
+    return Judged.of(not finding.violated, Claimed(entry, finding).found, entry.fails)
 
 
 def _unbiased(_: Tables) -> Judged:
     sd = printed_log_sd(printed_smoothness(1 / 3, DELTA / 3), 1 / 3, DELTA / 3)
     at, weight = np.polynomial.hermite_e.hermegauss(60)
     mean = float((weight * np.exp(sd * at - sd**2 / 2)).sum() / weight.sum())
-    return judged(
+    return Judged.of(
         abs(mean - 1) < 1e-9,
         f"mean of the factor on S: {mean:.6f}",
         "a log-normal of log SD s has the mean e^(s^2/2)",
@@ -88,7 +88,7 @@ def _global_at_least(_: Tables) -> Judged:
 
     found = min(moved(people) for people in (2, 3, 10))
     why = "the pair of the proof; from three people on the largest change is B (1 + 1/N), and noise for B too small"
-    return judged(found >= 1, f"{found:g} B", why)
+    return Judged.of(found >= 1, f"{found:g} B", why)
 
 
 def _local_bound(_: Tables) -> Judged:
@@ -100,7 +100,7 @@ def _local_bound(_: Tables) -> Judged:
         if proved > 0:
             worst = min(worst, printed_smooth_change(counts, _STEEP) / proved)
     number = f"printed / proved bound at least {worst:.2f}"
-    return judged(worst >= 1, number, f"all tables of two strata with up to {_SMALL} people in each cell")
+    return Judged.of(worst >= 1, number, f"all tables of two strata with up to {_SMALL} people in each cell")
 
 
 def _largest_loss(treatment_may_change: bool, people: int = 3) -> float:
@@ -122,13 +122,13 @@ def _largest_loss(treatment_may_change: bool, people: int = 3) -> float:
 def _same_arm(_: Tables) -> Judged:
     loss = _largest_loss(treatment_may_change=False)
     why = "one person's outcome enters the sum of one arm, which moves by B at most"
-    return judged(loss <= 1, f"log ratio at most {loss:g} epsilon", why)
+    return Judged.of(loss <= 1, f"log ratio at most {loss:g} epsilon", why)
 
 
 def _other_arm(_: Tables) -> Judged:
     loss = _largest_loss(treatment_may_change=True)
     why = "there a neighbour may differ in treatment too: both sums move by B, so that the parts are not disjoint"
-    return judged(loss <= 1, f"log ratio up to {loss:g} epsilon", why)
+    return Judged.of(loss <= 1, f"log ratio up to {loss:g} epsilon", why)
 
 
 _FIGURES = "Section IV-B2 (preprint 4.2.2)"

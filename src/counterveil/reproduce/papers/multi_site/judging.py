@@ -1,4 +1,4 @@
-"""How claims about errors are judged: lines of the tables by panel and way of pooling, and what counts as no worse."""
+"""How claims about errors are judged: lines of the tables by panel and way of pooling, and what counts as a lead."""
 
 from __future__ import annotations
 
@@ -12,25 +12,21 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil.reproduce.papers.multi_site.errors import MEAN, line
 from counterveil.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel
-from counterveil.reproduce.protocol import Judged, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Tables = Mapping[str, "pd.DataFrame"]
-# The mean of 40 absolute errors has a standard error of about an eighth of itself: less than this is no difference.
-NO_WORSE = 1.1
+# The mean of 40 absolute errors has a standard error of about an eighth of itself: less than two are no difference.
+NO_WORSE = 1.25
+# What holds in general holds in this part of the cells at least.
+_GENERAL = 0.75
 RULES = ("AggAll", "AggLargest")
 LOW, EQUAL, HIGH = ALPHAS.index(0.125), ALPHAS.index(1.0), ALPHAS.index(8.0)
 TRIALS = tuple(panel for panel in PANELS if panel.figure < 6)
 MATCHED = tuple(panel for panel in PANELS if panel.figure > 7)
 MATCHING = tuple(f"figure-{number}" for number in (8, 9, 10, 11))
 PRINTED = ("published, global", "published, smooth")
-
-
-def judged(holds: bool, number: str, why: str) -> Judged:
-    """Return the verdict."""
-    return Judged(Verdict.REPRODUCED if holds else Verdict.NOT_REPRODUCED, number, why)
 
 
 def of_figure(number: int) -> tuple[Panel, ...]:
@@ -64,16 +60,59 @@ class Lines:
         return np.concatenate([compare(p, m) for p in panels for m in methods or printed_in(p)])
 
     def no_worse(
-        self, own: str, others: tuple[str, ...], measure: str = MEAN, slack: float = NO_WORSE
+        self, own: str, others: tuple[str, ...], measure: str = MEAN
     ) -> Callable[[Panel, str], NDArray[np.bool_]]:
-        """Return the comparison: `own` is at most `slack` times the best of the others."""
+        """Return the comparison: `own` is no worse than the best of the others."""
 
         def compare(panel: Panel, method: str) -> NDArray[np.bool_]:
             best = np.min([self.of(panel, method, other, measure) for other in others], axis=0)
-            held: NDArray[np.bool_] = self.of(panel, method, own, measure) <= slack * best
+            held: NDArray[np.bool_] = self.of(panel, method, own, measure) <= NO_WORSE * best
             return held
 
         return compare
+
+    def ratio(
+        self, panels: tuple[Panel, ...], own: str, others: tuple[str, ...], measure: str = MEAN
+    ) -> Floats:
+        """Return `own` over the best of the others, for every panel, published method and alpha."""
+        return np.concatenate(
+            [
+                self.of(p, m, own, measure)
+                / np.min([self.of(p, m, other, measure) for other in others], axis=0)
+                for p in panels
+                for m in printed_in(p)
+            ]
+        )
+
+
+def leads(ratio: Floats, need: int) -> bool | None:
+    """Return whether an error is clearly below the others' in so many places; None where chance may decide.
+
+    `ratio` is the error over the least of the others. Where it is one, both ways of pooling give the same answer, and
+    neither leads.
+    """
+    ahead, behind = ratio <= 1 / NO_WORSE, (ratio >= NO_WORSE) | (ratio == 1)
+    if ahead.sum() >= need:
+        return True
+    return False if (~behind).sum() < need else None
+
+
+def both(first: bool | None, second: bool | None) -> bool | None:
+    """Return whether both hold: not if one does not, and None where it cannot be told."""
+    if first is False or second is False:
+        return False
+    return None if first is None or second is None else True
+
+
+def counted(ratio: Floats, what: str = "cells") -> str:
+    """Return in how many places an error is clearly below the others', and above them, as text."""
+    ahead, behind = int((ratio <= 1 / NO_WORSE).sum()), int((ratio >= NO_WORSE).sum())
+    return f"clearly smaller in {ahead}, clearly larger in {behind} of {ratio.size} {what}"
+
+
+def majority(size: int) -> int:
+    """Return how many of so many are more than half."""
+    return size // 2 + 1
 
 
 def of_all(held: NDArray[np.bool_], what: str = "cells") -> str:
@@ -84,3 +123,8 @@ def of_all(held: NDArray[np.bool_], what: str = "cells") -> str:
 def most(held: NDArray[np.bool_]) -> bool:
     """Return whether more than half of the comparisons held."""
     return bool(held.mean() > 0.5)
+
+
+def in_general(held: NDArray[np.bool_]) -> bool:
+    """Return whether three quarters of the comparisons held or more."""
+    return bool(held.mean() >= _GENERAL)

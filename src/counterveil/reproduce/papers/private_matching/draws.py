@@ -16,13 +16,12 @@ from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget
 from counterveil.published import matching as published
 from counterveil.reproduce.papers.private_matching.studies import Benchmark
+from counterveil.reproduce.rivals.ours import KAPPA
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, RecordMatching
 from counterveil.statistics.linear.matching_design import match, published_limits
 
 Floats = NDArray[np.float64]
-# The bound on confounding that is declared where records afford no adjustment: it widens intervals alone.
-KAPPA = 0.25
 
 
 def label_draws(
@@ -101,18 +100,22 @@ def _outcome(method: str) -> Asked:
         # Close to matching, as the paper's errors are; the whole budget for the estimate, as the paper has it.
         close = cv.settings.Weighting(goal="matching", neighbours=neighbours, variance_share=0)
         found = cv.ate(
-            table, table.study, protects="outcome", method=method, epsilon=epsilon,
-            settings=close if method == "weighting" else None, noise=noise,
-        )  # fmt: skip
+            table,
+            table.study,
+            protects="outcome",
+            method=method,
+            epsilon=epsilon,
+            settings=close if method == "weighting" else None,
+            noise=noise,
+        )
         return found.estimate
 
     return asked
 
 
 def _record(table: Table, epsilon: float, _: int, noise: SeededNoise) -> float:
-    found = cv.ate(
-        table, table.study, protects="record", epsilon=epsilon, settings=cv.settings.Auto(kappa=KAPPA), noise=noise
-    )  # fmt: skip
+    bounded = cv.settings.Auto(kappa=KAPPA)
+    found = cv.ate(table, table.study, protects="record", epsilon=epsilon, settings=bounded, noise=noise)
     return found.estimate
 
 

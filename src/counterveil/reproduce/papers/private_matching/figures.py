@@ -91,6 +91,16 @@ def compared_cells(neighbours: tuple[int, ...]) -> Callable[[bool], list[Cell]]:
     return cells
 
 
+def compared_figure(
+    number: int, title: str, neighbours: tuple[int, ...], draw: Callable[[pd.DataFrame], Drawing]
+) -> Figure:
+    """Return a figure that compares all methods."""
+    cells = compared_cells(neighbours)
+    return Figure(
+        f"figure-{number}", f"Figure {number}: all methods, {title}", cells, run_compared, in_order, draw
+    )
+
+
 def run_compared(cell: Cell) -> list[Row]:
     """Return the errors of one method at one budget."""
     data, neighbours = str(cell["data"]), int(cell["neighbours"] or 0)
@@ -240,26 +250,12 @@ def draw_split(table: pd.DataFrame) -> Drawing:
 
 
 FIGURES = (
-    Figure(
-        "figure-2",
-        "Figure 2: all methods, 5 neighbours",
-        compared_cells(FIRST),
-        run_compared,
-        in_order,
-        draw_both,
-    ),
+    compared_figure(2, "5 neighbours", FIRST, draw_both),
     limit_figure("figure-3", "Figure 3", "label", FIRST),
     coefficient_figure("figure-4", "Figure 4", "label", FIRST),
     limit_figure("figure-5", "Figure 5", "sample", FIRST),
     coefficient_figure("figure-6", "Figure 6", "sample", FIRST),
-    Figure(
-        "figure-7",
-        "Figure 7: all methods, 1, 3 and 7 neighbours",
-        compared_cells(OTHERS),
-        run_compared,
-        in_order,
-        draw_compared,
-    ),
+    compared_figure(7, "1, 3 and 7 neighbours", OTHERS, draw_compared),
     limit_figure("figure-8", "Figure 8", "label", OTHERS),
     coefficient_figure("figure-9", "Figure 9", "label", OTHERS),
     limit_figure("figure-10", "Figure 10", "sample", OTHERS),

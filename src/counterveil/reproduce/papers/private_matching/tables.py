@@ -33,8 +33,8 @@ def wide(table: pd.DataFrame, column: str = "error") -> pd.DataFrame:
 
 
 def rivals_in(found: pd.DataFrame) -> list[str]:
-    """Return the competitors that were run."""
-    return [name for name in COMPETITORS if name in found.columns]
+    """Return the competitors that were run; not AIM, which has one synthesis at one point."""
+    return [name for name in COMPETITORS if name in found.columns and name != "AIM"]
 
 
 def at(found: pd.DataFrame, epsilon: float) -> pd.DataFrame:

@@ -1,0 +1,180 @@
+"""What one site of three may say of its arms' means, their noise and its size, and what becomes of a pooled ratio."""
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from counterveil.federation.coordinator import pooled, states
+from counterveil.federation.judging import judged
+from counterveil.federation.messages import Reply, Request
+from counterveil.federation.public_limits import SetAsideError
+
+FORMS = {
+    "apart": {"measure": "ratio"},
+    "weighted": {"measure": "odds_ratio", "method": "weighting"},
+    "joint": {"measure": "lift", "method": "trial", "protects": "record"},
+    "needed": {"measure": "nnt"},
+}
+# Noise that a mean of 200 outcomes does not have at epsilon 1.
+QUIET = {"mechanism": "staircase", "sensitivity": "1/1000000000", "epsilon": "1/2"}
+DEAR = {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1000"}
+WHOLE = {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1"}
+OTHER = {"mechanism": "gaussian", "sensitivity": "1/200", "mu": "1"}
+PAIR = {"mechanism": "laplace_pair", "sensitivity": "1/200", "epsilon": "1", "narrow": "1/300"}
+BALL = {"variance": 1.0, "dimensions": 2}
+ANY = [
+    {"measure": "difference"},
+    {"measure": "hazard"},
+    {"estimand": "ATC"},
+    {"treatment": "another"},
+    {"level": 0.5},
+    {"guarantee__epsilon": "50"},
+    {"spent": {"epsilon": "1/2", "delta": "0"}},
+    {"details__rows": 10**13},
+    {"details": {}},
+    {"surprise": 1},
+    {"arm_means": None},
+]
+ARM = "arm_means__known__0__"
+LIES = {
+    "apart": [
+        *({"arm_means__values__0": value} for value in (5, -5, 1.9, 1e300, "0.1")),
+        *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, WHOLE, OTHER, PAIR)),
+        *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias", "variance_cap")),
+        {f"{ARM}ball": BALL},
+        {f"{ARM}variance": -1.0},
+        {f"{ARM}variance": 1.0},
+        {f"{ARM}variance": 1e-12, f"{ARM}variance_noise": None},
+        {f"{ARM}variance_noise": QUIET},
+        {"arm_means__range": [0, 2]},
+        {"arm_means__range": [-1, 1]},
+        {"arm_means__values": [0.5]},
+        {"arm_means__known": []},
+        {"details__treated": 100},
+        {"details__treated": 100, "details__control": 300},
+        {"details__rows": 10**9},
+    ],
+    "weighted": [
+        *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
+        *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias")),
+        {"arm_means__values__1": 40, f"{ARM}variance_cap": 1e9},
+        {"details__rows": 10},
+    ],
+    "joint": [
+        *({"arm_means__mean": value} for value in (-0.01, 1.01, 1e300)),
+        *({"arm_means__mean_noise": noise} for noise in (None, QUIET, DEAR)),
+        *({"arm_means__known__noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
+        *({"arm_means__share": value} for value in (0.001, 0.0, 1.0, 0.02, 0.9)),
+        *({"arm_means__share_sd": value} for value in (0.0, 1e-6, 1.0, -1.0)),
+        *({"arm_means__known__extra": value} for value in (0.0, 1e-12, 1.0)),
+        *({"arm_means__known__variance_cap": value} for value in (1e-9, 1.0)),
+        {"arm_means__known__variance": -1.0},
+        {"arm_means__known__bias": 0.1},
+        {"arm_means__known__variance_noise": None},
+        {"arm_means__difference": 5.0},
+        {"arm_means__rows": 10**6},
+        {"arm_means__rows": 10**6, "details__rows": 10**6},
+    ],
+    "needed": [
+        *({"difference__estimate": value} for value in (5, -5, "0.1", 1e300)),
+        *({"difference__noise": noise} for noise in (None, QUIET, DEAR)),
+        *({"difference__limits": value} for value in (None, [-100, 100])),
+        {"difference__variance": 0.0, "difference__variance_cap": 0.0, "difference__variance_noise": None},
+        {"difference__bias": 0.5},
+        {"details__treated": 100},
+    ],
+}
+
+
+@pytest.fixture
+def lying(measured, forged):
+    """Makes a study in which all sites say what North said, each with lies of its own."""
+
+    def make(lies, **question):
+        world = measured(**question)
+        true = json.loads(world.sites["North"].answer(world.request("North")))
+        for place, name in enumerate(world.sites):
+            own = deepcopy(true)
+            if "arm_means" in own["result"] and "values" in own["result"]["arm_means"]:
+                own["result"]["arm_means"]["values"][0] += place / 1000
+            facts = json.loads(forged(**lies.get(name, {}))(own))
+            reply = Reply.from_text(json.dumps(facts))
+            request = world.study.request(name)
+            world.study.keep(name, Reply.to(request, result=reply.result, head=reply.head))
+        return world.study
+
+    return make
+
+
+@pytest.mark.parametrize("form", LIES)
+def test_what_does_not_follow_from_the_question_is_set_aside(measured, forged, form):
+    world = measured(**FORMS[form])
+    request = Request.from_text(world.request("West"))
+    true = json.loads(world.sites["West"].answer(request.to_text()))
+    honest = Reply.from_text(json.dumps(true))
+    judged(request, honest, None, None)
+    believed = []
+    for lie in [*LIES[form], *(ANY if form in ("apart", "joint") else [])]:
+        facts = json.loads(forged(**lie)(deepcopy(true)))
+        try:
+            judged(request, replace(honest, result=facts["result"]), None, None)
+            believed.append(lie)
+        except SetAsideError:
+            continue
+    assert believed == []
+
+
+def test_the_others_are_pooled_and_the_result_says_who_is_missing(measured, forged):
+    world = measured(**FORMS["apart"])
+    said = world.run(West=forged(arm_means__values__0=7))
+    assert any("West: set aside, CV-F041: its estimate lies beyond" in line for line in said)
+    found = pooled(world.study)
+    assert "West (set aside" in found.not_covered[0]
+    assert "weight_West" not in found.details
+
+
+def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
+    half = 5 * 10**8
+    # As many rows as it likes, noise that fits them, no sampling error, and the largest mean there is.
+    noise = {"mechanism": "staircase", "sensitivity": f"1/{half}", "epsilon": "1/2"}
+    known = {"noise": noise, "variance": 0.0, "extra": 0.0, "bias": 0.0}
+    known |= {"variance_cap": 1 / (4 * (half - 1)), "variance_noise": noise | {"sensitivity": f"1/{half**2}"}}
+    lie = {"details__rows": 2 * half, "details__treated": half, "details__control": half}
+    lie |= {"arm_means__known": [known, known], "arm_means__values": [1.0, 0.5]}
+    # South says that its means have no sampling error.
+    quiet = {f"arm_means__known__{arm}__variance": 0.0 for arm in (0, 1)}
+    study = lying({"West": lie, "South": quiet}, measure="ratio")
+    results = {each.site: each.result for each in states(study)}
+    honest = results["North"].means.values[0]
+    for method in ("mvagg", "all"):
+        found = pooled(study, method)
+        weights = [found.details[f"weight_{name}"] for name in results]
+        assert weights == pytest.approx([0.25, 0.25, 0.5])
+        assert abs(found.means.values[0] - honest) <= 0.5 * abs(1 - honest) + 0.001
+
+
+def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
+    below = {"arm_means__values__0": -0.001, "arm_means__known__0__variance": 0.0}
+    study = lying(
+        {"North": below, "South": below | {"arm_means__values__1": 0.4}, "West": below}, measure="ratio"
+    )
+    told = {each.site: each.state for each in states(study)}
+    assert told["South"] == "answered"
+    assert "copy" in told["West"]
+
+
+def test_a_hostile_request_for_a_measure_meets_a_code(measured):
+    world = measured(measure="ratio")
+    for number, (measure, code) in enumerate(
+        [
+            ("hazard", "CV-F001"),
+            (["ratio"], "CV-F001"),
+            (None, "CV-F001"),
+            ("nnt", "CV-F002"),
+            ("lift", "CV-F002"),
+        ]
+    ):
+        text = world.sites["North"].answer(world.request("North", f"r{number}", measure=measure))
+        assert json.loads(text)["refusal"] == code
