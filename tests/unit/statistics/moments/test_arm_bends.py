@@ -101,8 +101,10 @@ def test_a_kink_that_noise_hides_is_allowed_for(estimand):
 def test_what_is_not_seen_of_a_curve():
     own, value = np.diag([0.5, 0.5, 0.25, 0.75]), np.array([1.0, -1.0, 2.0, 0.0])
     doubt = np.diag([0.1, 0.1, 0.2, 0.0])
-    assert _unseen((value, doubt, own), 2, 1.0) == pytest.approx([0.1, 0.05])
+    far = np.full(2, 100.0)
+    assert _unseen((value, doubt, own), 1.0, far) == pytest.approx([0.1, 0.05])
     # Half of the index is known: as much again as what is seen or doubted is hidden.
-    assert _unseen((value, doubt, own), 2, 0.5) == pytest.approx([0.1 + 1.1, 0.05 + 1.05])
-    # An index of which nothing is known hides nineteen times as much, not infinitely much.
-    assert _unseen((value, doubt, own), 2, 0.0) == pytest.approx([0.1 + 19 * 1.1, 0.05 + 19 * 1.05])
+    assert _unseen((value, doubt, own), 0.5, far) == pytest.approx([0.1 + 1.1, 0.05 + 1.05])
+    # An index of which nothing is known hides nineteen times as much, not infinitely much, and no more than a half.
+    assert _unseen((value, doubt, own), 0.0, far) == pytest.approx([0.1 + 19 * 1.1, 0.05 + 19 * 1.05])
+    assert _unseen((value, doubt, own), 0.0, np.array([2.0, 0.2])) == pytest.approx([1.0, 0.1])
