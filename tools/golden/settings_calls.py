@@ -126,6 +126,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
             },
             "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
             "lines are enough": {"bends": 0},
+            "one curve": {"bends": 1},
         },
     ),
     "ScoreStrata": (

@@ -256,9 +256,10 @@ class CateAnswers(Released):
 
 def said_first(effects: Released, one_effect: bool) -> str | None:
     """Return what every rendering of effects says first, None where there is nothing to say."""
-    said = first_words(interval_of=effects.interval_of, condition=effects.condition, assumes=effects.assumes)
+    graver = first_words(interval_of=effects.interval_of, condition=effects.condition)
     more = ONE_EFFECT if one_effect and effects.interval_of is None else None
-    return "; ".join(text for text in (said, more) if text) or None
+    models = first_words(interval_of=None, assumes=effects.assumes) if graver is None else None
+    return "; ".join(text for text in (graver, more, models) if text) or None
 
 
 def query_name(query: Query) -> str:

@@ -77,7 +77,7 @@ def bent(
 ) -> tuple[Scale, Weighted]:
     """Return rows with hats, and the score with bends added to lines and weights.
 
-    `room` multiplies the bias that is allowed for bends that noise hides.
+    `room` says how far curves of bends that noise hides are supposed to be the same: 1 for one curve.
     """
     scale = replace(scale, index=_index(moments, fit, len(records.features.columns)))
     slopes = found.score.weights[:, 1:] * moments.shares[:, None]
