@@ -149,7 +149,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
             "weighted means": {"form": "hajek"},
             "weighted sums": {"form": "ht", "clip": 0.3},
             "penalty": {"penalty": 0.01, "shrink": False},
-            "part of the fit": {"fit_part": 0.3, "clip": 0.05},
+            "share of the fit": {"fit_share": 0.3, "clip": 0.05},
         },
     ),
     "CrossFit": (

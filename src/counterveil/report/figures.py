@@ -38,7 +38,6 @@ LABELS = {
     "min_epsilon_loss": "epsilon lost, at least",
     "min_propensity": "lowest propensity score",
     "model_budget_share": "share of the budget for the model",
-    "propensity_rows": "rows of the propensity model",
     "randomized_share": "share treated (from randomized treatments)",
     "residual_passes": "passes over the residuals",
     "residual_sd": "residual SD",

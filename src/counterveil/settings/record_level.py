@@ -165,24 +165,21 @@ class IPW(Settings):
         clip: scores below this are raised to it, and scores above one minus it lowered; None takes 0.2, or
             0.1 where n and the budget are large.
         penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
+        fit_share: the share of the budget for the propensity model and the arms' means: of epsilon, or of mu squared
+            for Gaussian noise.
         shrink: pull the released weights of the model towards zero by what is known of their noise.
     """
 
     form: str | None = setting(None, one_of("hajek", "ht", None))
     clip: float | None = setting(None, between(0, 0.5) | NONE)
     penalty: float | None = setting(None, POSITIVE | NONE)
-    fit_part: float = setting(0.5, between(0, 1))
+    fit_share: float = setting(0.5, between(0, 1))
     shrink: bool = setting(True, FLAG)
 
     @property
     def centred(self) -> bool:
         """Whether outcomes are centred at released means."""
         return self.form == "hajek"
-
-    def fit_rows(self, rows: int) -> int:
-        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
-        return min(max(round(self.fit_part * rows), 1), rows - 1)
 
 
 @dataclass(frozen=True, slots=True)

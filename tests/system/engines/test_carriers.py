@@ -222,7 +222,8 @@ def study_for(question):
     if question == "event_study":
         return cv.Study("t", "y", (0, 3), control=0, before=["a", "earlier"], change_range=(-1, 3))
     if question == "outcomes":
-        return cv.Study("t", outcomes={"y": (0, 3), "earlier": (0, 3)}, control=0, randomised=True)
+        outcomes, covariates = {"y": (0, 3), "earlier": (0, 3)}, {"b": cv.Binary(one="yes", zero="no")}
+        return cv.Study("t", outcomes=outcomes, covariates=covariates, control=0, randomised=True)
     if question == "survival":
         covariates = {"a": cv.Range(0, 1)}
         return cv.Study("t", "y", event="earlier", horizon=3, covariates=covariates, control=0)
