@@ -91,8 +91,8 @@ class DoublyRobust(Settings):
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
         bends: how far bends of treatment and outcome that noise hides are supposed to be the same, for the bias that
-            intervals allow for them: 1 for one curve, 0.5 for about what two curves of few bends share by chance. 0
-            allows no bias: you declare that lines, and the bends that were seen, are enough. It changes nothing with
+            intervals allow for them: 1 for one curve; two curves of few bends share 0.6 by chance. 0 allows no bias:
+            you declare that lines, and the bends that were seen, are enough. It changes nothing with
             `estimand="ATO"`, which follows no bends.
     """
 
