@@ -65,7 +65,7 @@ def page(
         "<p>Auto chooses by public numbers alone, before anything is drawn. Weighting with everything spent on the "
         "value is left out here: it buys no variance, and its intervals are long.</p>",
         _reasons(found, "closer"),
-        "<h2>Claims, audited first</h2>",
+        "<h2>Claims, and what audits say</h2>",
         _claims(verdicts),
         "<h2>Time and memory</h2>",
         _costs(costs),

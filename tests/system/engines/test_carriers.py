@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
+from tests.system.engines.people import check_people, visits
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
 from tools.reference.carriers_page import REFUSED, lines
 
@@ -128,7 +129,7 @@ def in_spark(request, tmp_path):
     return {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
 
 
-def test_spark(known, in_spark, spark, to_bits):
+def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
     found = rows_of_source(in_spark[True], study(True))
     assert isinstance(found, SparkRows)
     assert found.rows == Table.attach(people(True), study(True)).rows
@@ -161,6 +162,7 @@ def test_spark(known, in_spark, spark, to_bits):
         rows_of_source(in_spark[False], study(False, cluster="town"))
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
+    check_people(make("spark", request, tmp_path).table("visits", visits()))
 
 
 @pytest.mark.slow

@@ -177,8 +177,8 @@ def _plain(source: Carrier, question: Question) -> Compared:
     if question.measure not in OF_MEANS:
         bounds = DifferenceInMeans(width, treated, control)
         share, pages = difference_in_means.chosen_share(bounds, question), (PAGE, difference_in_means.PAGE)
-        groups = (Group.plain("the arms", bounds, 1, 0),)
-        return Compared(source, groups, (), share, "difference in means", pages, **said)
+        both = Group.plain("the arms", bounds, 1, 0)
+        return Compared(source, (both,), (), share, "difference in means", pages, **said)
     means = [ArmMean(width, size) for size in (control, treated)]
     groups = tuple(Group.plain(name, means[code], code) for code, name in enumerate(_BOTH))
     share = share_of(means, question)
