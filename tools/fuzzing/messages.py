@@ -34,12 +34,20 @@ from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
+from counterveil.results import MeasureResult
 
 _SECONDS = 5.0
 _LOW, _HIGH = -3.0, 5.0
 _SITES = ("North", "South", "West")
 _STUDY = cv.Study("t", "y", (-3, 5), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
 _POLICY = {"estimators": ["difference_in_means"], "study_epsilon": "100000"}
+_QUESTION = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
+# Measures of the arms' means, of outcomes that are never negative.
+_POSITIVE = cv.Study("t", "y", (0, 8), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
+_MEASURES = (
+    _QUESTION | {"measure": "ratio"},
+    _QUESTION | {"measure": "lift", "method": "trial", "protects": "record"},
+)
 
 
 class HangError(BaseException):
@@ -57,13 +65,15 @@ class World:
     replies: dict[str, str]
 
     @classmethod
-    def made(cls, path: Path) -> World:
+    def made(cls, path: Path, declared: cv.Study, question: dict[str, str]) -> World:
         """Return a new world under a path."""
         document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "most_weight": 0.5}
-        document["question"] = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
+        document["question"] = question
         document["sites"] = {name: {"most_rows": 500} for name in _SITES}
-        make_study(path / "study", document, _STUDY, {})
-        sites = {name: _site(path, name, place) for place, name in enumerate(_SITES)}
+        make_study(path / "study", document, declared, {})
+        policy = _POLICY | {"estimators": [question["method"]], "protects": [question["protects"]]}
+        policy |= {"measures": [question.get("measure", "difference")]}
+        sites = {name: _site(path, name, place, declared, policy) for place, name in enumerate(_SITES)}
         study = StudyFolder(path / "study")
         requests = {name: study.request(name, 4e9).to_text() for name in _SITES}
         replies = {name: sites[name].answer(text) for name, text in requests.items()}
@@ -99,11 +109,14 @@ def _quiet() -> Iterator[None]:
 
 
 @cache
-def _world(_process: int) -> World:
-    """Return the world of this process, made once; its folder goes when the process ends."""
+def _world(_process: int, measure: int | None = None) -> World:
+    """Return a world of this process, made once; its folder goes when the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="fuzzing-messages-")
     atexit.register(folder.cleanup)
-    return World.made(Path(folder.name).resolve())
+    path = Path(folder.name).resolve()
+    if measure is None:
+        return World.made(path, _STUDY, _QUESTION)
+    return World.made(path, _POSITIVE, _MEASURES[measure])
 
 
 def _tried(world: World, target: Callable[[World, random.Random], str], source: random.Random) -> str | None:
@@ -163,6 +176,16 @@ def _reply(world: World, source: random.Random) -> str:
         folder.keep(site, Reply.from_text(world.replies[site]))
 
 
+def _reply_of_means(_: World, source: random.Random) -> str:
+    """The same with the means of both arms in the reply."""
+    return _reply(_world(os.getpid(), source.randrange(len(_MEASURES))), source)
+
+
+def _request_for_means(_: World, source: random.Random) -> str:
+    """A site gets a mutated request for a measure."""
+    return _request(_world(os.getpid(), source.randrange(len(_MEASURES))), source)
+
+
 class _Pigeon:
     """An engine whose only message is there already."""
 
@@ -186,6 +209,14 @@ def _outcome(folder: StudyFolder) -> str:
     """Return everything that is said of a study, with its pooled effect inside the range of effects."""
     listed = json.dumps([each.to_dict() for each in states(folder)])
     effect = pooled(folder)
+    if isinstance(effect, MeasureResult):
+        weights = [value for name, value in effect.details.items() if name.startswith("weight_")]
+        assert all(isinstance(weight, float) and weight <= 0.5 + 1e-9 for weight in weights), (
+            "a weight beyond"
+        )
+        assert effect.estimate >= -1, "a ratio below zero"
+        # Intervals of ratios take too long to be looked at each time.
+        return listed + json.dumps(effect.stored())
     width = _HIGH - _LOW
     ends = (effect.estimate, *effect.interval())
     assert all(-width <= end <= width for end in ends), "a pooled value outside the range"
@@ -267,6 +298,8 @@ def _result_file(world: World, source: random.Random) -> str:
 _TARGETS: dict[str, Callable[[World, random.Random], str]] = {
     "request": _request,
     "reply": _reply,
+    "reply of means": _reply_of_means,
+    "request for means": _request_for_means,
     "kept answer": _kept_answer,
     "result file": _result_file,
     "request again": _request,
@@ -311,7 +344,7 @@ def _drop(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
-def _site(path: Path, name: str, seed: int) -> Site:
+def _site(path: Path, name: str, seed: int, declared: cv.Study, policy: dict[str, Any]) -> Site:
     source = random.Random(seed)
     data = path / f"{name}.csv"
     with data.open("w", newline="") as file:
@@ -322,8 +355,8 @@ def _site(path: Path, name: str, seed: int) -> Site:
             writer.writerow((int(source.random() < 0.2), outcome, round(source.random(), 3), CANARY))
     authority = path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\n")
-    document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": _POLICY}
-    return Site(make_site(path / name, document, _STUDY, authority, cv.Budget(10**5)), clock=lambda: 1000.0)
+    document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": policy}
+    return Site(make_site(path / name, document, declared, authority, cv.Budget(10**5)), clock=lambda: 1000.0)
 
 
 if __name__ == "__main__":

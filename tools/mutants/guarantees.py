@@ -264,6 +264,21 @@ GUARANTEES: tuple[Mutant, ...] = (
         *_HOSTILE,
     ),
     _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", _JUDGING),
+    _of(
+        "judging_means._check_budget",
+        "_hold(left >= 0)",
+        "pass",
+        "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py",
+    ),
+    _of(
+        "judging_means._check_place",
+        "if not ends[0] - reach <= value <= ends[1] + reach:",
+        "if False:",
+        "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py",
+    ),
+    _of(
+        "Policy.check", "if ask.measure not in self.measures:", "if False:", "unit/federation/test_policy.py"
+    ),
     _of("judging._check_head", "head.seq < known.seq or ", "", _JUDGING),
     _of(
         "Reply.answers",

@@ -17,6 +17,7 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.public_limits import COPY, NOT_AN_ANSWER, Declared, SetAsideError
 from counterveil.federation.study_files import StudyFolder, check_pooling
+from counterveil.questions.pooled.agreement import released_numbers
 from counterveil.questions.pooled.pool import PooledResult, pool
 from counterveil.questions.pooled.reading import rows_of
 from counterveil.results.measures import MeasureResult
@@ -213,8 +214,9 @@ def states(folder: StudyFolder) -> list[SiteState]:
     found = {site: _state(folder, site) for site in folder.study.asks}
     # Two draws of noise do not agree in every number. Of answers that do, the first to arrive is believed.
     seen: set[object] = set()
-    for site in sorted((site for site in found if found[site].answered), key=folder.arrived):
-        release = _release(found[site].result)
+    answered = {site: each.result for site, each in found.items() if each.result is not None}
+    for site in sorted(answered, key=folder.arrived):
+        release = (*released_numbers(answered[site]), answered[site].method)
         if release in seen:
             found[site] = replace(found[site], state=aside(COPY), refusal="CV-F041", result=None)
         seen.add(release)
@@ -243,17 +245,6 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     if site in last.get("set_aside", {}):
         return SiteState(site, epsilon, aside(NOT_AN_ANSWER), "CV-F041", None)
     return SiteState(site, epsilon, said, None, None)
-
-
-def _release(result: Result | None) -> object:
-    """Return the numbers that only one draw of noise has."""
-    if result is None:
-        return None
-    if isinstance(result, MeasureResult) and result.means is not None:
-        # A ratio of rare outcomes is zero wherever noise puts the mean of the treated below the range.
-        return (*result.means.values, result.method)
-    known = result.uncertainty
-    return (result.estimate, known.variance, known.variance_cap, result.method)
 
 
 def pooled(

@@ -107,7 +107,7 @@ SLACK = 1 + 1e-9
 
 NOT_AN_ANSWER = "it is not an answer to this request"
 NO_RESULT = "it is not a result with a single effect, or a number is out of range"
-OTHER_QUESTION = "it has a different treatment, outcome, estimand or confidence level"
+OTHER_QUESTION = "it has a different treatment, outcome, estimand, measure or confidence level"
 OTHER_PRIVACY = "its guarantee or its cost is not the one requested"
 OTHER_LIMITS = "its bounds are not those of the declared outcome"
 OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"

@@ -18,10 +18,11 @@ from counterveil.inference.pooling import PooledUncertainty
 
 @dataclass(frozen=True, slots=True)
 class PooledMeans:
-    """Averages of the sites' means with weights that are public and add up to one."""
+    """Averages of the sites' means with weights that are public and add up to one; `names` are the sites'."""
 
     sites: tuple[ApartMeans | JointMeans, ...]
     weights: tuple[float, ...]
+    names: tuple[str, ...]
 
     @property
     def values(self) -> Pair:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
@@ -213,8 +213,33 @@ class MeasureResult(Result):
     def _risk_ratio(self) -> Effect | None:
         return None if self.means is None else Effect(RATIO, Measured(self.means, RATIO), self.level)
 
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The measure; where means were pooled, that of every site in them before it."""
+        if not isinstance(self.means, PooledMeans):
+            return (self.effect,)
+        rows = []
+        for name, site in zip(self.means.names, self.means.sites, strict=True):
+            own = difference_of(site, self.estimand, self.level)
+            rows.append(Effect(name, _known(self.measure, site, own), self.level))
+        return (*rows, replace(self.effect, name="pooled"))
+
     def _columns(self) -> list[dict[str, Any]]:
-        return [{"estimand": self.estimand.value, "measure": self.measure}]
+        own = {"estimand": self.estimand.value, "measure": self.measure}
+        if not isinstance(self.means, PooledMeans):
+            return [own]
+        sites = zip(self.means.names, self.means.weights, strict=True)
+        rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
+        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        facts = Result.report_facts(self)
+        if not isinstance(self.means, PooledMeans):
+            return facts
+        *sites, pooled = (effect.facts() for effect in self.table)
+        rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
+        return facts | {"effects": [*rows, pooled | {"weight": 1.0, "summary": True}]}
 
     def _numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
@@ -262,7 +287,7 @@ class MeasureResult(Result):
 # The fields of a result that do not depend on its measure.
 _TERMS = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "population"),
+    *("diagnostics", "interval_of", "condition", "assumes", "population"),
 )
 
 
@@ -290,7 +315,8 @@ def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
 def means_to_dict(means: AnyMeans) -> dict[str, Any]:
     """Return both arms' means with their joint error as JSON-ready facts."""
     if isinstance(means, PooledMeans):
-        return {"sites": [means_to_dict(site) for site in means.sites], "weights": list(means.weights)}
+        sites = [means_to_dict(site) for site in means.sites]
+        return {"sites": sites, "weights": list(means.weights), "names": list(means.names)}
     if isinstance(means, ApartMeans):
         known = [uncertain_to_dict(one) for one in means.known]
         return {"values": list(means.values), "known": known, "range": list(means.range)}
@@ -310,17 +336,14 @@ def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
     """Return what `means_to_dict` wrote."""
     if "sites" in facts:
         sites = tuple(means_from_dict(site) for site in facts["sites"])
-        weights = tuple(map(float, facts["weights"]))
-        if (
-            len(weights) != len(sites)
-            or not sites
-            or min(weights) <= 0
-            or abs(sum(weights) - 1) > WEIGHTS_ADD_UP
-        ):
+        weights, names = tuple(map(float, facts["weights"])), tuple(map(str, facts["names"]))
+        if not len(names) == len(weights) == len(sites):
+            raise ValueError("numbers of other sites")
+        if not sites or min(weights) <= 0 or abs(sum(weights) - 1) > WEIGHTS_ADD_UP:
             raise ValueError("weights that are none")
         if any(isinstance(site, PooledMeans) for site in sites):
             raise ValueError("sites of sites")
-        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights)
+        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights, names)
     low, high = facts["range"]
     if "values" in facts:
         (one, other), (first, second) = (

@@ -36,8 +36,9 @@ def wait_until(what, condition, seconds=PATIENCE):
 class Federation:
     """Folders and processes under one path; `close` ends every process that was started."""
 
-    def __init__(self, path: Path, names, outsiders=()):
+    def __init__(self, path: Path, names, outsiders=(), **question):
         self.path = path
+        self.question = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | question
         self.names = names
         self.study = path / "study"
         self.address = f"127.0.0.1:{free_port()}"
@@ -49,7 +50,7 @@ class Federation:
             "deadline": PATIENCE,
             "retry": 5,
             "quorum": 2,
-            "question": {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"},
+            "question": self.question,
             "sites": {name: {} for name in names},
         }
         make_study(self.study, document, self.declaration, {})
@@ -67,6 +68,7 @@ class Federation:
             writer.writerow(trial.frame)
             writer.writerows(zip(*(column.tolist() for column in trial.frame.values()), strict=True))
         policy = {"estimators": ["difference_in_means"], "study_epsilon": "1"}
+        policy["measures"] = [self.question.get("measure", "difference")]
         document = {"name": name, "data": str(records), "coordinator": self.address, "policy": policy}
         budget = Budget("1/2" if name == "Poor" else 3)
         make_site(self.path / name, document, trial.study, self.study / "keys" / "ca.crt", budget)

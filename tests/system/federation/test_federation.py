@@ -164,3 +164,22 @@ def no_secret_got_out(federation):
 def json_in(text):
     """Return the JSON object between lines of progress."""
     return json.JSONDecoder().raw_decode(text[text.index("\n{\n") :].strip())[0]
+
+
+@pytest.mark.federation
+@pytest.mark.slow
+def test_a_ratio_arrives_as_the_means_of_both_arms(tmp_path):
+    pytest.importorskip("flwr", reason="needs the extra [federation]")
+    federation = Federation(tmp_path, ("North", "South"), measure="ratio")
+    try:
+        run = federation.start_coordinator("coordinator", deadline=300)
+        for name in federation.names:
+            federation.start_site(name)
+        wait_until("the run is over", lambda: run.poll() is not None)
+        assert run.returncode == 0, federation.said("coordinator")
+        found = json_in(federation.said("coordinator"))
+        assert found["measure"] == "ratio"
+        assert found["arm_means"]["names"] == list(federation.names)
+        assert all(len(federation.entries(name)["settle"]) == 1 for name in federation.names)
+    finally:
+        federation.close()

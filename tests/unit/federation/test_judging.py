@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from counterveil.federation.judging import OUT_OF_REACH, WENT_BACK, SetAsideError, judged
+from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.public_limits import OUT_OF_REACH, WENT_BACK, SetAsideError
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -31,8 +32,9 @@ def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
         Request("study-1", "r.1", "South", {"treatment": "t"}, ASK),
         Request("study-1", "r.1", "North", {"treatment": "u"}, ASK),
         Request("study-1", "r.1", "North", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
+        Request("study-1", "r.1", "North", {"treatment": "t"}, replace(ASK, measure="ratio")),
     ]
-    assert len({each.fingerprint() for each in (REQUEST, *others)}) == 6
+    assert len({each.fingerprint() for each in (REQUEST, *others)}) == 7
 
 
 def test_budgets_may_be_numbers_and_stay_exact():
@@ -50,7 +52,7 @@ def changed(text, **changes):
         "",
         "[]",
         "{" * 100_000,
-        changed(REQUEST.to_text(), version=1),
+        changed(REQUEST.to_text(), version=2),
         changed(REQUEST.to_text(), study_id="../../etc"),
         changed(REQUEST.to_text(), request_id="a@b"),
         changed(REQUEST.to_text(), request_id=""),
@@ -59,6 +61,7 @@ def changed(text, **changes):
         changed(REQUEST.to_text(), more=1),
         changed(REQUEST.to_text(), ask={"method": "m"}),
         changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"accept": "unproved"}),
+        changed(REQUEST.to_text(), ask=json.loads(REQUEST.to_text())["ask"] | {"measure": "hazard"}),
     ],
 )
 def test_other_texts_are_no_requests(text):

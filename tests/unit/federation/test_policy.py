@@ -32,6 +32,7 @@ def test_what_is_allowed_passes():
     [
         ({"method": "stratified"}, 0, "CV-F002"),
         ({"protects": "record"}, 0, "CV-F002"),
+        ({"measure": "ratio"}, 0, "CV-F002"),
         ({"epsilon": "0.49"}, 0, "CV-F003"),
         ({"epsilon": "2.01"}, 0, "CV-F003"),
         ({"epsilon": "1"}, Fraction(101, 100), "CV-F003"),
@@ -47,6 +48,10 @@ def test_what_is_not_allowed_is_refused_with_its_code(changes, spent, code):
     assert caught.value.code == code
 
 
+def test_a_measure_is_allowed_by_name():
+    Policy.from_document(DOCUMENT | {"measures": ["ratio"]}).check(asked(measure="ratio"), Fraction(1))
+
+
 def test_a_policy_is_read_as_it_was_written():
     assert Policy.from_document(POLICY.to_document()) == POLICY
 
@@ -55,6 +60,8 @@ def test_a_policy_is_read_as_it_was_written():
     "changes",
     [
         {"approval": "perhaps"},
+        {"measures": ["hazard"]},
+        {"measures": "ratio"},
         {"estimator": ["matching"]},
         {"estimators": "matching"},
         {"least_rows": "many"},

@@ -87,3 +87,38 @@ def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
     page = (federation / "pooled.html").read_text()
     assert "<svg" in page
     assert "sites without a valid answer: West" in page
+
+
+def test_a_ratio_from_keys_to_report(tmp_path, trial, records):
+    declaration = tmp_path / "declaration.toml"
+    declaration.write_text(trial.study.to_toml())
+    question = [
+        "--method",
+        "difference_in_means",
+        "--protects",
+        "outcome",
+        "--epsilon",
+        "1",
+        "--measure",
+        "ratio",
+    ]
+    place = ["--id", "s1", "--study", declaration, "--address", "127.0.0.1:9092"]
+    study, names = tmp_path / "study", ("North", "South")
+    sites = [word for name in names for word in ("--site", name)]
+    made = say("federation", "coordinator", "create", study, *place, *question, *sites)
+    folder = StudyFolder(study)
+    for name in names:
+        rules = ["--epsilon", 3, "--study-epsilon", 1, "--method", "difference_in_means"]
+        rules += ["--measure", "difference", "--measure", "ratio"]
+        words = ["--name", name, "--data", records, "--study", declaration]
+        words += ["--coordinator", "127.0.0.1:9092", "--authority", made["authority"]]
+        say("federation", "site", "create", tmp_path / name, *words, *rules)
+        site = Site(SiteFile.read(tmp_path / name))
+        assert site.file.policy.measures == ("difference", "ratio")
+        folder.keep(name, Reply.from_text(site.answer(folder.request(name, 4e9).to_text())))
+    page = tmp_path / "pooled.html"
+    found = say("federation", "coordinator", "result", study, "--report", page)
+    assert found["measure"] == "ratio"
+    assert found["arm_means"]["names"] == list(names)
+    assert found["not_in_result"] == []
+    assert all(name in page.read_text() for name in (*names, "<svg"))

@@ -97,14 +97,38 @@ def test_what_is_not_pooled_is_refused(sites):
     for method in ("ivw", "random_effects"):
         with pytest.raises(ParameterError, match="CV-P508"):
             cv.pool(results, method=method)
-    with pytest.raises(ParameterError, match="CV-P508"):
-        cv.pool(results, weight_limits=cv.settings.WeightLimits(0.6))
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([results[0], site(200, 7, measure="difference")])
-    with pytest.raises(ParameterError, match="CV-P502"):
-        cv.pool([site(200, 8, measure="nnt"), site(200, 9, measure="nnt")])
     with pytest.raises(ParameterError, match="another measure"):
         cv.pool([results[0], results[1].as_measure("odds_ratio")])
+
+
+def test_no_site_has_more_than_its_limit(sites):
+    found = cv.pool(sites, method="all", weight_limits=cv.settings.WeightLimits(0.4))
+    # North has more than half of the rows; what it may not have goes to the others by size.
+    assert found.details["most_weight"] == 0.4
+    assert found.means.weights == pytest.approx((0.4, 0.6 * 4 / 7, 0.6 * 3 / 7))
+    # A site that can only have said so little of its noise is not weighed with less.
+    least = cv.settings.WeightLimits(1.0, least_variance={"north": 10.0})
+    assert cv.pool(sites, weight_limits=least).details["weight_north"] == 0
+
+
+def test_numbers_needed_to_treat_are_those_of_the_average_difference():
+    results = {name: site(rows, place, measure="nnt") for place, (name, rows) in enumerate(SIZES.items())}
+    found = cv.pool(results, method="all")
+    weights = np.array(list(SIZES.values())) / sum(SIZES.values())
+    differences = [one.difference.estimate for one in results.values()]
+    assert 1 / found.estimate == pytest.approx(weights @ differences)
+    assert found.details["weight_south"] == pytest.approx(weights[1])
+    low, high = found.difference.interval()
+    assert low < weights @ differences < high
+    for method in ("all", "random_effects"):
+        found = cv.pool({name: one.to_dict() for name, one in results.items()}, method=method)
+        again = MeasureResult.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+        assert again == found
+    # What was pooled is not pooled again.
+    with pytest.raises(ParameterError, match="CV-P502"):
+        cv.pool({"all": found, "north": results["north"]})
 
 
 @pytest.mark.parametrize(

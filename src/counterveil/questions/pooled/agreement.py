@@ -56,7 +56,7 @@ def _check_distinct(sites: Named) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for name, result in sites:
         # Two draws of noise do not agree in every number; the same release sent twice does.
-        key = (*_released(result), result.method, result.spent)
+        key = (*released_numbers(result), result.method, result.spent)
         if key in seen:
             raise ParameterError(
                 "CV-P504",
@@ -68,7 +68,7 @@ def _check_distinct(sites: Named) -> None:
         seen[key] = name
 
 
-def _released(result: Result) -> tuple[float, ...]:
+def released_numbers(result: Result) -> tuple[float, ...]:
     """Return numbers as the gate released them."""
     if isinstance(result, MeasureResult) and result.means is not None:
         # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
@@ -143,6 +143,11 @@ def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
     """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
     own = _union(result.not_covered for _, result in sites)
     return ((f"the people of sites left out: {', '.join(left_out)}",) if left_out else ()) + own
+
+
+def pooled_assumptions(results: Iterable[Result]) -> str | None:
+    """Return what models of any site must be right, None where no interval rests on one."""
+    return "; ".join(_union([result.assumes] for result in results if result.assumes)) or None
 
 
 def pooled_target(sites: Named) -> str | None:

@@ -49,7 +49,9 @@ def pool_measures(
         weights = held_weights(weights, bounds.most(sites), variances)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     pooled = PooledMeans(
-        tuple(means[place] for place in kept), tuple(float(weights[place]) for place in kept)
+        tuple(means[place] for place in kept),
+        tuple(float(weights[place]) for place in kept),
+        tuple(sites[place][0] for place in kept),
     )
     first = sites[0][1]
     assert isinstance(first, MeasureResult)

@@ -1,0 +1,92 @@
+"""Coverage of ratios that a coordinator pools from the answers of sites, each judged before it is believed.
+
+Sites answer as they do over a network: they read their rows, pay from their ledgers and send texts. Noise is therefore
+not seeded, and figures change a little from run to run.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from math import isinf
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+import counterveil as cv
+from counterveil.federation.coordinator import pooled, states
+from counterveil.federation.messages import Reply
+from counterveil.federation.setup import make_site, make_study
+from counterveil.federation.site import Site
+from counterveil.federation.study_files import StudyFolder
+from counterveil.inference.measures import ODDS, RATIO, Quotient
+from counterveil.results import MeasureResult
+from experiments.measures.ratios import EFFECT, METHODS, trial
+
+# Rows and risk without treatment of each site; no share of the rows exceeds the largest weight of a site.
+SITES = {"North": (1200, 0.1), "South": (600, 0.05), "West": (900, 0.2)}
+STUDY = cv.Study("t", "y", (0, 1), control=0, treated=1, randomised=True)
+FIRST_SEED = 500_000
+
+
+def coverage(draws: int) -> Iterator[str]:
+    """Yield a line for each level of protection: how often pooled intervals cover, and how many answers are refused."""
+    sizes, chances = (np.array(numbers) for numbers in zip(*SITES.values(), strict=True))
+    risk = float(sizes @ chances / sizes.sum())
+    truths = {RATIO: EFFECT, ODDS: EFFECT * (1 - risk) / (1 - EFFECT * risk)}
+    yield "protects  epsilon  draws   ratio  odds ratio  set aside  no upper end  median length"
+    for cell, protects in enumerate(METHODS):
+        covered, lengths, aside = dict.fromkeys(truths, 0), [], 0
+        with TemporaryDirectory() as folder:
+            world = _World(Path(folder), protects)
+            for number in range(draws):
+                found = world.asked(FIRST_SEED + 10_000 * cell + 10 * number)
+                aside += sum(not each.answered for each in states(world.study))
+                for kind, truth in truths.items():
+                    assert found.means is not None
+                    covered[kind] += Quotient(found.means, kind).p_value(0.95, truth) >= 0.05
+                if len(lengths) < 5:
+                    low, high = found.interval()
+                    lengths.append(high - low)
+        open_ends = np.mean([isinf(length) for length in lengths])
+        yield (
+            f"{protects:8} {1.0:8.1f} {draws:6} {covered[RATIO] / draws:7.3f} {covered[ODDS] / draws:11.3f} "
+            f"{aside:10} {open_ends:13.0%} {np.median(lengths):14.2f}"
+        )
+
+
+class _World:
+    """Sites and a coordinator on one disk, asked again and again about new people."""
+
+    def __init__(self, path: Path, protects: str) -> None:
+        self.path = path
+        question = {"method": METHODS[protects], "protects": protects, "epsilon": "1", "measure": RATIO}
+        document = {"id": "s1", "address": "127.0.0.1:9092", "pooling": "all", "question": question}
+        document |= {"sites": {name: {"most_rows": rows} for name, (rows, _) in SITES.items()}}
+        make_study(path / "study", document, STUDY, {})
+        authority = path / "ca.crt"
+        authority.write_text("-----BEGIN CERTIFICATE-----\n")
+        policy = {"estimators": [METHODS[protects]], "protects": [protects], "measures": [RATIO]}
+        policy |= {"study_epsilon": "100000"}
+        self.sites = {}
+        for name in SITES:
+            document = {"name": name, "data": str(path / f"{name}.csv"), "coordinator": "127.0.0.1:9092"}
+            file = make_site(path / name, document | {"policy": policy}, STUDY, authority, cv.Budget(100_000))
+            self.sites[name] = Site(file)
+        self.study = StudyFolder(path / "study")
+
+    def asked(self, seed: int) -> MeasureResult:
+        """Return the pooled ratio of new people at every site."""
+        for place, (name, (rows, chance)) in enumerate(SITES.items()):
+            people = trial(seed + place, rows, chance, 0.5)
+            with (self.path / f"{name}.csv").open("w", newline="") as file:
+                writer = csv.writer(file)
+                writer.writerow(people)
+                writer.writerows(zip(*(column.tolist() for column in people.values()), strict=True))
+            self.study.renew(name)
+            reply = self.sites[name].answer(self.study.request(name, 4e9).to_text())
+            self.study.keep(name, Reply.from_text(reply))
+        found = pooled(self.study)
+        assert isinstance(found, MeasureResult)
+        return found
