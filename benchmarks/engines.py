@@ -250,6 +250,19 @@ def _own_cpu() -> float:
     )
 
 
+def taken(size: int, text: str, own: dict[str, float], beside: str, base: float) -> dict[str, str]:
+    """Return the line of what a job took, beside another job's CPU."""
+    return {
+        "rows": f"{size:.0e}",
+        "job": text,
+        "CPU s": f"{own['cpu']:.1f}",
+        beside: f"{own['cpu'] / base:.1f}",
+        "wall s": f"{own['wall']:.1f}",
+        "largest Python MB": f"{own['peak']:.0f}",
+        "Java MB": f"{own['java']:.0f}",
+    }
+
+
 def run() -> list[dict[str, str]]:
     """Return one row a size and job."""
     rows, scan = [], float("nan")
@@ -260,18 +273,8 @@ def run() -> list[dict[str, str]]:
             for name in CHOSEN:
                 own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
                 scan = own["cpu"] if name.endswith("scan") else scan
-                rows.append(
-                    {
-                        "rows": f"{size:.0e}",
-                        "job": JOBS[name],
-                        "CPU s": f"{own['cpu']:.1f}",
-                        "CPU / scan": f"{own['cpu'] / scan:.1f}",
-                        "wall s": f"{own['wall']:.1f}",
-                        "largest Python MB": f"{own['peak']:.0f}",
-                        "Java MB": f"{own['java']:.0f}",
-                        "effect": f"{own['effect']:.4f}",
-                    }
-                )
+                line = taken(size, JOBS[name], own, "CPU / scan", scan)
+                rows.append(line | {"effect": f"{own['effect']:.4f}"})
             path.unlink()
     return rows
 

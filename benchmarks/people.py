@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engines import measured, spark_session
+from benchmarks.engines import measured, spark_session, taken
 from benchmarks.record_effect_stream import elsewhere
 
 TITLE = (
@@ -109,18 +109,8 @@ def run() -> list[dict[str, str]]:
             for name, text in JOBS.items():
                 own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
                 group = own["cpu"] if name.endswith("group") else group
-                rows.append(
-                    {
-                        "rows": f"{size:.0e}",
-                        "job": text,
-                        "CPU s": f"{own['cpu']:.1f}",
-                        "CPU / group-by": f"{own['cpu'] / group:.1f}",
-                        "wall s": f"{own['wall']:.1f}",
-                        "largest Python MB": f"{own['peak']:.0f}",
-                        "Java MB": f"{own['java']:.0f}",
-                        "people": f"{own['effect']:.0f}",
-                    }
-                )
+                line = taken(size, text, own, "CPU / group-by", group)
+                rows.append(line | {"people": f"{own['effect']:.0f}"})
             path.unlink()
     return rows
 

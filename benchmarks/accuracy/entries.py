@@ -16,6 +16,8 @@ GUARANTEES = (OUTCOME, PURE, APPROXIMATE)
 AUTO = {OUTCOME: "ours, auto (outcome)", PURE: "ours, auto (record)", APPROXIMATE: "ours, auto (record)"}
 # The same with a declared bound on confounding: it always answers.
 BOUNDED = "ours, auto, confounding bounded (record)"
+# Everything is spent on the value.
+VALUE_ALONE = "ours, weighting, value alone (outcome)"
 ZERO = "zero"
 # Compare the arms as they are, in a trial or not.
 UNADJUSTED = {name for name in RIVALS if "difference in means" in name}
@@ -30,7 +32,7 @@ _LEFT_OUT = {
     "ours, IPW (record)",
 }
 # Seconds of CPU for one answer: they get so many draws, after the others have had a few, of data with few columns.
-SLOW = {"AIM": 5, "MST": 20, "DP-EBM, T-learner": 20, "DP-EBM, X-learner": 20}
+SLOW = {"AIM": 1, "MST": 4, "DP-EBM, T-learner": 4, "DP-EBM, X-learner": 4}
 _SLOW_FROM = 6
 # Refuted methods and those without privacy are shown and not ranked.
 _NOT_RANKED_DRAWS = 8

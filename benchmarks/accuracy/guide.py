@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.accuracy.designs import DATA
-from benchmarks.accuracy.entries import APPROXIMATE, AUTO, GUARANTEES, OUTCOME, PURE, TARGET, UNADJUSTED, ZERO
+from benchmarks.accuracy.entries import (
+    APPROXIMATE,
+    AUTO,
+    GUARANTEES,
+    OUTCOME,
+    PURE,
+    TARGET,
+    UNADJUSTED,
+    VALUE_ALONE,
+    ZERO,
+)
 from benchmarks.accuracy.outcomes import NEAR, Outcome, answers, first_as_asked, is_trial, outcomes
 from benchmarks.accuracy.standing import CLEAR, Cell, Cells, Key, compared, gap, ranked
 from benchmarks.accuracy.summary import shares
@@ -62,8 +72,8 @@ def _counts(ended: list[Outcome], found: Cells) -> list[str]:
         f"clearly in {won['auto_clear']}: by {CLEAR:g} standard errors of the difference in squared error, over common "
         f'draws. It refuses {won["refused"]}, and answers no better than "always zero" in {won["no_better"]}.',
         f"- Some method of ours, which one is known only afterwards, is closer than every method of others in "
-        f"{won['ours']} cells, clearly in {won['ours_clear']}. `auto` is within {NEAR - 1:.0%} of the first of all, "
-        f"ours included, in {won['near']}.",
+        f"{won['ours']} cells, clearly in {won['ours_clear']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
+        f"first of all, ours included, in {won['near']}.",
         "- A pure guarantee holds at any delta: with a delta the better of a method's two answers counts, which one is "
         f"known only afterwards. By the answers that `auto` gives when asked with the delta it is first in "
         f"{first_as_asked(found)} of {at_delta.cells} such cells, by the better of two in {at_delta.won['auto']}. In "
@@ -182,10 +192,19 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
         found_lines.append(
             f"Another method of others is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
             'and spends the whole budget on the value; ours always buy an interval. `method="weighting"` with '
-            "`cv.settings.Weighting(variance_share=0)` spends everything on the value too, for an interval that is "
-            "several times as long."
+            "`cv.settings.Weighting(variance_share=0)` spends everything on the value too, for an interval "
+            f"{_range(_lengths(found))} times as long."
         )
     return found_lines
+
+
+def _lengths(found: Cells) -> list[float]:
+    """Return how long intervals are where everything is spent on the value, beside those of auto."""
+    return [
+        cell[VALUE_ALONE].width / cell[AUTO[OUTCOME]].width
+        for key, cell in found.items()
+        if key[1] == OUTCOME and answers(cell, VALUE_ALONE) and answers(cell, AUTO[OUTCOME])
+    ]
 
 
 def _coverage(found: Cells) -> list[str]:
@@ -195,8 +214,8 @@ def _coverage(found: Cells) -> list[str]:
     covered = sum(cell.coverage * cell.draws for cell, _ in own)
     least, key = min(own, key=lambda one: one[0].coverage)
     return [
-        f"The 95 % intervals of `auto` cover the truth in {covered / given:.1%} of {given:,} answers, least often in "
-        f"{_listed([key])}: {round(least.coverage * least.draws)} of {least.draws}."
+        f"The 95 % intervals of `auto` cover the truth in {100 * covered / given:.1f} % of {given:,} answers, least "
+        f"often in {_listed([key])}: {round(least.coverage * least.draws)} of {least.draws}."
     ]
 
 

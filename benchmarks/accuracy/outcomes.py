@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.accuracy.designs import DATA
-from benchmarks.accuracy.entries import APPROXIMATE, AUTO, BOUNDED, GUARANTEES, OUTCOME, UNADJUSTED, ZERO
+from benchmarks.accuracy.entries import (
+    APPROXIMATE,
+    AUTO,
+    BOUNDED,
+    GUARANTEES,
+    OUTCOME,
+    UNADJUSTED,
+    VALUE_ALONE,
+    ZERO,
+)
 from benchmarks.accuracy.standing import Cell, Cells, Key, compared, gap, ranked
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Rival
@@ -107,27 +116,34 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
 
 
 def closer_of_ours(key: Key, cell: dict[str, Cell], own: list[str]) -> str:
-    """Return which method of ours is closer than auto, if any is."""
+    """Return which method of ours is closer than auto, if any is; one that buys no variance is another product."""
     auto = AUTO[key[1]]
-    best = max(own, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
+    alike = [name for name in own if name != VALUE_ALONE]
+    best = max(alike, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
     return _reason(key, cell, best) if gap(cell[auto], cell[best]).mean > 0 else ""
 
 
 def _reason(key: Key, cell: dict[str, Cell], best: str) -> str:
-    """Return in words why another method is closer than auto."""
+    """Return in words why another method is closer than auto, or that chance may be the reason."""
     found = gap(cell[AUTO[key[1]]], cell[best])
     figures = f"{_percent(found.other)} % and {_percent(found.mine)} %, {found.draws} draws"
-    if not found.clear:
-        return f"{best} leads by less than chance ({figures})"
+    trait, reason = _trait(key, cell, best)
+    if found.clear:
+        return f"{best} {trait}{reason} ({figures})"
+    return f"{best}, which {trait}, leads by less than chance ({figures})"
+
+
+def _trait(key: Key, cell: dict[str, Cell], best: str) -> tuple[str, str]:
+    """Return what tells a method from auto, and what follows if its lead is clear."""
     if best in UNADJUSTED and not is_trial(key[0]):
-        return f"{best} does not adjust: its bias is below what adjusting costs at this budget ({figures})"
+        if np.isnan(cell[best].coverage):
+            return "does not adjust and has no interval", ": its bias is below what both cost at this budget"
+        return "does not adjust", ": its bias is below what adjusting costs at this budget"
     if "stratified" in best:
-        return f"{best} adjusts for a few covariates, halved: its bias is below what others cost ({figures})"
-    if "value alone" in best:
-        return f"{best} spends everything on the value; its interval is for the largest variance ({figures})"
+        return "adjusts for a few covariates, halved", ": its bias is below what others cost"
     if np.isnan(cell[best].coverage):
-        return f"{best} spends everything on the value and has no interval ({figures})"
-    return f"{best} is more accurate ({figures})"
+        return "has no interval", ": everything is spent on the value"
+    return "has an interval too", ", and is more accurate"
 
 
 def _percent(value: float) -> str:

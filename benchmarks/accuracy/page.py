@@ -17,7 +17,7 @@ from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import APPROXIMATE, AUTO, EPSILONS, GUARANTEES, PURE, SLOW, TARGET, ZERO
 from benchmarks.accuracy.outcomes import outcomes
 from benchmarks.accuracy.resources import MEASURED_ON
-from benchmarks.accuracy.standing import CLEAR, FARTHEST, Cell, Cells, compared, ranked
+from benchmarks.accuracy.standing import CLEAR, FARTHEST, FEWEST, Cell, Cells, compared, ranked
 from benchmarks.accuracy.summary import COUNTED, shares
 from benchmarks.accuracy.testing import LEVEL, PEOPLE, SHARE
 from counterveil.report.canvas import pyplot
@@ -31,7 +31,7 @@ body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 78rem; m
 h1, h2, h3 { line-height: 1.2; } img { max-width: 100%; } .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-size: 13px; margin: .6rem 0 1.4rem; }
 th, td { padding: .2rem .55rem; border-bottom: 1px solid #dde4ea; text-align: right; white-space: nowrap; }
-th { background: #f3f6f8; }
+th { background: #f3f6f8; white-space: normal; vertical-align: bottom; min-width: 4rem; }
 td:first-child, th:first-child { white-space: nowrap !important; }
 td:first-child, th:first-child, .text td, .text th { text-align: left; white-space: normal; }
 td.first { font-weight: 700; text-decoration: underline; } td.apart { color: #51606f; font-style: italic; }
@@ -62,9 +62,10 @@ def page(
         "<h2>Cells that auto does not win</h2>",
         _reasons(found, "why"),
         "<h2>Cells in which another method of ours is closer than auto</h2>",
-        "<p>Auto chooses by public numbers alone, before anything is drawn.</p>",
+        "<p>Auto chooses by public numbers alone, before anything is drawn. Weighting with everything spent on the "
+        "value is left out here: it buys no variance, and its intervals are long.</p>",
         _reasons(found, "closer"),
-        "<h2>Claims, audited first</h2>",
+        "<h2>Claims, and what audits say</h2>",
         _claims(verdicts),
         "<h2>Time and memory</h2>",
         _costs(costs),
@@ -89,17 +90,17 @@ def _introduction(found: Cells) -> str:
     return (
         "<p>Every method gets the same records, the same public bounds and the same budget; people stay as they are "
         "and outcomes are drawn anew around known means, so that the true effect is known. The ranges of IHDP and ACIC "
-        f"are those of {FOR_RANGE} other draws, widened by {MARGIN:.0%}; the others are declared. Errors are root mean "
-        "squares around the truth, in percent of the outcome's range, over "
+        f"are those of {FOR_RANGE} other draws, widened by {100 * MARGIN:g} %; the others are declared. Errors are "
+        "root mean squares around the truth, in percent of the outcome's range, over "
         f"{min(draws)} to {max(draws)} draws; one answer counts as at most {FARTHEST:g} ranges off. Methods whose "
         "claim is refuted are shown in italics and are not ranked. Methods stated for one row added or removed get the "
         "whole epsilon, which is a weaker guarantee than ours. Zero is the answer of nobody who looked at the data: a "
         'method above it says nothing. "Confounding bounded" is auto for an analyst who '
         f"declares kappa = {KAPPA:g}: it always answers, and its intervals cover only if the bound is true.</p>"
         f"<p>One answer of a graphical model or of boosted learners takes seconds to minutes. They run on {escape(on)} "
-        f"alone and get fewer draws ({few}). AIM and MST fit their model in {STEPS} steps instead of 1,000 and more, "
-        f"and it may have {MODEL_MB} MB: with more of both they may be more accurate. PrivSyn is a reduced "
-        "implementation after its paper.</p>"
+        f"alone and get fewer draws ({few}; below {FEWEST} a method is shown but not ranked). AIM and MST fit their "
+        f"model in {STEPS} steps instead of 1,000 and more, and it may have {MODEL_MB} MB: with more of both they may "
+        "be more accurate. PrivSyn is a reduced implementation after its paper.</p>"
         f"<ul>{data}</ul>"
     )
 

@@ -15,7 +15,7 @@ COUNTED = {
     "ours_clear": "clearly",
     "auto": "auto first",
     "auto_clear": "clearly",
-    "near": f"auto within {NEAR - 1:.0%} of the first, ours included",
+    "near": f"auto within {100 * (NEAR - 1):.0f} % of the first, ours included",
     "bounded": f"auto with kappa {KAPPA:g} first",
     "adjusted": "auto first of those that adjust",
     "refused": "auto refuses",

@@ -78,8 +78,9 @@ def markdown(rows: list[Row], other: list[Row]) -> str:
                 text.append(_line(title, before, level, estimand, ADJUSTED, delta))
         text.append(_line("private difference in means", made, level, estimand, PLAIN, "0"))
         for name in (*FREE, ZERO):
-            only = made[level, estimand, name, "", ""]
-            text.append(f"| {name} | {only} |" + " |" * (len(EPSILONS[level]) - 1))
+            only = made.get((level, estimand, name, "", ""))
+            if only is not None:
+                text.append(f"| {name} | {only} |" + " |" * (len(EPSILONS[level]) - 1))
     return "\n".join(text)
 
 

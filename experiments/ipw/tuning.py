@@ -1,7 +1,7 @@
 """`python -m experiments.ipw.tuning`: how the defaults of inverse weighting were chosen, on Synth seeds of its own.
 
-Root mean square error against the true effect, over data sets and draws, for forms, penalties, clips and
-shrinkage.
+Root mean square error against the true effect, over data sets and draws, for forms, penalties, clips, shrinkage and
+shares of the budget.
 """
 
 from __future__ import annotations
@@ -33,15 +33,18 @@ GRID = {
     "factor": (1, 2, 4),
     "clip": (0.1, 0.2),
     "shrink": (True, False),
+    "share": (0.5,),
 }
+# What was chosen otherwise, with other shares of the budget for the model.
+SHARES = [("hajek", 2, clip, True, share) for clip in (0.1, 0.2) for share in (0.2, 0.35, 0.65, 0.8)]
 
 
-def reference_penalty(rows: int, question: Question, study: cv.Study) -> float:
-    """Return the penalty that factors multiply."""
+def reference_penalty(rows: int, question: Question, study: cv.Study, share: float) -> float:
+    """Return the penalty that factors multiply; `share` of the budget is the model's."""
     features = UnitFeatures.of(study)
-    amount = float(question.budget.epsilon) / (features.columns + 2) ** 0.5
+    amount = share * float(question.budget.epsilon) / (features.columns + 2) ** 0.5
     if question.mechanism == "gaussian":
-        amount = float(mu_of(question.budget.epsilon, question.budget.delta))
+        amount = share**0.5 * float(mu_of(question.budget.epsilon, question.budget.delta))
     wanted = 2 * (float(features.squared_reach) + 1) / (rows * amount * REFERENCE_NOISE)
     return min(max(wanted, LEAST), MOST)
 
@@ -61,7 +64,7 @@ def error(
         table.study, "ipw", protects="record", epsilon=epsilon, delta=delta, estimand="ATE", level=0.95, mechanism=None,
         request_id=None, settings=settings,
     )  # fmt: skip
-    penalty = factor * reference_penalty(settings.fit_rows(table.rows), question, table.study)
+    penalty = factor * reference_penalty(table.rows, question, table.study, settings.fit_share)
     design = weighting.design_of(
         table.study, table.rows, replace(question, settings=replace(settings, penalty=penalty))
     )
@@ -69,7 +72,7 @@ def error(
     for draw in range(draws):
         gate = Gate(design.plan, SeededNoise(1000 * seed + draw))
         _, weighing, weighted = weighting.release(gate, table, design, Estimand.ATE)
-        found.append(weighting.effect_of(table, weighing, weighted)[0] - effect)
+        found.append(weighting.effect_of(table.study, weighing, weighted)[0] - effect)
     return found
 
 
@@ -88,7 +91,7 @@ def unadjusted(tables: list[tuple[Table, float]], delta: float, draws: int) -> s
             for draw in range(draws)
         ]  # fmt: skip
         cells.append(f"{np.sqrt(np.mean(np.square(errors))):.4f}")
-    return "| difference in means | | | | " + " | ".join(cells) + " |"
+    return "| difference in means | | | | | " + " | ".join(cells) + " |"
 
 
 def main() -> None:
@@ -102,11 +105,15 @@ def main() -> None:
     if chosen.ihdp:
         data = [ihdp(number) for number in range(1, 6)]
     tables = [(Table.attach(d.frame, d.study), d.true_effect) for d in data]
-    print("| form | penalty, times the reference | clip | shrunk | " + " | ".join(EPSILONS) + " |")
-    print("|---|---|---|---|" + "---|" * len(EPSILONS))
+    print(
+        "| form | penalty, times the reference | clip | shrunk | model's share | "
+        + " | ".join(EPSILONS)
+        + " |"
+    )
+    print("|---|---|---|---|---|" + "---|" * len(EPSILONS))
     print(unadjusted(tables, chosen.delta, chosen.draws), flush=True)
-    for form, factor, clip, shrink in product(*GRID.values()):
-        settings = cv.settings.IPW(form=form, clip=clip, shrink=shrink)
+    for form, factor, clip, shrink, share in (*product(*GRID.values()), *SHARES):
+        settings = cv.settings.IPW(form=form, clip=clip, shrink=shrink, fit_share=share)
         cells = []
         for epsilon in EPSILONS:
             errors = [
@@ -116,7 +123,9 @@ def main() -> None:
             ]
             cells.append(f"{np.sqrt(np.mean(np.square(errors))):.4f}")
         print(
-            f"| {form} | {factor} | {clip} | {'yes' if shrink else 'no'} | " + " | ".join(cells) + " |",
+            f"| {form} | {factor} | {clip} | {'yes' if shrink else 'no'} | {share} | "
+            + " | ".join(cells)
+            + " |",
             flush=True,
         )
 

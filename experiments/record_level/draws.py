@@ -90,9 +90,7 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
 
 def strata(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     plan = score_strata.strata_plan(data.table.rows, Budget(epsilon), LAW)
-    weighting, effect, _ = score_strata.release(
-        Gate(plan, source), plan, data.table, data.features, data.z, 3, "ATE"
-    )
+    weighting, effect, _ = score_strata.release(Gate(plan, source), plan, data.table, data.features, 3, "ATE")
     centres = weighting.contrast.centre_treated - weighting.contrast.centre_control
     return {"score strata": float((effect.value + centres) / data.width)}
 

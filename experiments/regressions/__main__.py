@@ -4,6 +4,7 @@ python -m experiments.regressions               # four tables, 200 draws a row: 
 python -m experiments.regressions --draws 40    # fewer draws
 python -m experiments.regressions --table errors
 python -m experiments.regressions --table coverage --rows 5000    # rows of one size
+python -m experiments.regressions --table coverage --first 20000  # other seeds
 """
 
 from __future__ import annotations
@@ -148,11 +149,12 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--table", choices=[*TABLES, "tuning"], action="append")
     parser.add_argument("--rows", type=int, help="coverage at this size alone")
+    parser.add_argument("--first", type=int, default=FIRST_SEED, help="first seed of coverage")
     chosen = parser.parse_args()
     sized = tuple(one for one in BUDGETS if chosen.rows in (None, one[0]))
     for name in chosen.table or TABLES:
         lines = TABLES[name](chosen.draws) if name in TABLES else coverage(chosen.draws, TUNING, 0)
-        lines = coverage(chosen.draws, budgets=sized) if name == "coverage" else lines
+        lines = coverage(chosen.draws, first=chosen.first, budgets=sized) if name == "coverage" else lines
         for line in lines:
             print(line, flush=True)
         print()

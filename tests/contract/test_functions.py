@@ -129,12 +129,14 @@ def test_a_released_effect_as_a_model():
         diagnostics={},
         interval_of=None,
         condition=None,
+        assumes="lines are enough",
     )
     made = one_effect_model(study(randomised=True), 0.9, result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
     assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)
     assert made.noise_covariance[0, 0] == pytest.approx(0.01)
+    assert "lines are enough" in made.caution
 
 
 def test_bins_answer_for_the_query_s_bin():

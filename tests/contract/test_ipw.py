@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
 
 import counterveil as cv
-from counterveil.numerics.public_choices import two_parts
+from counterveil.numerics.gaussian_profile import mu_of
 
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)
@@ -117,12 +117,11 @@ def features_of(data):
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("pure", [True, False])
 def test_fitted_propensity(passed, estimand, pure):
-    form, penalty, rows = "ht" if pure else "hajek", 0.05, 600
+    form, penalty, rows = "ht" if pure else "hajek", 0.05, 1200
     settings = cv.settings.IPW(form=form, clip=0.1, penalty=penalty, shrink=False)
     budget = PURE if pure else NORMAL
     result = ask(PEOPLE, study(), "ipw", "record", estimand=estimand, settings=settings, **budget)
-    first, second = two_parts(1200, rows)
-    z, part = features_of(PEOPLE), {name: column[second] for name, column in PEOPLE.items()}
+    z = features_of(PEOPLE)
     nuisances = passed["nuisances"]
     assert nuisances.sensitivity == 1
     # The fitted weights are where the gradient of the penalised log loss is nothing.
@@ -130,11 +129,11 @@ def test_fitted_propensity(passed, estimand, pure):
     reach = sqrt(1.25 + 1)
     unit = 2 * reach / (rows * penalty) / length
     fitted = nuisances.exact[:5] * unit
-    rest = logistic(z[first] @ fitted[:-1] + fitted[-1]) - (PEOPLE["t"][first] == 1)
-    gradient = np.append(z[first].T @ rest, rest.sum()) / rows + penalty * fitted
+    rest = logistic(z @ fitted[:-1] + fitted[-1]) - (PEOPLE["t"] == 1)
+    gradient = np.append(z.T @ rest, rest.sum()) / rows + penalty * fitted
     assert_allclose(gradient, 0, atol=1e-5)
     released = nuisances.values[:5] * unit
-    scores = logistic(z[second] @ released[:-1] + released[-1])
+    scores = logistic(z @ released[:-1] + released[-1])
     index = released[1:4] - released[1:4].mean()
     ends = released[-1] + np.array([-1, 1]) * abs(released[0]) / 2 + [index.min(), index.max()]
     low, high = np.clip(logistic(ends), 0.1, 0.9)
@@ -142,13 +141,13 @@ def test_fitted_propensity(passed, estimand, pure):
     if not pure:
         unit = 2 / (5 / 13)
         centres = centres_of(nuisances.values[-3:] * unit, unit * sqrt(nuisances.normal), rows)
-    scale, total, squares = sums_of(estimand, part, scores, centres, (low, high))
+    scale, total, squares = sums_of(estimand, PEOPLE, scores, centres, (low, high))
     found = [passed["effect"].statistic, passed["squares"].statistic] if pure else passed["moments"].exact
     assert found[0] == pytest.approx(total, abs=2e-2)
     assert found[1] == pytest.approx(squares if pure else 1.665 * squares, abs=2e-2)
     size, count_variance = rows, 0.0
     if estimand != "ATE":
-        treated = (part["t"] == 1).sum()
+        treated = (PEOPLE["t"] == 1).sum()
         assert (passed["count"].statistic if pure else 2 * found[2]) == treated
         released = passed["count"].value if pure else 2 * passed["moments"].values[2]
         count_variance = passed["count"].laplace if pure else 4 * passed["moments"].normal
@@ -156,11 +155,12 @@ def test_fitted_propensity(passed, estimand, pure):
         joint = passed["moments"].sensitivity if not pure else 0
         assert pure or float(joint) == pytest.approx(sqrt(4.25))
     fields(passed, result, estimand, scale, centres, rows, size, count_variance, pure)
-    # Each part of the rows pays for its own chain, and both have the whole budget.
-    assert not pure or sum(
-        one.amount for name, one in passed.items() if name != "nuisances"
-    ) == pytest.approx(3)
-    assert not pure or nuisances.amount == pytest.approx(3)
+    # The model has its share of the budget, the sums have the rest.
+    amounts = {name: float(one.amount) for name, one in passed.items()}
+    spent = sum(amounts.values()) if pure else sqrt(sum(one**2 for one in amounts.values()))
+    whole = 3 if pure else float(mu_of(Fraction(3), Fraction("1e-6")))
+    assert spent == pytest.approx(whole)
+    assert amounts["nuisances"] == pytest.approx(whole / (2 if pure else sqrt(2)))
 
 
 def logistic(v):

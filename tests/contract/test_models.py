@@ -138,6 +138,8 @@ def test_effect_of_the_scores_by_arm():
         shared=0.006,
         sampling=0.0001,
         bends=0.0005,
+        hidden=0.0003,
+        known=0.9,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
@@ -152,6 +154,8 @@ def test_effect_of_the_scores_by_arm():
     assert effect.bias == pytest.approx((0.001 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
     assert effect.bends == pytest.approx(0.0005 * unit)
+    assert effect.hidden == pytest.approx(0.0003 * unit)
+    assert effect.known == 0.9
 
 
 @pytest.mark.parametrize("estimand", [*ESTIMANDS, "ATO"])

@@ -7,6 +7,7 @@ import pytest
 from tests.contract.trials import CLOSE, ESTIMANDS, LOW, WIDTH, ask, people, study
 
 import counterveil as cv
+from counterveil.data import Table
 from counterveil.statistics.moments import record_matching, score_strata
 
 PEOPLE = people(2000, 50)
@@ -30,7 +31,8 @@ def test_strata_of_a_private_score(passed, monkeypatch, estimand):
     keep(monkeypatch, score_strata, "release_strata", kept)
     keep(monkeypatch, score_strata, "choose_weighting", kept)
     result = ask(PEOPLE, study(), "score_strata", "record", epsilon=8, mechanism="laplace", estimand=estimand)
-    place, chosen = kept["release_strata"], kept["choose_weighting"]
+    place = kept["release_strata"].strata(Table.attach(PEOPLE, study()))
+    chosen = kept["choose_weighting"]
     made = chosen.contrast
     a, b = np.array(made.treated, dtype=float), np.array(made.control, dtype=float)
     one, other = float(made.centre_treated), float(made.centre_control)

@@ -16,7 +16,7 @@ from counterveil.data import Study, Table
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.linear.arm_design import PlainArm, WeightedArm
+from counterveil.statistics.linear.arm_design import Design, WeightedArm, exact_values, plain_arms
 from counterveil.statistics.linear.arm_means import arms_plan, release
 
 CLAIM = Budget(2)
@@ -41,8 +41,7 @@ def table(outcomes):
 
 
 def plain():
-    rows = table([0] * len(ARM))
-    return [PlainArm.of(rows, code) for code in range(3)]
+    return plain_arms(table([0] * len(ARM)))
 
 
 def weighted():
@@ -56,21 +55,6 @@ def weighted():
 
 
 @dataclass(frozen=True)
-class Known:
-    """A statistic whose exact values on one table are computed once, not once a draw."""
-
-    sensitivity: object
-    pair: tuple
-
-    @classmethod
-    def of(cls, statistic, rows):
-        return cls(statistic.sensitivity, statistic.values(rows))
-
-    def values(self, rows):
-        return self.pair
-
-
-@dataclass(frozen=True)
 class ArmMeans:
     """Six released numbers: mean and variance of every arm."""
 
@@ -78,19 +62,22 @@ class ArmMeans:
     gate: type[Gate] = Gate
 
     def sample(self, dataset, count, rng):
-        source, rows = SeededNoise(int(rng.integers(2**62))), table(dataset)
-        known = [Known.of(one, rows) for one in self.statistics]
+        source, known = SeededNoise(int(rng.integers(2**62))), self.values(dataset)
+        bounds = [one.sensitivity for one in self.statistics]
         out = np.empty((count, 6))
         for row in out:
-            released = release(self.gate(PLAN, source), rows, known, True)
+            released = release(self.gate(PLAN, source), bounds, known, True)
             row[:] = [float(part) for pair in released for part in pair]
         return out
 
+    def values(self, dataset):
+        return exact_values(table(dataset), Design("", self.statistics, ()))
+
     def log_density(self, dataset, outputs):
-        rows, total = table(dataset), 0.0
+        known, total = self.values(dataset), 0.0
         part = 3 if self.gate is WeakGate else 1
         for code, one in enumerate(self.statistics):
-            mean, variance = one.values(rows)
+            mean, variance = known[code]
             bounds = one.sensitivity
             for place, (name, value, bound) in enumerate(
                 [("mean", mean, bounds.estimate), ("variance", variance, bounds.variance)]
@@ -135,7 +122,7 @@ def test_black_box():
 def test_contrasts_would_not_be_parallel():
     """An outcome of the reference moves every contrast: the same plan on contrasts would break the claim."""
     rows = [table(one) for one in pairs()[0]]
-    means = [[statistic.values(one)[0] for statistic in plain()] for one in rows]
+    means = [[mean for mean, _ in exact_values(one, Design("", plain(), ()))] for one in rows]
     contrasts = [[mean - found[0] for mean in found[1:]] for found in means]
     moved = [abs(a - b) for a, b in zip(*contrasts, strict=True)]
     assert all(change > 0 for change in moved)

@@ -147,7 +147,6 @@ class Strata:
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)
-        z = FEATURES.values(attached)
         candidates = [arm_totals(t.treated, t.outcome) for t in map(table, CROWD)]
         empty = arm_totals(attached.treated[:0], attached.outcome[:0])
         others = dict.fromkeys(
@@ -159,7 +158,7 @@ class Strata:
         rows = np.empty((count, 3))
         for row in rows:
             gate = self.gate(plan, source)
-            weighting, effect, square = score_strata.release(gate, plan, attached, FEATURES, z, 2, "ATE")
+            weighting, effect, square = score_strata.release(gate, plan, attached, FEATURES, 2, "ATE")
             # All covariates are equal, so that everyone is in the stratum that the released cut gives.
             place = int(gate.given["counts"][2] > 0)
             cells = [[empty, c] if place else [c, empty] for c in candidates]
@@ -228,7 +227,7 @@ def strata_of(records):
     kinds = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
     plan = mostly("contrast", SPLIT | others, kinds)
     gate = FixedGate(plan, FIXED | {"direction": [1.0], "counts": [11, 10, 10, 10], "centres": [0, 0]})
-    score_strata.release(gate, plan, attached, FEATURES, FEATURES.values(attached), 2, "ATE")
+    score_strata.release(gate, plan, attached, FEATURES, 2, "ATE")
     return gate
 
 

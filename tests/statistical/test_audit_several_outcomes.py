@@ -52,7 +52,7 @@ class Both:
     def log_density(self, dataset, outputs):
         (made, plan), total, part = made_of(self.asked, dataset), 0.0, 3 if self.gate is WeakGate else 1
         (group,) = made.groups
-        exact_numbers = [group.exact(made.table, numbers) for numbers in listed().numbers(made.table)]
+        (exact_numbers,) = made.exact(listed())
         for place, (what, power, bound) in enumerate(
             [("values", 1, group.largest), ("variances", 2, group.variance)]
         ):

@@ -18,7 +18,7 @@ _SETS = (
     "neighbours", "limit", "penalty", "c", "variance_by", "goal", "features", "signal", "residual", "variance_share",
     "strata",
     "cuts", "pairing", "sensitivity", "noise", "smoothness", "unmatched", "order", "degree", "covariance",
-    "means", "sds", "kappa", "form", "clip", "fit_part", "reach", "folds", "learner", "bound", "models", "",
+    "means", "sds", "kappa", "form", "clip", "fit_share", "reach", "folds", "learner", "bound", "models", "",
 )  # fmt: skip
 _METHODS = tuple(dict.fromkeys((*trials.OUTCOME_METHODS, *trials.RECORD_METHODS)))
 

@@ -125,6 +125,8 @@ _RECORD: dict[str, tuple[str, Values]] = {
                 "sds": (0.29, 0.5, 0.47, 0.47),
             },
             "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
+            "lines are enough": {"bends": 0},
+            "one curve": {"bends": 1},
         },
     ),
     "ScoreStrata": (
@@ -147,7 +149,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
             "weighted means": {"form": "hajek"},
             "weighted sums": {"form": "ht", "clip": 0.3},
             "penalty": {"penalty": 0.01, "shrink": False},
-            "part of the fit": {"fit_part": 0.3, "clip": 0.05},
+            "share of the fit": {"fit_share": 0.3, "clip": 0.05},
         },
     ),
     "CrossFit": (

@@ -159,9 +159,7 @@ class Ledger:
         if full is not None:
             left = levels.remaining(before, uses.unit)
             rule = levels.outcome if full is Unit.OUTCOME else levels.record
-            raise refusals.OverBudgetError(
-                known.row.dataset, charge.face, left, rule.budget, rule.name, full
-            )
+            raise refusals.OverBudgetError(known.row.dataset, charge.face, left, rule.budget, rule.name, full)
         return after.to_dict() | {
             "charge": charge.to_dict(),
             "cost": cost.to_dict(),

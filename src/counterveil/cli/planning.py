@@ -153,8 +153,7 @@ def plan(
     own["rows"] = rows[0] if len(rows) == 1 else rows
     own["by"] = None if by is None else cut_points(by)
     own["policy"] = None if policy is None else stored_policy(policy, None)
-    own["importance"] = by_name(importance)
-    own |= {name: _numbers(own[name]) for name in ("mean", "sd")}
+    own |= {name: _numbers(own[name]) for name in ("mean", "sd")} | {"importance": by_name(importance)}
     own["effect"] = 0.0 if effect is None else _numbers(effect)
     own["denominator"] = None if denominator is None else [_number(part) for part in denominator.split(",")]
     with Waiting("plan") as waiting:

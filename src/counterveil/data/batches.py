@@ -120,11 +120,12 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
 def table_of_source(source: object, study: Study) -> Table:
     """Return all rows of a source in memory; of people with several rows no more than one for each, where it can."""
     check_study(study)
-    source = opened_here(named_table(source))
-    extent = _extent(source, study) if study.person is not None and _sorted_there(source, study) else None
-    if study.person is None or not _sorted_there(source, study) or (extent and extent.rows < STREAM_FROM):
+    source = opened_here(source)
+    if study.person is None or not _sorted_there(source, study):
         return Table.attach(source, study)
-    survey = Survey(study)
+    extent, survey = _extent(source, study), Survey(study)
+    if extent is not None and extent.rows < STREAM_FROM:
+        return Table.attach(source, study)
     with closing(_tables(source, study, survey)) as tables:
         found = list(tables)
     survey.verdict()

@@ -82,10 +82,9 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
         per_cell = np.array([_NO_LABEL if place is None else place for place in places], dtype=np.int64)
         return column.take(per_cell, for_missing=_NO_LABEL)
     found = np.full(len(column), _NO_LABEL, dtype=np.int64)
+    meant: Mapping[Any, int] = index.doubles
     if column.values.dtype.kind in "biu":
         meant = {int(number): place for number, place in index.numbers.items() if number.denominator == 1}
-    else:
-        meant = index.doubles
     for number, place in meant.items():
         np.copyto(found, place, where=column.values == number)
     return found

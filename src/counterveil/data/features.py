@@ -178,6 +178,15 @@ class UnitFeatures:
             self._write({name: columns[name][part] for name in self.names}, study, found[part])
         return found
 
+    def blocks(self, table: Table, rows: int) -> Iterator[tuple[slice, Floats]]:
+        """Yield a table's rows, so many at a time, and their (rows, columns) features; a column lies together."""
+        for start in range(0, table.rows, rows):
+            part = slice(start, min(start + rows, table.rows))
+            found = np.empty((self.columns, part.stop - start))
+            columns = {name: table.covariates[name][part] for name in self.names}
+            self._write(columns, table.study, found.T)
+            yield part, found.T
+
     def _write(self, columns: Mapping[str, Floats], study: Study, found: Floats) -> None:
         """Write the features of columns to (rows, columns) `found`."""
         place = 0

@@ -139,13 +139,13 @@ class SparkRows:
             return cls._checked(study, reading, frame)
         from counterveil.data import spark_people
 
-        frame = spark_people.made(frame, reading)
+        made = spark_people.made(frame, reading)
         try:
-            found = cls._checked(study, spark_people.OnePerPerson(study), frame)
+            found = cls._checked(study, spark_people.OnePerPerson(study), made)
         except BaseException:
-            forget(frame)
+            forget(made)
             raise
-        weakref.finalize(found, forget, frame).atexit = False
+        weakref.finalize(found, forget, made).atexit = False
         return found
 
     @classmethod

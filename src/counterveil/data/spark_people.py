@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.data.cells import BLANKS
 from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
-from counterveil.data.sources.relations import Kind, from_arrow
+from counterveil.data.sources.relations import BLANK_CHARACTERS, Kind, from_arrow
 from counterveil.data.spark import Reading
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table
 from counterveil.data.where import only_subset
+from counterveil.data.wrong_data import failed_source
 
 _TEXTS = (Kind.TEXT, Kind.EXACT, Kind.UNBOUNDED)
 
@@ -115,23 +115,25 @@ def made(frame: Any, reading: Reading) -> Any:
     assert study.person is not None
     names = [name for name, _ in reading.kinds]
     place = names.index(study.person.column)
-    key, *order = _order(f"c{place}", reading.kinds[place][1])
-    sorted_rows = (
-        frame.selectExpr("*", f"{key} AS person", *(f"{one} AS before_{i}" for i, one in enumerate(order)))
-        .repartition("person")
-        .sortWithinPartitions(*(f"before_{i}" for i in range(len(order))), "person")
-        .select(*(f"c{i}" for i in range(len(names))))
-    )
+    person, size = _order(f"c{place}", reading.kinds[place][1])
     schema = ", ".join(f"{name} {kind}" for name, kind in _schema(study).items())
-    return sorted_rows.mapInArrow(Reducing(reading), schema).persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        sorted_rows = (
+            frame.selectExpr("*", f"{person} AS person", f"{size} AS size")
+            .repartition("person")
+            .sortWithinPartitions("size", "person")
+            .select(*(f"c{each}" for each in range(len(names))))
+        )
+        return sorted_rows.mapInArrow(Reducing(reading), schema).persist(StorageLevel.MEMORY_AND_DISK)
+    except Exception:
+        raise failed_source("a table in Spark") from None
 
 
-def _order(column: str, kind: Kind) -> tuple[str, ...]:
+def _order(column: str, kind: Kind) -> tuple[str, str]:
     """Return the SQL of what tells people apart, and of what they are sorted by first, as `places` sorts them."""
     if kind in _TEXTS:
-        blanks = "".join(f"\\u{ord(blank):04x}" for blank in BLANKS)
-        text = f"trim(BOTH '{blanks}' FROM {column})"
+        text = f"trim(BOTH ({BLANK_CHARACTERS}) FROM {column})"
         # Bytes: texts may be compared by other rules than their characters.
         return f"CAST({text} AS BINARY)", f"char_length({text})"
     # Adding zero makes one zero of the two.
-    return (f"{column} + CAST(0 AS DOUBLE)" if kind is Kind.FLOAT else column,)
+    return f"{column} + CAST(0 AS DOUBLE)" if kind is Kind.FLOAT else column, "0"

@@ -14,7 +14,6 @@ from functools import lru_cache
 from math import hypot, inf
 from typing import Protocol
 
-
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import NoiseSum
 from counterveil.inference.uncertainty import Uncertainty

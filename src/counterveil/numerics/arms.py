@@ -224,3 +224,18 @@ def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> Arms:
         for place, part in enumerate((*parts, squares - squares_treated)):
             sums[place] += part
     return Arms(Arm(*sums[:3]), Arm(*sums[3:]))
+
+
+# Steps are taken apart into two of these many bits: products of parts then add up exactly in doubles, 2**29 at a time.
+_PART_BITS = 12
+
+
+def cell_totals(cells: NDArray[np.integer], count: int, outcome: NDArray[np.int64]) -> NDArray[np.object_]:
+    """Return (count, 3): number of rows, sum and sum of squares of outcomes in [0, 2**24] in every cell; exact."""
+    high, low = outcome >> _PART_BITS, outcome & ((1 << _PART_BITS) - 1)
+
+    def added(terms: NDArray[np.int64] | None) -> NDArray[np.object_]:
+        return np.bincount(cells, terms, minlength=count).astype(np.int64).astype(object)
+
+    squares = (added(high * high) << 2 * _PART_BITS) + (added(high * low) << _PART_BITS + 1)
+    return np.stack([added(None), added(outcome), squares + added(low * low)], axis=1)

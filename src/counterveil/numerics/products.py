@@ -232,7 +232,7 @@ def clipped_sum(z: Floats, factors: Floats, length: float, bits: int) -> list[in
     total = np.zeros(z.shape[1], dtype=np.int64)
     for start in range(0, len(z), _BLOCK):
         rows = z[start : start + _BLOCK] * factors[start : start + _BLOCK, None]
-        size = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        size = np.sqrt(squared_lengths(rows))
         rows *= np.minimum(1.0, length / np.maximum(size, 1e-300))[:, None]
         total += np.trunc(np.ldexp(rows, bits)).astype(np.int64).sum(axis=0)
     return [int(value) for value in total]
@@ -242,7 +242,7 @@ def projected_steps(z: Floats, direction: Floats, limit: float, bits: int) -> ND
     """Return every row's projection, clipped to [-limit, limit], in whole steps of 2**-bits, rounded down."""
     steps = np.empty(len(z), dtype=np.int64)
     for start in range(0, len(z), _BLOCK):
-        index = np.clip(np.nan_to_num(z[start : start + _BLOCK] @ direction), -limit, limit)
+        index = np.clip(np.nan_to_num(projected(z[start : start + _BLOCK], direction)), -limit, limit)
         steps[start : start + _BLOCK] = np.floor(np.ldexp(index, bits))
     return steps
 

@@ -56,6 +56,10 @@ def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
 
 def _answer(session: Session, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
-    session.attach("arms")  # so that data which do not fit are refused before anything is spent
-    refuse_few_clusters(session.study, "arms", question.method, session.table.rows)
+    # So that data which do not fit are refused before anything is spent.
+    if question.method == "difference_in_means":
+        session.attach_batches()
+    else:
+        session.attach(f"arms with method={question.method!r}")
+    refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
     return arm_means(session, question)

@@ -81,8 +81,12 @@ def _ask_once(
     # Everything that can be refused without looking at the data is refused first.
     asked = ask(study, **arguments)
     budget = None if ledger is not None else asked.budget
-    own = {"budget": budget, "ledger": ledger, "dataset": dataset, "noise": noise, "attach": asked.attach}
-    with silence(), Session(data, study, **own) as session:
+    with (
+        silence(),
+        Session(
+            data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
+        ) as session,
+    ):
         named = arguments if ledger is not None else arguments | {"request_id": None}
         return _for_reports(asked.answer(session), ask, session, named)
 

@@ -136,7 +136,7 @@ METHODS: dict[str, Method] = {
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
     ),
-    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata),
+    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata, in_batches=True),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         Stratified,
@@ -144,7 +144,7 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: stratified_means},
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
-    "ipw": Method({Unit.RECORD: ipw}, IPW),
+    "ipw": Method({Unit.RECORD: ipw}, IPW, in_batches=True),
     "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }

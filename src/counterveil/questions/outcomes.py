@@ -199,8 +199,12 @@ def _refuse_arms(study: Study, question: Question) -> None:
 
 def _answer(session: Session, question: Question, listed: Outcomes) -> OutcomesResult:
     session.admit(question.uses(session.study, "outcomes"))
-    session.attach("several outcomes")  # so that data which do not fit are refused before anything is spent
-    refuse_few_clusters(session.study, "outcomes", question.method, session.table.rows)
+    # So that data which do not fit are refused before anything is spent.
+    if question.method in ("difference_in_means", "trial"):
+        session.attach_batches()
+    else:
+        session.attach(f"outcomes with method={question.method!r}")
+    refuse_few_clusters(session.study, "outcomes", question.method, session.batches.rows)
     question = _with_smaller_noise(session, question, listed)
     if question.unit is Unit.OUTCOME:
         return outcome_effects(session, question, listed)

@@ -28,7 +28,10 @@ def table_one(table: Table) -> dict[str, Any] | None:
         if isinstance(domain, Categories):
             codes = values.astype(np.intp)
             counts = [np.bincount(codes[arm], minlength=len(domain.labels)) for arm in inside.values()]
-            shares = [(count / max(len(arm), 1)).tolist() for count, arm in zip(counts, inside.values(), strict=True)]
+            shares = [
+                (count / max(len(arm), 1)).tolist()
+                for count, arm in zip(counts, inside.values(), strict=True)
+            ]
             for label, *found in zip(domain.labels, *shares, strict=True):
                 rows.append(_share(f"{name} = {label}", found))
         elif isinstance(domain, Range):

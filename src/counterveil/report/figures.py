@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 LABELS = {
+    "bend_bias_bound": "bias that bends found may leave",
     "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",
@@ -19,6 +20,8 @@ LABELS = {
     "explained_variance": "share of outcome variance explained (released)",
     "fold_bound": "bound on a fold's effect",
     "fold_bound_centre": "centre of that bound",
+    "hidden_bend_bias": "bias allowed for bends that noise hides",
+    "index_known": "squared correlation of the fitted line with its true one, about",
     "mechanism": "noise",
     "matched_strata": "strata with both arms",
     "least_score_kept": "least propensity score kept",
@@ -35,7 +38,6 @@ LABELS = {
     "min_epsilon_loss": "epsilon lost, at least",
     "min_propensity": "lowest propensity score",
     "model_budget_share": "share of the budget for the model",
-    "propensity_rows": "rows of the propensity model",
     "randomized_share": "share treated (from randomized treatments)",
     "residual_passes": "passes over the residuals",
     "residual_sd": "residual SD",

@@ -16,7 +16,8 @@ from counterveil.errors import Refusal
 from counterveil.inference import level_of_each
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.results.effect import Effect, check_level, interval_facts
-from counterveil.results.result import Released, no_interval, provenance_from_dict
+from counterveil.results.first_words import first_words
+from counterveil.results.result import Released, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 Floats = NDArray[np.float64]
@@ -60,7 +61,7 @@ class CateAnswers(Released):
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
-        return first_words(self.interval_of, self.condition, self.one_effect)
+        return said_first(self, self.one_effect)
 
     @property
     def _names(self) -> tuple[str, ...]:
@@ -253,12 +254,12 @@ class CateAnswers(Released):
         return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
 
 
-def first_words(interval_of: str | None, condition: str | None, one_effect: bool) -> str | None:
+def said_first(effects: Released, one_effect: bool) -> str | None:
     """Return what every rendering of effects says first, None where there is nothing to say."""
-    if interval_of is not None:
-        return no_interval(interval_of)
-    adjusted = None if condition is None else f"NOT ADJUSTED: {condition}"
-    return "; ".join(text for text in (adjusted, ONE_EFFECT if one_effect else None) if text) or None
+    graver = first_words(interval_of=effects.interval_of, condition=effects.condition)
+    more = ONE_EFFECT if one_effect and effects.interval_of is None else None
+    models = first_words(interval_of=None, assumes=effects.assumes) if graver is None else None
+    return "; ".join(text for text in (graver, more, models) if text) or None
 
 
 def query_name(query: Query) -> str:

@@ -16,7 +16,7 @@ from counterveil.data import Range, Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
 from counterveil.numerics.products import blocks, projected
-from counterveil.results.cate_answers import CateAnswers, first_words, no_intervals_for_people
+from counterveil.results.cate_answers import CateAnswers, no_intervals_for_people, said_first
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
 from counterveil.results.result import Released, Result, provenance_from_dict
@@ -148,7 +148,7 @@ class CateModel(Released):
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that the effect is one number, or that no interval is for it."""
-        return first_words(self.interval_of, self.condition, not self.heterogeneous)
+        return said_first(self, not self.heterogeneous)
 
     def effect(self, X: Any) -> Floats:
         """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
@@ -213,6 +213,7 @@ class CateModel(Released):
             details=self.details,
             interval_of=self.interval_of,
             condition=self.condition,
+            assumes=self.assumes,
             one_effect=not self.heterogeneous,
             shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
         )
@@ -392,4 +393,5 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
         diagnostics=result.diagnostics,
         interval_of=result.interval_of,
         condition=result.condition,
+        assumes=result.assumes,
     )

@@ -288,7 +288,7 @@ class MeasureResult(Result):
 # The fields of a result that do not depend on its measure.
 _TERMS = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "population"),
+    *("diagnostics", "interval_of", "condition", "assumes", "population"),
 )
 
 

@@ -31,6 +31,7 @@ from counterveil.results.effect import (
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
+from counterveil.results.first_words import first_words
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 # Words among what is not covered that say that omitted confounders are possible.
 _CONFOUNDED = ("confounding", "undeclared covariates")
+# What is stored only where there is something to say.
+_OPENING = ("interval_of", "condition", "assumes", "population")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -50,8 +53,10 @@ class Released(Shown):
     treatments are public they are free, at record level they are not shown. `interval_of` is None where intervals are
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
-    declared bound an unadjusted one covers, and every rendering starts with it. `population` is None where the effect
-    is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with it too.
+    declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
+    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
+    the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
+    it too.
     `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not stored.
     """
 
@@ -67,6 +72,7 @@ class Released(Shown):
     diagnostics: dict[str, Any] = field(default_factory=dict)
     interval_of: str | None = None
     condition: str | None = None
+    assumes: str | None = None
     population: str | None = None
     repeat: Repeat | None = field(default=None, compare=False)
     by_arm: dict[str, Any] | None = field(default=None, compare=False)
@@ -79,9 +85,12 @@ class Released(Shown):
     @property
     def caution(self) -> str | None:
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
-        adjusted = None if self.condition is None else f"NOT ADJUSTED: {self.condition}"
-        said = (trimmed(self.population), no_interval(self.interval_of) or adjusted)
-        return "; ".join(filter(None, said)) or None
+        return first_words(
+            interval_of=self.interval_of,
+            condition=self.condition,
+            assumes=self.assumes,
+            population=self.population,
+        )
 
     @property
     def may_be_confounded(self) -> bool:
@@ -122,7 +131,7 @@ class Released(Shown):
         """Return the provenance as columns of a data frame."""
         return {
             "conf_of": self.interval_of or "the effect",
-            **({} if self.population is None else {"population": self.population}),
+            **{name: text for name in ("assumes", "population") if (text := getattr(self, name)) is not None},
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
             "protects": self.guarantee.unit.value,
@@ -131,11 +140,7 @@ class Released(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        optional = {
-            "interval_of": self.interval_of,
-            "condition": self.condition,
-            "population": self.population,
-        }
+        optional = {name: getattr(self, name) for name in _OPENING}
         return {
             "method": self.method,
             "treatment": self.treatment,
@@ -196,20 +201,6 @@ class Released(Shown):
         return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
 
 
-def trimmed(population: str | None) -> str | None:
-    """Return what is said first where the effect is that of some people alone, else None."""
-    return None if population is None else f"TRIMMED: the effect is that of {population}, not of everyone"
-
-
-def no_interval(interval_of: str | None) -> str | None:
-    """Return what is said first where intervals are for something else than the effect, else None."""
-    return (
-        None
-        if interval_of is None
-        else f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {interval_of}"
-    )
-
-
 def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Released` that `stored` wrote."""
     return {
@@ -223,9 +214,7 @@ def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
         "not_covered": tuple(facts["not_covered"]),
         "details": dict(facts["details"]),
         "diagnostics": dict(facts["diagnostics"]),
-        "interval_of": facts.get("interval_of"),
-        "condition": facts.get("condition"),
-        "population": facts.get("population"),
+        **{name: facts.get(name) for name in _OPENING},
     }
 
 

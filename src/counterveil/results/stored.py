@@ -94,7 +94,8 @@ def wrong_field(made: object) -> str | None:
         if not _fits(value, hint):
             return name
         for part in value if isinstance(value, tuple) else (value,):
-            inner = wrong_field(part) if _hints(type(part)) else None
+            own: Any = type(part)
+            inner = wrong_field(part) if _hints(own) else None
             if inner is not None:
                 return f"{name}.{inner}"
     return None

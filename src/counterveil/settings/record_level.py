@@ -90,6 +90,10 @@ class DoublyRobust(Settings):
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
+        bends: how far bends of treatment and outcome that noise hides are supposed to be the same, for the bias that
+            intervals allow for them: 1 for one curve; two curves of few bends share 0.6 by chance. 0 allows no bias:
+            you declare that lines, and the bends that were seen, are enough. It changes nothing with
+            `estimand="ATO"`, which follows no bends.
     """
 
     degree: int | str = setting("auto", one_of(1, 2, "auto"))
@@ -98,6 +102,7 @@ class DoublyRobust(Settings):
     sds: tuple[float, ...] | None = None
     unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
+    bends: float = setting(0.5, within(0, 4))
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
@@ -160,24 +165,21 @@ class IPW(Settings):
         clip: scores below this are raised to it, and scores above one minus it lowered; None takes 0.2, or
             0.1 where n and the budget are large.
         penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
+        fit_share: the share of the budget for the propensity model and the arms' means: of epsilon, or of mu squared
+            for Gaussian noise.
         shrink: pull the released weights of the model towards zero by what is known of their noise.
     """
 
     form: str | None = setting(None, one_of("hajek", "ht", None))
     clip: float | None = setting(None, between(0, 0.5) | NONE)
     penalty: float | None = setting(None, POSITIVE | NONE)
-    fit_part: float = setting(0.5, between(0, 1))
+    fit_share: float = setting(0.5, between(0, 1))
     shrink: bool = setting(True, FLAG)
 
     @property
     def centred(self) -> bool:
         """Whether outcomes are centred at released means."""
         return self.form == "hajek"
-
-    def fit_rows(self, rows: int) -> int:
-        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
-        return min(max(round(self.fit_part * rows), 1), rows - 1)
 
 
 @dataclass(frozen=True, slots=True)

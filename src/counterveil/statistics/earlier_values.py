@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data import OUTCOME_STEPS, Carrier, Sums, Table
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.session import Gate
 from counterveil.statistics.outcome_list import SLOPE_PARTS, Outcomes
@@ -34,18 +35,27 @@ def bounds(rows: int) -> list[Fraction]:
     return [Fraction(1, rows), Fraction(1, rows), Fraction(1, 2 * rows), Fraction(1, 4 * rows)]
 
 
-def exact_moments(before: NDArray[np.int64], after: NDArray[np.int64]) -> list[Fraction]:
-    """Return the means of x, y, x y and x^2 for steps moved to [-1/2, 1/2]; exact."""
-    x, y, rows = before - _HALF, after - _HALF, len(before)
-    sums = (int(x.sum()), int(y.sum()))
-    squares = (exact_dot(x, y), exact_dot(x, x))
-    return [Fraction(one, rows * OUTCOME_STEPS) for one in sums] + [
-        Fraction(one, rows * OUTCOME_STEPS**2) for one in squares
-    ]
+def moment_sums(before: NDArray[np.int64], after: NDArray[np.int64]) -> list[int]:
+    """Return the sums of x, y, x y and x^2 for steps less half of their range; exact."""
+    x, y = before - _HALF, after - _HALF
+    return [int(x.sum()), int(y.sum()), exact_dot(x, y), exact_dot(x, x)]
+
+
+def exact_moments(sums: Sequence[int], rows: int) -> list[Fraction]:
+    """Return the means of x, y, x y and x^2 in [-1/2, 1/2] from those sums."""
+    units = (OUTCOME_STEPS, OUTCOME_STEPS, OUTCOME_STEPS**2, OUTCOME_STEPS**2)
+    return [Fraction(int(one), rows * unit) for one, unit in zip(sums, units, strict=True)]
+
+
+def earlier_sums(block: Table, outcomes: Outcomes) -> Sums:
+    """Return `moment_sums` of every outcome that was measured before, (outcomes, 4)."""
+    plain = outcomes.numbers(block)
+    found = [moment_sums(block.measures[column], plain[place]) for place, column in outcomes.measured_before]
+    return (np.array(found, dtype=object),)
 
 
 def with_slopes(
-    gate: Gate, table: Table, outcomes: Outcomes, squares: float, noise: Sequence[float]
+    gate: Gate, source: Carrier, outcomes: Outcomes, squares: float, noise: Sequence[float]
 ) -> Outcomes:
     """Return the outcomes with their slopes, from moments that are released here.
 
@@ -53,11 +63,9 @@ def with_slopes(
     units of its squared range.
     """
     pairs = outcomes.measured_before
-    plain = replace(outcomes, slopes=()).numbers(table)
-    values = [
-        moment for place, column in pairs for moment in exact_moments(table.measures[column], plain[place])
-    ]
-    limits = bounds(table.rows) * len(pairs)
+    (sums,) = source.run(partial(earlier_sums, outcomes=replace(outcomes, slopes=())))
+    values = [moment for line in sums for moment in exact_moments(line, source.rows)]
+    limits = bounds(source.rows) * len(pairs)
     released = gate.release_several(NAME, values, limits, [Fraction(1)] * len(values))
     slopes = [0] * len(outcomes.names)
     for order, (place, _) in enumerate(pairs):

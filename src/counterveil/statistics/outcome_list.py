@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Table
+from counterveil.data import OUTCOME_STEPS, Carrier, Sums, Table
+from counterveil.numerics.arms import Arm, cell_totals
 
 # Slopes are whole numbers of these parts.
 SLOPE_PARTS = 16
@@ -73,3 +75,26 @@ class Outcomes:
             return sqrt(sum(size**2 for size in sizes))
         count = len(sizes)
         return sqrt((count + 1) * (count + 2) / 6) if self._even else sum(sizes)
+
+
+def totals_by_arm(source: Carrier, outcomes: Outcomes) -> list[list[Arm]]:
+    """Return for every outcome the exact totals of every arm, the reference or control first."""
+    arms = len(source.study.treatment_labels)
+    (sums,) = source.run(partial(outcome_sums, outcomes=outcomes, arms=arms))
+    return [[Arm(*one) for one in line] for line in sums]
+
+
+def outcome_sums(block: Table, outcomes: Outcomes, arms: int) -> Sums:
+    """Return number of rows, sum and sum of squares of every outcome in every arm, (outcomes, arms, 3)."""
+    return (np.stack([cell_totals(block.arm, arms, numbers) for numbers in outcomes.numbers(block)]),)
+
+
+def sizes_by_arm(source: Carrier) -> list[int]:
+    """Return how many rows every arm has, the reference or control first."""
+    (counts,) = source.run(partial(arm_sizes, arms=len(source.study.treatment_labels)))
+    return [int(count) for count in counts]
+
+
+def arm_sizes(block: Table, arms: int) -> Sums:
+    """Return how many rows of a block every arm has."""
+    return (np.bincount(block.arm, minlength=arms),)

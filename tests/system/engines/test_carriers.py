@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
+from tests.system.engines.people import check_people, visits
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
 from tools.reference.carriers_page import REFUSED, lines
 
@@ -128,7 +129,7 @@ def in_spark(request, tmp_path):
     return {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
 
 
-def test_spark(known, in_spark, spark, to_bits):
+def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
     found = rows_of_source(in_spark[True], study(True))
     assert isinstance(found, SparkRows)
     assert found.rows == Table.attach(people(True), study(True)).rows
@@ -161,6 +162,7 @@ def test_spark(known, in_spark, spark, to_bits):
         rows_of_source(in_spark[False], study(False, cluster="town"))
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
+    check_people(make("spark", request, tmp_path).table("visits", visits()))
 
 
 @pytest.mark.slow
@@ -222,7 +224,8 @@ def study_for(question):
     if question == "event_study":
         return cv.Study("t", "y", (0, 3), control=0, before=["a", "earlier"], change_range=(-1, 3))
     if question == "outcomes":
-        return cv.Study("t", outcomes={"y": (0, 3), "earlier": (0, 3)}, control=0, randomised=True)
+        outcomes, covariates = {"y": (0, 3), "earlier": (0, 3)}, {"b": cv.Binary(one="yes", zero="no")}
+        return cv.Study("t", outcomes=outcomes, covariates=covariates, control=0, randomised=True)
     if question == "survival":
         covariates = {"a": cv.Range(0, 1)}
         return cv.Study("t", "y", event="earlier", horizon=3, covariates=covariates, control=0)

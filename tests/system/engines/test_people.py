@@ -1,86 +1,23 @@
 """People with several rows have one row each, to the bit, wherever their rows lie and however they are spread."""
 
-import gc
-from decimal import Decimal
-
 import duckdb
-import numpy as np
-import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
+from tests.system.engines.people import (
+    KNOWN,
+    STUDIES,
+    bits,
+    bits_in_spark,
+    check_people,
+    columns,
+    refused_alike,
+    study,
+    visits,
+)
 
 import counterveil as cv
 from counterveil.data import SpooledRows, Table, batches, open_table, rows_of_source
-from counterveil.data.spark import SparkRows
-from counterveil.errors import CounterveilError
-
-PEOPLE = 150
-DROP, FILL = cv.drafting.Drop(), cv.drafting.Fill(4)
-KNOWN = {"age": cv.Range(0, 9), "site": cv.Categories(["a", "b"])}
-
-
-def visits(seed=0):
-    """Return rows of people, one person's far apart, with ids of every type, ties in their order, and gaps."""
-    rng = np.random.default_rng(seed)
-    who = rng.permutation(np.repeat(np.arange(PEOPLE), rng.integers(1, 9, PEOPLE)))
-    rows = len(who)
-
-    def gaps(share):
-        return rng.random(rows) < share
-
-    blanks = np.array(["", " ", "\t", "\x0b ", "\n"])[rng.integers(0, 5, rows)]
-    zeros = np.where(who == 0, rng.choice([0.0, -0.0], rows), who / 7)
-    return pa.table(
-        {
-            "whole": who * 3 - 40,
-            "text": [f"{blank}Ü{each}{blank}" for blank, each in zip(blanks, who.tolist(), strict=True)],
-            "real": zeros,
-            "exact": pa.array([Decimal(each) / 8 for each in who.tolist()], pa.decimal128(12, 3)),
-            "arm": who % 2,
-            "y": pa.array(rng.normal(4, 3, rows), mask=gaps(0.1)),
-            "count": rng.integers(1, 4, rows).astype(np.float64),
-            "age": pa.array(rng.normal(4, 3, rows), mask=gaps(0.05)),
-            "site": pa.array(rng.choice(["a", "b"], rows), mask=gaps(0.05)),
-            "day": pa.array(rng.integers(0, 4, rows), mask=gaps(0.1)),
-            "date": pa.array(rng.integers(18000, 18005, rows).astype("datetime64[D]")),
-        }
-    )
-
-
-def study(person, **more):
-    usual = {"missing": {"y": DROP, "age": FILL, "site": cv.drafting.Fill("a")}, "covariates": KNOWN}
-    return cv.Study("arm", "y", (0, 9), control=0, randomised=True, person=person, **(usual | more))
-
-
-STUDIES = {
-    "text": study("text", order="date", most_rows=3, per_person={"y": "last", "age": "mean"}),
-    "whole": study(
-        "whole",
-        covariates={"age": KNOWN["age"]},
-        per_person={"age": "mean"},
-        missing={"y": DROP, "age": FILL},
-    ),
-    "real": study(
-        "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
-    ),
-    "exact": study("exact", covariates={}, per="count", per_range=(0, 30), missing={"y": FILL}),
-    "cluster": study(
-        None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}
-    ),
-}
-
-
-def bits(table):
-    """Return the rows of a table in an order of their own, to the bit."""
-    columns = [table.arm, table.outcome, *table.covariates.values(), *table.measures]
-    return sorted(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
-
-
-def bits_in_spark(rows):
-    """Return the same of rows in Spark."""
-    made = rows.frame.where("facts IS NULL").drop("facts").toArrow()
-    return sorted(zip(*(column.to_pylist() for column in made.columns), strict=True))
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -96,15 +33,9 @@ def test_large_files_and_relations(name, tmp_path, monkeypatch):
         assert found.rows == wanted.rows
         # In the same order too: a person's row stands where it would in memory.
         joined = batches.joined_tables(list(found.batches()))
-        assert [*zip(*_columns(joined), strict=True)] == [*zip(*_columns(wanted), strict=True)]
+        assert columns(joined) == columns(wanted)
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
     assert isinstance(rows_of_source(tmp_path / "visits.parquet", declared), Table)
-
-
-def _columns(table):
-    return [
-        column.tolist() for column in (table.arm, table.outcome, *table.covariates.values(), *table.measures)
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -112,43 +43,15 @@ def in_spark(request, tmp_path_factory):
     return make("spark", request, tmp_path_factory.mktemp("people")).table("visits", visits())
 
 
-def test_people_in_spark(in_spark, spark):
-    declared = STUDIES["text"]
-    found = rows_of_source(in_spark, declared)
-    assert isinstance(found, SparkRows)
-    wanted = Table.attach(visits(), declared)
-    assert found.rows == wanted.rows
-    assert bits_in_spark(found) == bits(wanted)
-    frame = found.frame
-    assert frame.is_cached
-    del found
-    gc.collect()
-    assert not frame.is_cached
-    words = {"protects": "record", "epsilon": 4, "method": "trial"}
-    there, here = (
-        cv.ate(source, STUDIES["exact"], noise=cv.SeededNoise(3), **words).to_dict()
-        for source in (spark.table("visits").repartition(7), visits())
-    )
-    assert there == here
-
-
-def test_people_are_refused_in_spark_as_elsewhere(in_spark):
-    cases = [
-        (in_spark.mutate(text=(in_spark.y > 5).ifelse(" NA ", in_spark.text)), "CV-D019"),
-        (in_spark.mutate(arm=in_spark.day), "CV-D020"),
-    ]
-    for source, code in cases:
-        declared = study("text", per_person={"arm": "constant"}, order="date")
-        with pytest.raises(CounterveilError) as there:
-            rows_of_source(source, declared)
-        with pytest.raises(CounterveilError) as here:
-            Table.attach(source.to_pyarrow(), declared)
-        assert (str(there.value), there.value.code) == (str(here.value), code)
+@pytest.mark.slow
+def test_refusals_and_what_spark_keeps(in_spark):
+    check_people(in_spark)
+    refused_alike(in_spark.mutate(arm=in_spark.day), "CV-D020")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STUDIES)
-def test_every_study_in_every_partitioning(name, in_spark, spark, request, tmp_path):
+def test_every_study_in_every_partitioning(name, in_spark, spark):
     rows, declared = visits(), STUDIES[name]
     wanted = bits(Table.attach(rows, declared))
     for count in (1, 2, 7):

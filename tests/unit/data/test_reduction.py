@@ -1,5 +1,6 @@
 """One row for each person does not depend on where rows stand, nor what is public in it on outcomes."""
 
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data import Table, batches, rows_of_source
+from counterveil.data import Layout, Table, batches, rows_of_source, strata_of_source, strata_of_table
 from counterveil.data.cells import from_array, from_cells
 from counterveil.data.people import whole_people
 from counterveil.errors import CounterveilError, DataError
@@ -33,8 +34,8 @@ def frame(people=60, seed=1):
 
 def study(**more):
     known = {"age": AGES, "site": cv.Categories(["a", "b"])}
-    usual = {"order": "day", "missing": {"site": cv.drafting.Fill("a")}}
-    return cv.Study("arm", "y", (-9, 9), known, control=0, person="id", **(usual | more))
+    usual = {"order": "day", "missing": {"site": cv.drafting.Fill("a")}, "covariates": known}
+    return cv.Study("arm", "y", (-9, 9), control=0, person="id", **(usual | more))
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,19 @@ def test_large_files_are_refused_as_frames_are(tmp_path, monkeypatch):
         with pytest.raises(CounterveilError) as here:
             Table.attach(wrong, varied)
         assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize("prefix", [False, True])
+def test_strata_of_people_in_large_files_are_those_of_tables(tmp_path, monkeypatch, prefix):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    rows = frame().assign(day=1)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    known = {"age": AGES.cut(2, 5), "site": cv.Categories(["a", "b"])}
+    declared = study(covariates=known, per_person={"arm": "first"})
+    layout = Layout.of(declared)
+    there = strata_of_source(tmp_path / "rows.parquet", declared, layout, prefix)
+    here = strata_of_table(Table.attach(rows, declared), layout, prefix)
+    assert there.rows == here.rows
+    for field in fields(here):
+        found, wanted = getattr(there, field.name), getattr(here, field.name)
+        assert np.array_equal(found, wanted) if isinstance(wanted, np.ndarray) else found == wanted

@@ -2,9 +2,13 @@ import json
 import logging
 from dataclasses import replace
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 
 import counterveil as cv
+from counterveil.data import batches
 from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
@@ -137,6 +141,20 @@ def test_too_few_rows_are_refused_by_the_public_number(new_site, request_to, bud
     few = new_site("few", least_rows=401)
     assert reply_of(few, request_to()).refusal == "CV-F005"
     assert budget_spent(few).requests == 0
+
+
+def test_people_with_several_rows_count_as_people(new_site, request_to, trial, tmp_path, monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    visits = {name: np.tile(values, 3) for name, values in trial.frame.items()}
+    pyarrow.parquet.write_table(
+        pa.table(visits | {"id": np.tile(np.arange(400), 3)}), tmp_path / "visits.parquet"
+    )
+    study = cv.Study.from_dict(trial.study.to_dict() | {"person": {"column": "id"}})
+    for least, refusal in ((400, None), (401, "CV-F005")):
+        site = new_site(f"least {least}", data=tmp_path / "visits.parquet", study=study, least_rows=least)
+        reply = reply_of(site, request_to(declaration=study.to_dict()))
+        assert reply.refusal == refusal
+        assert refusal or reply.result["details"]["rows"] == 400
 
 
 def test_a_steward_decides_by_hand(new_site, request_to, budget_spent):

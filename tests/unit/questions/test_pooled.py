@@ -313,3 +313,7 @@ def test_a_caution_of_a_site_is_said_first(sites):
     )
     bound = [replace(s, condition="under a bound") for s in sites]
     assert cv.pool(bound).caution == bound[0].caution
+    modelled = [replace(s, assumes="lines are enough") for s in sites]
+    found = cv.pool([modelled[0], *sites[1:]])
+    assert found.caution == modelled[0].caution
+    assert found.tidy()[-1]["assumes"] == "lines are enough"

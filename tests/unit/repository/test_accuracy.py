@@ -220,7 +220,7 @@ def test_the_guide_replaces_its_own_section_only(tmp_path):
     assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
     assert "has 1 cells" in once
     assert "at equal guarantee in 1 cells, clearly in 1" in once
-    assert "cover the truth in 100.0% of 4 answers" in once
+    assert "cover the truth in 100.0 % of 4 answers" in once
     path.write_text(once + "\nAfter.\n")
     guide.rewrite(cells(league()), path)
     assert path.read_text() == once + "\nAfter.\n"
@@ -244,7 +244,7 @@ def test_the_page_has_pictures_numbers_reasons_and_verdicts():
     assert "refuted: gallery" in made
     assert "Not measured" in made
     assert "kappa = 0.25" in made
-    assert "those of 20 other draws, widened by 2%" in made
+    assert "those of 20 other draws, widened by 2 %" in made
     assert "in 100 steps instead of 1,000 and more, and it may have 4 MB" in made
     assert all(f"{name} {count}" in made for name, count in SLOW.items())
 

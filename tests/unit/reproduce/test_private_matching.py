@@ -63,7 +63,18 @@ def test_the_other_studies_are_drawn_too(data):
 def test_costs_are_measured_in_a_fresh_process():
     (row,) = FIGURES["table-4"].run(cell_of("table-4", method=LABEL))
     assert row["seconds"] > 0
+    assert row["first"] >= row["seconds"]
     assert row["megabytes"] > 20
+    assert 0 <= row["added"] < row["megabytes"]
+
+
+def test_what_the_paper_does_not_print_has_tables_beside_those_it_does():
+    cells = FIGURES["table-4-first"].cells(True)
+    rows = pd.DataFrame([{**cell, "first": 0.5, "added": 3.0} for cell in cells])
+    for name, value in (("table-4-first", 0.5), ("table-5-added", 3.0)):
+        table = FIGURES[name].table(rows)
+        assert list(table["method"]) == [cell["method"] for cell in cells]
+        assert (table["LaLonde"] == value).all()
 
 
 def test_data_that_are_absent_are_refused_by_code(monkeypatch):

@@ -12,7 +12,7 @@ from counterveil.audit import Cloud, ExactTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.earlier_values import bounds, exact_moments
+from counterveil.statistics.earlier_values import bounds, exact_moments, moment_sums
 from counterveil.statistics.outcome_list import SLOPE_PARTS, Outcomes
 
 STEPS = [0, OUTCOME_STEPS // 2, OUTCOME_STEPS]
@@ -20,7 +20,7 @@ REST = (np.array([OUTCOME_STEPS, 5]), np.array([7, 0]))
 
 
 def moments(x, y):
-    return exact_moments(np.append(REST[0], x), np.append(REST[1], y))
+    return exact_moments(moment_sums(np.append(REST[0], x), np.append(REST[1], y)), len(REST[0]) + 1)
 
 
 def test_one_row_moves_the_moments_by_their_bounds_at_most():

@@ -160,8 +160,6 @@ def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
     layout = layout_of(session.study, by)
     session.admit(question.uses(session.study, "groups"))
     if question.unit is Unit.OUTCOME:
-        # So that data which do not fit are refused before anything is spent.
-        session.attach("groups with protects='outcome'")
         return outcome_groups(session, question, layout)
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.

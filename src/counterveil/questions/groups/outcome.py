@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Protocol
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
-from counterveil.data import Layout, Range, Table, strata_codes
+from counterveil.data import Carrier, Layout, Range, Study, Sums, Table, strata_codes
+from counterveil.data.encoding import outcome_unit
 from counterveil.errors import StudyError
 from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.questions.groups.question import caveats, group_names
 from counterveil.results.effect import Effect, LinearInGroup
@@ -35,49 +37,17 @@ from counterveil.statistics.linear.weighting import weighted_effect
 _FEWEST = 2  # people in either arm of a group that has an effect
 
 
-class GroupStatistic(Protocol):
-    """A linear estimate of one group's effect."""
-
-    @property
-    def table(self) -> Table:
-        """The group's rows."""
-        ...
-
-    @property
-    def sensitivity(self) -> DifferenceInMeans | LinearEstimate:
-        """How far one of the group's outcomes moves the effect and its variance."""
-        ...
-
-    @property
-    def share(self) -> Fraction:
-        """The share of the budget for the variance."""
-        ...
-
-    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
-        """Return the released effect and, where it is paid for, its variance."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class GroupMeans:
     """The difference of the arms' means in one group."""
 
-    table: Table
     sensitivity: DifferenceInMeans
     share: Fraction
 
-    @classmethod
-    def of(cls, table: Table, question: Question) -> GroupMeans:
-        """Return the statistic of a group's rows."""
-        treated = int(table.treated.sum())
-        bounds = DifferenceInMeans(table.study.outcome_bounds.width, treated, table.rows - treated)
-        return cls(table, bounds, difference_in_means.chosen_share(bounds, question))
-
-    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
-        """Return the released effect and, where it is paid for, its variance."""
-        totals = arm_totals(self.table.treated, self.table.outcome)
-        unit = self.table.outcome_unit
-        return difference_in_means.release(gate, totals, unit, self.sensitivity, self.share > 0, names)
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of the group's treated and of its other rows."""
+        return self.sensitivity.treated, self.sensitivity.control
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +71,12 @@ class GroupLinear:
             share = linear_effect.chosen_share(bounds, question, effect.expected_part, effect.slack)
         return cls(table, form, variance_form, bounds, share)
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of the group's treated and of its other rows."""
+        treated = int(self.table.treated.sum())
+        return treated, self.table.rows - treated
+
     def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
         """Return the released effect and, where it is paid for, its variance."""
         variance_form = self.variance_form if self.share > 0 else None
@@ -109,16 +85,17 @@ class GroupLinear:
 
 def outcome_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
-    method = _chosen(session.table, question, layout)
-    question = replace(question, method=method)
-    places, statistics = [], []
-    for place, rows in enumerate(_group_rows(session.table, layout)):
-        table = _rows_of(session.table, rows, layout)
-        treated = int(table.treated.sum())
-        if min(treated, table.rows - treated) >= _FEWEST:
-            refuse_few_clusters(session.study, "groups", method, table.rows, " in every group")
-            places.append(place)
-            statistics.append(_statistic(table, question))
+    question = replace(question, method=_chosen(session.study, question, layout))
+    statistics: Mapping[int, GroupMeans | GroupLinear]
+    # Rows that do not fit are refused before anything is spent.
+    if question.method == "difference_in_means":
+        session.attach_batches()
+        statistics = _means(session.batches, question, layout)
+    else:
+        session.attach(f"groups with method={question.method!r}")
+        statistics = _adjusted(session.table, question, layout)
+    for one in statistics.values():
+        refuse_few_clusters(session.study, "groups", question.method, sum(one.sizes), " in every group")
     if not statistics:
         raise StudyError(
             "CV-S110",
@@ -127,14 +104,59 @@ def outcome_groups(session: Session, question: Question, layout: Layout) -> Grou
             got=f"{layout.describe()}; arms and covariates are public here",
             fix="cross fewer covariates or cut ranges more coarsely",
         )
-    plan = groups_plan(question, [one.share for one in statistics])
+    plan = groups_plan(question, [one.share for one in statistics.values()])
 
     def compute(gate: Gate) -> dict[str, object]:
-        found = [one.release(gate, release_names(k)) for k, one in enumerate(statistics)]
-        return _result(session, question, layout, places, statistics, found).stored()
+        found = release(gate, session.batches, layout, statistics)
+        return _result(session, question, layout, statistics, found).stored()
 
     request = question.request(plan, session.study, question="groups", by=layout.describe())
     return GroupsResult.from_dict(session.run(request, compute))
+
+
+def _means(source: Carrier, question: Question, layout: Layout) -> dict[int, GroupMeans]:
+    """Return the statistics of the groups that have an effect, by their places; sizes of arms are public."""
+    (counts,) = source.run(partial(group_sizes, layout=layout))
+    found = {}
+    for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
+        if min(control, treated) >= _FEWEST:
+            bounds = DifferenceInMeans(source.study.outcome_bounds.width, int(treated), int(control))
+            found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
+    return found
+
+
+def group_sizes(block: Table, layout: Layout) -> Sums:
+    """Return how many rows every group has in either arm, those without treatment first."""
+    return (np.bincount(_cells(block, layout), minlength=2 * layout.public),)
+
+
+def group_sums(block: Table, layout: Layout) -> Sums:
+    """Return the same with sums and sums of squares of outcomes beside them."""
+    return (cell_totals(_cells(block, layout), 2 * layout.public, block.outcome),)
+
+
+def _cells(block: Table, layout: Layout) -> NDArray[np.int64]:
+    return 2 * strata_codes(block, layout) + block.treated
+
+
+def release(
+    gate: Gate,
+    source: Carrier,
+    layout: Layout,
+    statistics: Mapping[int, GroupMeans | GroupLinear],
+) -> list[tuple[Released, Released | None]]:
+    """Return every group's released effect and, where it is paid for, its variance."""
+    linear = [one for one in statistics.values() if isinstance(one, GroupLinear)]
+    if linear:
+        return [one.release(gate, release_names(k)) for k, one in enumerate(linear)]
+    (sums,) = source.run(partial(group_sums, layout=layout))
+    unit, found = outcome_unit(source.study.outcome_bounds), []
+    for k, (place, one) in enumerate(statistics.items()):
+        assert isinstance(one, GroupMeans)
+        arms = Arms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
+        names = release_names(k)
+        found.append(difference_in_means.release(gate, arms, unit, one.sensitivity, one.share > 0, names))
+    return found
 
 
 def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
@@ -151,20 +173,31 @@ def release_names(place: int) -> tuple[str, str]:
     return f"effect of group {place}", f"variance of group {place}"
 
 
-def _chosen(table: Table, question: Question, layout: Layout) -> str:
-    left = _left(table, layout)
+def _chosen(study: Study, question: Question, layout: Layout) -> str:
+    left = _left(study, layout)
     if question.method != "auto":
         return question.method if left or question.method == "difference_in_means" else "difference_in_means"
-    return "difference_in_means" if table.study.randomised is True or not left else "weighting"
+    return "difference_in_means" if study.randomised is True or not left else "weighting"
 
 
-def _left(table: Table, layout: Layout) -> list[str]:
+def _left(study: Study, layout: Layout) -> list[str]:
     """Return the covariates that may still differ within a group."""
     return [
         name
-        for name, domain in table.study.covariates.items()
+        for name, domain in study.covariates.items()
         if name not in layout.names or isinstance(domain, Range)
     ]
+
+
+def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, GroupLinear]:
+    """Return the weighted or matched statistics of the groups that have an effect, by their places."""
+    maker, found = weighted_effect if question.method == "weighting" else matched_effect, {}
+    for place, rows in enumerate(_group_rows(table, layout)):
+        own = _rows_of(table, rows, layout)
+        treated = int(own.treated.sum())
+        if min(treated, own.rows - treated) >= _FEWEST:
+            found[place] = GroupLinear.of(maker(own, question), own, question)
+    return found
 
 
 def _group_rows(table: Table, layout: Layout) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
@@ -176,8 +209,8 @@ def _group_rows(table: Table, layout: Layout) -> list[np.ndarray[tuple[int], np.
 
 def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layout: Layout) -> Table:
     """Return a group's rows, without the covariates that are the same for all of them."""
-    kept = _left(table, layout)
     study = table.study
+    kept = _left(study, layout)
     rules = {
         name: rule for name, rule in study.missing.items() if name not in set(study.covariates) - set(kept)
     }
@@ -193,36 +226,29 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
     )
 
 
-def _statistic(table: Table, question: Question) -> GroupStatistic:
-    if question.method == "difference_in_means":
-        return GroupMeans.of(table, question)
-    maker = weighted_effect if question.method == "weighting" else matched_effect
-    return GroupLinear.of(maker(table, question), table, question)
-
-
 def _result(
     session: Session,
     question: Question,
     layout: Layout,
-    places: list[int],
-    statistics: Sequence[GroupStatistic],
+    statistics: Mapping[int, GroupMeans | GroupLinear],
     found: Sequence[tuple[Released, Released | None]],
 ) -> GroupsResult:
     names, study = group_names(layout), session.study
     width = float(study.outcome_range[1] - study.outcome_range[0])
     effects = []
-    for place, one, (effect, variance) in zip(places, statistics, found, strict=True):
+    for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
         cap = float(one.sensitivity.variance_cap)
         known = (cap, None) if variance is None else (float(variance), variance.noise)
-        treated = int(one.table.treated.sum())
         plain = Uncertainty(effect.noise, known[0], cap, known[1])
-        error = with_rare_events(plain, study.outcome_range, (treated, one.table.rows - treated))
+        error = with_rare_events(plain, study.outcome_range, one.sizes)
         released = LinearInGroup(float(effect), error, (-width, width))
-        effects.append(Effect(names[place], released, question.level, len(places), float(one.table.rows)))
+        size = float(sum(one.sizes))
+        effects.append(Effect(names[place], released, question.level, len(statistics), size))
     means = question.method == "difference_in_means"
     pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
     by_arm = any(
-        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance) for one in statistics
+        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
+        for one in statistics.values()
     )
     pages += [weighting_variance.PAGE] if by_arm else []
     return GroupsResult(
@@ -233,21 +259,21 @@ def _result(
         **question.terms(study),
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=(
-            *_caveats(study.randomised is True, question, layout, session.table),
+            *_caveats(study, question, layout),
             *((weighting_variance.UNEVEN,) if by_arm else ()),
         ),
-        details={"rows": session.table.rows, "mechanism": question.mechanism},
-        left_out=tuple(name for place, name in enumerate(names) if place not in places),
+        details={"rows": session.batches.rows, "mechanism": question.mechanism},
+        left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
     )
 
 
-def _caveats(randomised: bool, question: Question, layout: Layout, table: Table) -> tuple[str, ...]:
+def _caveats(study: Study, question: Question, layout: Layout) -> tuple[str, ...]:
     if question.method == "difference_in_means":
-        left = tuple(name for name in layout.names if name not in _left(table, layout))
-        said = caveats(table.study, "arms", left)
+        left = tuple(name for name in layout.names if name not in _left(study, layout))
+        said = caveats(study, "arms", left)
         kept = (text for text in said if text.startswith("CONFOUNDING"))
         return (*kept, "clamping of outcomes to the declared range")
     said = ("bias from residual imbalance within a group", "clamping of outcomes to the declared range")
-    if randomised:
+    if study.randomised is True:
         return said
     return ("CONFOUNDING by anything that is not among the study's covariates", *said)

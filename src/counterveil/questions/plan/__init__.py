@@ -1,7 +1,8 @@
 """Plans: what a question would answer on simulated studies, before anything is spent."""
 
 from counterveil.questions.plan.assumptions import Assumptions
-from counterveil.questions.plan.plan import Plan, PlannedAnswer
+from counterveil.questions.plan.plan import Plan
+from counterveil.questions.plan.planned_answer import PlannedAnswer
 from counterveil.questions.plan.planning import plan
 from counterveil.questions.plan.simulated_study import simulate
 

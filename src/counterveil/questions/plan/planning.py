@@ -143,13 +143,12 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
-    check_options(question, {name: more[name] for name in _ASKED})
     refuse_censored(study, question)
     refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    _refuse_unplanned(study, question, sample)
+    _refuse_unplanned(study, question, sample, {name: more[name] for name in _ASKED})
     more["estimand"] = usual_estimand(study, more["estimand"]).value
     target, unit = Estimand(more["estimand"]), Unit.parse(more["protects"])
     ask, searched = asked(question, study, {name: more[name] for name in _ASKED}, target, sizes)
@@ -157,11 +156,8 @@ def _plan(
     budgets = _budgets(more["epsilon"], more["delta"])
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
-    plain = (
-        partial(_least_squares, level)
-        if by_least_squares
-        else partial(_plain, searched, Budget(_HARDLY_ANY, more["delta"]))
-    )
+    noiseless = Budget(_HARDLY_ANY, more["delta"])
+    plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
     levels = _levels(study, question, sizes, budgets[0], more)
     cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
     free = run(cells, ask, draw, draws, seed, tell, plain, first)
@@ -233,8 +229,9 @@ def _levels(
     return {size: float(1 - look.alpha) for size, look in zip(sizes, looks, strict=True)}
 
 
-def _refuse_unplanned(study: Study, question: str, sample: Any) -> None:
-    """Raise CV-P700 for what no people are made up of."""
+def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping[str, Any]) -> None:
+    """Raise CV-P700 for what no people are made up of, and CV-P701 for options of other questions."""
+    check_options(question, options)
     if sample is None:
         return
     single = study.event is None and study.several is None and study.per is None

@@ -13,7 +13,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget
 from counterveil.questions.plan.asked import Answer, Ask
 from counterveil.questions.plan.assumptions import FEWEST_ROWS, SEEDS
-from counterveil.questions.plan.plan import PlannedAnswer
+from counterveil.questions.plan.planned_answer import PlannedAnswer
 from counterveil.questions.plan.simulated_study import People
 from counterveil.session import SeededNoise
 

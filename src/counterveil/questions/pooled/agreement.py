@@ -145,6 +145,11 @@ def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
     return ((f"the people of sites left out: {', '.join(left_out)}",) if left_out else ()) + own
 
 
+def pooled_assumptions(results: Iterable[Result]) -> str | None:
+    """Return what models of any site must be right, None where no interval rests on one."""
+    return "; ".join(_union([result.assumes] for result in results if result.assumes)) or None
+
+
 def pooled_target(sites: Named) -> str | None:
     """Return what the interval is for where a site's is not for the effect, None where all are."""
     targets = dict.fromkeys(result.interval_of for _, result in sites)

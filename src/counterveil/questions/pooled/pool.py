@@ -26,6 +26,7 @@ from counterveil.inference import (
 from counterveil.questions.pooled.agreement import (
     Named,
     check_agreement,
+    pooled_assumptions,
     pooled_caveats,
     pooled_guarantee,
     pooled_spending,
@@ -37,8 +38,9 @@ from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
+from counterveil.results.first_words import no_interval
 from counterveil.results.measures import MeasureResult
-from counterveil.results.result import OneEffect, Result, no_interval
+from counterveil.results.result import OneEffect, Result
 from counterveil.results.stored import reads_facts
 from counterveil.settings import WeightLimits
 
@@ -116,7 +118,9 @@ class PooledResult(OneEffect):
     def caution(self) -> str | None:
         """What every rendering says first where a site in the average has something to say first, else None."""
         weighed = [site.result for site in self.sites if site.weight > 0]
-        said = [result.caution for result in weighed if result.condition or result.population]
+        said = [
+            result.caution for result in weighed if result.condition or result.assumes or result.population
+        ]
         return "; ".join(dict.fromkeys(filter(None, [no_interval(self.interval_of), *said]))) or None
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
@@ -315,6 +319,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         limits=_limits(sites),
         weight_limits=bounds,
         interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
+        assumes=pooled_assumptions([result for (_, result), weight in weighed if weight > 0]),
     )
 
 

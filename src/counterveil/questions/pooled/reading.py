@@ -34,7 +34,7 @@ _NEEDED = (
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
     *("diagnostics", "uncertainty"),
 )
-_OPENING = ("warning", "caution", "interval_of", "condition", "population", "sentence")
+_OPENING = ("warning", "caution", "interval_of", "condition", "assumes", "population", "sentence")
 _UNCERTAINTY = (
     "noise",
     "variance",

@@ -6,7 +6,6 @@ Every rule here reads public facts alone: declared ranges and values, and the nu
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 from math import isqrt
 
 import numpy as np
@@ -54,10 +53,6 @@ def records_of(table: Table, y: Floats) -> Records:
     )
 
 
-# Data and their public facts are in memory before a method is asked, as `Records` are for the others: made once.
-
-
-@lru_cache(maxsize=8)
 def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:
     """Return the study that declares what is public; measurements among `cut` are halved for strata."""
     domains = {name: _domain(records, column, column in cut) for column, name in enumerate(names(records))}
@@ -67,7 +62,6 @@ def study_of(records: Records, cut: tuple[int, ...] = ()) -> Study:
     )
 
 
-@lru_cache(maxsize=8)
 def frame_of(records: Records) -> dict[str, NDArray[np.float64] | Codes]:
     """Return the columns by the names of the study."""
     columns: dict[str, NDArray[np.float64] | Codes] = dict(zip(names(records), records.x.T, strict=True))

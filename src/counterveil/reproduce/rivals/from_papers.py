@@ -19,8 +19,8 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
-from counterveil.reproduce.rivals.encoding import frame_of, strata, study_of
-from counterveil.reproduce.rivals.ours import answer_of
+from counterveil.reproduce.rivals.encoding import strata
+from counterveil.reproduce.rivals.ours import answer_of, declared
 from counterveil.reproduce.rivals.plain import design, regressed, scores
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts
@@ -31,8 +31,7 @@ def as_published(form: EffectForm, settings: Any = None) -> Estimate:
 
     def estimate(records: Records, budget: Budget, seed: int) -> Answer:
         result = form(
-            frame_of(records),
-            study_of(records),
+            *declared(records),
             epsilon=budget.epsilon,
             delta=budget.delta,
             settings=settings,

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import counterveil as cv
+from counterveil.questions.ate import ate
 from counterveil.reproduce.rivals.encoding import frame_of, names, strata_columns, study_of
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
@@ -20,14 +22,19 @@ def answer_of(result: Result) -> Answer:
     return Answer(result.estimate) if result.interval_of else Answer(result.estimate, low, high)
 
 
+@lru_cache(maxsize=8)
+def declared(records: Records, cut: tuple[int, ...] = ()) -> tuple[dict[str, Any], cv.Study]:
+    """Return the columns and the study of records: made once, as records are for the methods that take these."""
+    return dict(frame_of(records)), study_of(records, cut)
+
+
 def asked(
     protects: str, method: str, records: Records, budget: Budget, seed: int, settings: Any = None
 ) -> Result:
     """Return the result of `cv.ate`; a refusal is raised, as an analyst sees it."""
     cut = strata_columns(records) if method == "stratified" else ()
-    return cv.ate(
-        frame_of(records),
-        study_of(records, cut),
+    return ate(
+        *declared(records, cut),
         protects=protects,
         method=method,
         epsilon=budget.epsilon,

@@ -45,6 +45,11 @@ PAGES = (
     "statistics/moments/inverse_weighting.proof.md",
     "statistics/moments/centred_contrast.proof.md",
 )
+# What must be true of outcomes or treatments for our learners to be right.
+_ASSUMED = {
+    "ols": "outcomes of both arms follow lines in the covariates",
+    "aipw": "outcomes follow lines in the covariates, or the log odds of treatment do",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,4 +172,5 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
             **details(clip),
         },
         interval_of=f"the expected answer of {name} on about {size} rows" if own else None,
+        assumes=None if study.randomised is True else _ASSUMED.get(name),
     )

@@ -7,7 +7,7 @@ all of this is free, whatever else it reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
@@ -15,9 +15,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Study, Table
+from counterveil.data import OUTCOME_STEPS, Carrier, Study, Table
+from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import Features, covariate_features
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.arms import Arm
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
@@ -31,6 +32,7 @@ from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 from counterveil.statistics.linear.spline_score import arm_terms
 from counterveil.statistics.linear.weighting_design import ScoredRows, covariate_lines, features_of
+from counterveil.statistics.outcome_list import Outcomes, sizes_by_arm, totals_by_arm
 
 # Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
 #
@@ -120,43 +122,27 @@ def _limits(inside: NDArray[np.bool_], logit: Floats, settings: Arms) -> list[in
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 
 
-class ArmStatistic(Protocol):
-    """A mean of one arm, of known sensitivity."""
-
-    @property
-    def rows(self) -> NDArray[np.intp]:
-        """The arm's rows."""
-        ...
-
-    @property
-    def sensitivity(self) -> ArmMean | LinearEstimate:
-        """How far one of the arm's outcomes moves the mean and its variance."""
-        ...
-
-    def values(self, table: Table) -> tuple[Fraction, Fraction]:
-        """Return the exact mean, above the outcome's lower bound, and its sampling variance."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class PlainArm:
     """The plain mean of an arm."""
 
-    rows: NDArray[np.intp]
     sensitivity: ArmMean
 
-    @classmethod
-    def of(cls, table: Table, code: int) -> PlainArm:
-        """Return the statistic of the arm numbered `code`."""
-        rows = np.flatnonzero(table.arm == code)
-        return cls(rows, ArmMean(table.study.outcome_bounds.width, len(rows)))
+    @property
+    def size(self) -> int:
+        """Number of the arm's rows."""
+        return self.sensitivity.rows
 
-    def values(self, table: Table) -> tuple[Fraction, Fraction]:
-        """Return the mean and s^2/n."""
-        own = table.outcome[self.rows]
-        totals = arm_totals(np.ones(len(own), dtype=np.bool_), own).treated
-        unit = table.outcome_unit
+    @staticmethod
+    def values(totals: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the mean and s^2/n of an arm with these totals, in steps of `unit`."""
         return totals.mean() * unit, totals.variance() / totals.count * unit**2
+
+
+def plain_arms(source: Carrier) -> tuple[PlainArm, ...]:
+    """Return the plain means of all arms, the reference or control first; their sizes are public."""
+    width = source.study.outcome_bounds.width
+    return tuple(PlainArm(ArmMean(width, size)) for size in sizes_by_arm(source))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +173,11 @@ class WeightedArm:
         largest = variance.largest_row(len(rows))
         return cls(rows, form, variance, LinearEstimate(width, form.largest, form.squares, largest, factor))
 
+    @property
+    def size(self) -> int:
+        """Number of the arm's rows."""
+        return len(self.rows)
+
     def values(self, table: Table) -> tuple[Fraction, Fraction]:
         """Return the weighted mean and its paired variance."""
         own = table.outcome[self.rows]
@@ -205,25 +196,30 @@ class Design:
     """The statistics of all arms, the reference first, and what to say about them."""
 
     method: str
-    statistics: tuple[ArmStatistic, ...]
+    statistics: tuple[PlainArm | WeightedArm, ...]
     not_covered: tuple[str, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-def design_of(table: Table, question: Question) -> Design:
-    """Return the design of the question's method."""
-    makers: dict[str, Callable[[Table, Question], Design]] = {
-        "difference_in_means": _plain,
-        "weighting": _weighted,
-        "matching": _matched,
-    }
-    return makers[question.method](table, question)
+def design_of(source: Carrier, question: Question) -> Design:
+    """Return the design of the question's method; all but plain means need a table."""
+    if question.method == "difference_in_means":
+        caveats = causal_caveats(source.study, question.estimand)
+        return Design("means of the arms", plain_arms(source), caveats)
+    assert isinstance(source, Table)
+    return (_weighted if question.method == "weighting" else _matched)(source, question)
 
 
-def _plain(table: Table, question: Question) -> Design:
-    statistics = tuple(PlainArm.of(table, code) for code in range(int(table.arm.max()) + 1))
-    return Design("means of the arms", statistics, causal_caveats(table.study, question.estimand))
+def exact_values(source: Carrier, design: Design) -> list[tuple[Fraction, Fraction]]:
+    """Return every arm's exact mean, above the outcome's lower bound, and its sampling variance."""
+    weighted = [one for one in design.statistics if isinstance(one, WeightedArm)]
+    if weighted:
+        assert isinstance(source, Table)
+        return [one.values(source) for one in weighted]
+    only = Outcomes((source.study.outcome,), (source.study.outcome_range,), (Fraction(1),))
+    (totals,) = totals_by_arm(source, only)
+    return [PlainArm.values(one, outcome_unit(source.study.outcome_bounds)) for one in totals]
 
 
 def _weighted(table: Table, question: Question) -> Design:

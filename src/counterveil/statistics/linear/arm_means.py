@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from counterveil.data import Table, silence
+from counterveil.data import silence
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
-from counterveil.statistics.linear.arm_design import ArmStatistic, Design, design_of
+from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
@@ -26,18 +26,21 @@ PAGES = (
     "statistics/linear/linear_estimate.proof.md",
     "session/parallel.proof.md",
 )
+Bounds = ArmMean | LinearEstimate
 
 
 @silence()
 def arm_means(session: Session, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     session.admit(question.uses(session.study, "arms"))
-    design = design_of(session.table, question)
+    source = session.batches
+    design = design_of(source, question)
     share = share_of([one.sensitivity for one in design.statistics], question)
     plan = arms_plan(question, share, len(design.statistics))
 
     def compute(gate: Gate) -> dict[str, object]:
-        released = release(gate, session.table, design.statistics, share > 0)
+        bounds = [one.sensitivity for one in design.statistics]
+        released = release(gate, bounds, exact_values(source, design), share > 0)
         return _result(session, question, design, released, share).stored()
 
     request = question.request(plan, session.study, question="arms")
@@ -51,26 +54,23 @@ def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
 
 
 def release(
-    gate: Gate, table: Table, statistics: Sequence[ArmStatistic], with_variance: bool
+    gate: Gate,
+    bounds: Sequence[Bounds],
+    values: Sequence[tuple[Fraction, Fraction]],
+    with_variance: bool,
 ) -> list[tuple[Released, Released | None]]:
-    """Return the released mean of every arm and, where it is paid for, its variance."""
+    """Return the released mean of every arm and, where it is paid for, its variance, from the exact ones."""
     released: list[tuple[Released, Released | None]] = []
-    names = zip(_names("mean", len(statistics)), _names("variance", len(statistics)), strict=True)
-    for statistic, (for_mean, for_variance) in zip(statistics, names, strict=True):
-        mean, variance = statistic.values(table)
-        bounds = statistic.sensitivity
-        noisy = gate.release(for_mean, mean, bounds.estimate)
-        released.append(
-            (noisy, gate.release(for_variance, variance, bounds.variance) if with_variance else None)
-        )
+    names = zip(_names("mean", len(bounds)), _names("variance", len(bounds)), strict=True)
+    for own, (mean, variance), (for_mean, for_variance) in zip(bounds, values, names, strict=True):
+        noisy = gate.release(for_mean, mean, own.estimate)
+        spread = gate.release(for_variance, variance, own.variance) if with_variance else None
+        released.append((noisy, spread))
     return released
 
 
 def _names(what: str, arms: int) -> list[str]:
     return [f"{what} of arm {code}" for code in range(arms)]
-
-
-Bounds = ArmMean | LinearEstimate
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ def _result(
                 label,
                 Linear(low + float(mean), uncertainty, (low, high)),
                 question.level,
-                size=len(statistic.rows),
+                size=statistic.size,
             )
         )
         releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
@@ -139,7 +139,7 @@ def _result(
         not_covered=design.not_covered,
         details=design.details
         | {
-            "rows": session.table.rows,
+            "rows": session.batches.rows,
             "mechanism": question.mechanism,
             "variance_budget_share": float(share),
         },

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Table, silence
+from counterveil.data import OUTCOME_STEPS, Carrier, Table, silence
 from counterveil.data.labels import Label
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
+from counterveil.numerics.arms import Arm
 from counterveil.privacy import Budget
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
@@ -31,31 +32,20 @@ from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
 from counterveil.statistics.earlier_values import PART as EARLIER_PART
 from counterveil.statistics.earlier_values import slopes_said, with_slopes
 from counterveil.statistics.linear import difference_in_means
-from counterveil.statistics.linear.arm_design import PlainArm, design_of
+from counterveil.statistics.linear.arm_design import WeightedArm, design_of
 from counterveil.statistics.linear.arm_means import PAGES as ARM_PAGES
 from counterveil.statistics.linear.arm_means import Bounds, share_of
-from counterveil.statistics.linear.arm_pair import split_arm
+from counterveil.statistics.linear.arm_pair import SplitArm, split_arm
 from counterveil.statistics.linear.effect import LinearEffect
 from counterveil.statistics.linear.event_study import Comparison, comparison
 from counterveil.statistics.linear.matching import matched_effect
+from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
 from counterveil.statistics.linear.weighting import weighted_effect
-from counterveil.statistics.outcome_list import Outcomes
+from counterveil.statistics.outcome_list import Outcomes, sizes_by_arm, totals_by_arm
 
 PAGE = "statistics/linear/several_outcomes.proof.md"
 Pair = tuple[Fraction, Fraction]
-
-
-class ArmValues(Protocol):
-    """A mean of one arm, of known sensitivity."""
-
-    @property
-    def sensitivity(self) -> Bounds:
-        """How far one of the arm's outcomes moves the mean and its variance."""
-        ...
-
-    def values(self, table: Table) -> Pair:
-        """Return the exact mean, above the outcome's lower bound, and its sampling variance."""
-        ...
+_BOTH = ("control", "treated")
 
 
 # Proof: several_outcomes.proof.md
@@ -64,30 +54,41 @@ class Group:
     """A comparison of both arms, or the mean of one: what a change of an outcome by its range does to both numbers.
 
     `largest` bounds the value, `variance` the variance, `cap` is the largest variance; all for outcomes of range one.
+    Where there is no weighted `statistic`, `arms` are the numbers of the arm whose mean it is and, for a difference, of
+    the arm whose mean is taken off.
     """
 
     name: str
-    statistic: Comparison | ArmValues
     largest: Fraction
     variance: Fraction
     cap: Fraction
+    statistic: Comparison | WeightedArm | SplitArm | None = None
+    arms: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, name: str, statistic: Comparison | ArmValues) -> Group:
-        """Return the group of a statistic."""
-        bounds = statistic.sensitivity
-        width = bounds.width
+    def of(cls, name: str, statistic: Comparison | WeightedArm | SplitArm) -> Group:
+        """Return the group of a weighted statistic."""
+        return replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
+
+    @classmethod
+    def plain(cls, name: str, bounds: Bounds | DifferenceInMeans, *arms: int) -> Group:
+        """Return the group of plain means."""
+        width, spread = bounds.width, bounds.width**2
         return cls(
-            name,
-            statistic,
-            bounds.estimate / width,
-            bounds.variance / width**2,
-            bounds.variance_cap / width**2,
+            name, bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread, None, arms
         )
+
+    def of_totals(self, totals: Sequence[Arm]) -> Pair:
+        """Return value and variance from all arms' totals in steps, in units of the range."""
+        means = [totals[arm].mean() for arm in self.arms]
+        spread = [totals[arm].variance() / totals[arm].count for arm in self.arms]
+        value = means[0] - sum(means[1:], Fraction(0))
+        return value / OUTCOME_STEPS, sum(spread, Fraction(0)) / OUTCOME_STEPS**2
 
     def exact(self, table: Table, numbers: NDArray[np.int64]) -> Pair:
         """Return value and variance of outcomes in steps, in units of their range."""
         one = self.statistic
+        assert one is not None  # plain means are added up in passes
         if isinstance(one, Comparison):
             return one.value(numbers) / OUTCOME_STEPS, one.variance(numbers) / one.sensitivity.width**2
         value, variance = one.values(replace(table, outcome=numbers))
@@ -99,7 +100,7 @@ class Group:
 class Compared:
     """What public columns decide: the rows, the groups of releases, the split, and what to say."""
 
-    table: Table
+    source: Carrier
     groups: tuple[Group, ...]
     labels: tuple[Label, ...]
     share: Fraction
@@ -114,18 +115,27 @@ class Compared:
         """The sum of squared coefficients of a comparison, about: four times the largest variance."""
         return 4 * float(sum((group.cap for group in self.groups[:2]), Fraction(0)))
 
+    def exact(self, outcomes: Outcomes) -> list[list[Pair]]:
+        """Return for every group the value and the variance of each outcome, in units of its range."""
+        if all(group.statistic is None for group in self.groups):
+            totals = totals_by_arm(self.source, outcomes)
+            return [[group.of_totals(one) for one in totals] for group in self.groups]
+        table = self.source
+        assert isinstance(table, Table)
+        return [[group.exact(table, numbers) for numbers in outcomes.numbers(table)] for group in self.groups]
+
 
 @silence()
 def outcome_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; only outcomes are private."""
-    made = design(session.table, question, outcomes)
+    made = design(session.batches, question, outcomes)
     adjusts = bool(outcomes.measured_before)
     plan = effects_plan(question, made, adjusts)
 
     def compute(gate: Gate) -> dict[str, object]:
         chosen = outcomes
         if adjusts:
-            chosen = with_slopes(gate, made.table, outcomes, made.squares, _unit_noise(plan, made, outcomes))
+            chosen = with_slopes(gate, made.source, outcomes, made.squares, _unit_noise(plan, made, outcomes))
         found = release(gate, made, chosen)
         return _result(session, question, made, chosen, found).stored()
 
@@ -134,32 +144,50 @@ def outcome_effects(session: Session, question: Question, outcomes: Outcomes) ->
     return OutcomesResult.from_dict(session.run(request, compute))
 
 
-def design(table: Table, question: Question, outcomes: Outcomes) -> Compared:
+def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
     """Return the comparison that the question's method makes of public columns, for the noise of so many outcomes."""
     part = 1 / outcomes.noise_factor(question.mechanism)
     epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
     one = replace(question, budget=Budget(epsilon, question.budget.delta))
-    if table.study.arms is not None:
-        return _several_arms(table, one)
+    if source.study.arms is not None:
+        return _several_arms(source, one)
+    if question.method == "difference_in_means":
+        return _plain(source, one)
+    assert isinstance(source, Table)
     if question.measure in OF_MEANS:
-        return _both_means(table, one)
-    made = comparison(table, one)
-    said = _said(table, one, made.effect)
-    pages = (difference_in_means.PAGE,) if made.effect is None else made.effect.pages
+        return _both_means(source, one)
+    made = comparison(source, one)
+    assert made.effect is not None
+    said = _said(source, made.effect)
     groups = (Group.of("the arms", made),)
-    method = "difference in means" if made.effect is None else made.effect.method
-    return Compared(made.table, groups, (), made.share, method, (PAGE, *pages), **said)
+    return Compared(
+        made.table, groups, (), made.share, made.effect.method, (PAGE, *made.effect.pages), **said
+    )
 
 
-def _said(table: Table, question: Question, effect: LinearEffect | None) -> dict[str, Any]:
+def _plain(source: Carrier, question: Question) -> Compared:
+    """Return the difference of two arms' plain means, or for ratios both means."""
+    control, treated = sizes_by_arm(source)
+    said: dict[str, Any] = {
+        "not_covered": causal_caveats(source.study, question.estimand),
+        "details": {"rows": source.rows, "treated": treated, "control": control},
+        "diagnostics": {},
+    }
+    width = source.study.outcome_bounds.width
+    if question.measure not in OF_MEANS:
+        bounds = DifferenceInMeans(width, treated, control)
+        share, pages = difference_in_means.chosen_share(bounds, question), (PAGE, difference_in_means.PAGE)
+        both = Group.plain("the arms", bounds, 1, 0)
+        return Compared(source, (both,), (), share, "difference in means", pages, **said)
+    means = [ArmMean(width, size) for size in (control, treated)]
+    groups = tuple(Group.plain(name, means[code], code) for code, name in enumerate(_BOTH))
+    share = share_of(means, question)
+    return Compared(source, groups, _BOTH, share, "means of both arms", (PAGE, *ARM_PAGES), **said)
+
+
+def _said(table: Table, effect: LinearEffect) -> dict[str, Any]:
     treated = int(table.treated.sum())
     sizes: dict[str, float | str] = {"rows": table.rows, "treated": treated, "control": table.rows - treated}
-    if effect is None:
-        return {
-            "not_covered": causal_caveats(table.study, question.estimand),
-            "details": sizes,
-            "diagnostics": {},
-        }
     return {
         "not_covered": effect.not_covered,
         "details": sizes | effect.details,
@@ -168,33 +196,31 @@ def _said(table: Table, question: Question, effect: LinearEffect | None) -> dict
 
 
 def _both_means(table: Table, question: Question) -> Compared:
-    """Return the means of two arms, for ratios."""
-    arms: list[ArmValues]
-    pages: tuple[str, ...] = ARM_PAGES
-    if question.method == "difference_in_means":
-        arms, effect = [PlainArm.of(table, code) for code in (0, 1)], None
-        method, part = "means of both arms", 1.0
-    else:
-        effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
-        table = effect.table or table
-        sides = ((~table.treated, -1.0), (table.treated, 1.0))
-        arms = [split_arm(table, effect, *side) for side in sides]
-        method, part = effect.method, effect.expected_part
-        pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", "session/parallel.proof.md")
-    said = _said(table, question, effect)
-    share = share_of([arm.sensitivity for arm in arms], question, part)
-    groups = tuple(Group.of(name, arm) for name, arm in zip(("control", "treated"), arms, strict=True))
-    return Compared(table, groups, ("control", "treated"), share, method, (PAGE, *pages), **said)
+    """Return the weighted means of two arms, for ratios."""
+    effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
+    table = effect.table or table
+    sides = ((~table.treated, -1.0), (table.treated, 1.0))
+    arms = [split_arm(table, effect, *side) for side in sides]
+    pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", "session/parallel.proof.md")
+    share = share_of([arm.sensitivity for arm in arms], question, effect.expected_part)
+    groups = tuple(Group.of(name, arm) for name, arm in zip(_BOTH, arms, strict=True))
+    said = _said(table, effect)
+    return Compared(table, groups, _BOTH, share, effect.method, (PAGE, *pages), **said)
 
 
-def _several_arms(table: Table, question: Question) -> Compared:
+def _several_arms(source: Carrier, question: Question) -> Compared:
     """Return the means of all arms, the reference first."""
-    found, labels = design_of(table, question), table.study.treatment_labels
+    found, labels = design_of(source, question), source.study.treatment_labels
     share = share_of([one.sensitivity for one in found.statistics], question)
-    groups = tuple(Group.of(repr(label), one) for label, one in zip(labels, found.statistics, strict=True))
+    groups = tuple(
+        Group.of(repr(label), one)
+        if isinstance(one, WeightedArm)
+        else Group.plain(repr(label), one.sensitivity, code)
+        for code, (label, one) in enumerate(zip(labels, found.statistics, strict=True))
+    )
     said: dict[str, Any] = {"not_covered": found.not_covered, "diagnostics": found.diagnostics}
-    details = {"rows": table.rows} | found.details
-    return Compared(table, groups, labels, share, found.method, (PAGE, *ARM_PAGES), details=details, **said)
+    details = {"rows": source.rows} | found.details
+    return Compared(source, groups, labels, share, found.method, (PAGE, *ARM_PAGES), details=details, **said)
 
 
 def effects_plan(question: Question, made: Compared, adjusts: bool = False) -> Plan:
@@ -225,8 +251,7 @@ def _unit_noise(plan: Plan, made: Compared, outcomes: Outcomes) -> list[float]:
 def release(gate: Gate, made: Compared, outcomes: Outcomes) -> list[list[tuple[Released, Released | None]]]:
     """Return for every group the released value of each outcome and, where it is paid for, its variance."""
     found, widths, weights = [], outcomes.widths, outcomes.weights
-    for group in made.groups:
-        exact = [group.exact(made.table, numbers) for numbers in outcomes.numbers(made.table)]
+    for group, exact in zip(made.groups, made.exact(outcomes), strict=True):
         values = [value * width for (value, _), width in zip(exact, widths, strict=True)]
         bounds = [group.largest * width for width in widths]
         noisy = gate.release_several(f"values of {group.name}", values, bounds, weights)

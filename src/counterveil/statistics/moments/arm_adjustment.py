@@ -27,6 +27,8 @@ from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.records import Records
 
+# Bends along an index are followed where this part of it is known or more.
+_KNOWN = 0.7
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
     "statistics/moments/arm_statistics.proof.md",
@@ -61,18 +63,38 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
     return found.features, found.design
 
 
-def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
+def arm_adjusted(
+    session: Session, question: Question, features: FeatureMap, design: Design, room: float
+) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
     chain, question = ArmDesign(design), replace(question, mechanism=design.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
-        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
-        return _result(session, question, chain, effect).stored()
+        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand, room)
+        return _result(session, question, chain, effect, _assumed(session, features, effect)).stored()
 
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmEffect) -> Result:
+def lines_in(features: FeatureMap) -> str:
+    """Return what lines in these features are lines in."""
+    more = ["their squares"] * any(i == j for i, j in features.pairs)
+    more += ["products of two"] * any(i != j for i, j in features.pairs)
+    return " and ".join([", ".join(["lines in the covariates", *more[:-1]]), *more[-1:]])
+
+
+def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str | None:
+    """Return what must be true for the interval to cover, None in a trial, where weights are right."""
+    if session.study.randomised is True:
+        return None
+    seen = effect.known >= _KNOWN
+    bends = ", with bends along the line fitted to outcomes" if seen else "; noise hides most bends"
+    return f"treatment or outcome follows {lines_in(features)}{bends}"
+
+
+def _result(
+    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, assumes: str | None
+) -> Result:
     study = session.study
     low, high = study.outcome_range
     unit = float(high - low) / 2
@@ -94,6 +116,7 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
             "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
             "large-sample one whose coverage was measured, not proved",
         ),
+        assumes=assumes,
         details={
             "adjusted": True,
             "rows": chain.design.rows,
@@ -106,6 +129,8 @@ def _result(session: Session, question: Question, chain: ArmDesign, effect: ArmE
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
             "bend_bias_bound": effect.bends * unit,
+            "hidden_bend_bias": effect.hidden * unit,
+            "index_known": effect.known,
         },
     )
 

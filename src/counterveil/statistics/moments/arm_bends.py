@@ -44,6 +44,9 @@ _COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
 _INFLATION = 1.5
 # The least part of the bias found that may be left along the index, and the largest.
 _LEFT = (0.2, 2.0)
+# The least part of the index that is taken to be known, and the largest mean square of a bend that noise hides: a part
+# of the residual variance, and of log odds of treatment.
+_LEAST_KNOWN, _MOST_HIDDEN = 0.05, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +66,25 @@ class Bends:
 
 
 def bent(
-    gate: Gate, records: Records, scale: Scale, moments: ArmMoments, fit: Fit, found: Weighted, clip: float
+    gate: Gate,
+    records: Records,
+    scale: Scale,
+    moments: ArmMoments,
+    fit: Fit,
+    found: Weighted,
+    clip: float,
+    room: float,
 ) -> tuple[Scale, Weighted]:
-    """Return rows with hats, and the score with bends added to lines and weights."""
+    """Return rows with hats, and the score with bends added to lines and weights.
+
+    `room` says how far curves of bends that noise hides are supposed to be the same: 1 for one curve.
+    """
     scale = replace(scale, index=_index(moments, fit, len(records.features.columns)))
     slopes = found.score.weights[:, 1:] * moments.shares[:, None]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     reaches = np.maximum(_WEIGHT_REACH * spread, _LEAST_REACH)
     seen = release_bends(gate, records, scale, found.score, reaches, moments.shares, clip)
-    return scale, _added(seen, moments, fit, found, records.count)
+    return scale, _added(seen, moments, fit, found, records.count, room)
 
 
 def _index(moments: ArmMoments, fit: Fit, linear: int) -> Index:
@@ -136,7 +149,7 @@ def _entries(own: BendSums, size: int) -> list[Fraction]:
     )
 
 
-def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int) -> Weighted:
+def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float) -> Weighted:
     """Return the score with bends added to lines and weights, and what is left of both."""
     score, p, size = found.score, moments.shares, seen.hats.shape[1]
     # Second moments of hats within each arm, in blocks; entries that noise made negative are zero.
@@ -158,16 +171,36 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
         score.people,
         score.effect + float(target @ (lines[1] - lines[0])),
     )
-    seen_part = _reliability(moments, fit) ** 2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
+    known = _reliability(moments, fit)
+    seen_part = known**2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
     bends = missed * max(abs(moved) - sqrt(left), 0.0)
+    unseen = _unseen((curves, doubt, own), known, np.full(2, fit.residual))
+    off_balance = _unseen((turns, turn_doubt, own), known, _weight_sizes(score, p) ** 2)
+    # A product of two errors is at most that of their lengths, arm by arm.
+    hidden = room * float(np.sqrt(unseen * off_balance).sum())
     return replace(
         found,
         score=changed,
-        product=found.product + _INFLATION * left,
+        product=found.product + _INFLATION * left + hidden**2,
         bias=found.bias + bends,
         bends=bends,
+        hidden=hidden,
+        known=known,
     )
+
+
+def _unseen(curve: tuple[Floats, Floats, Floats], known: float, largest: Floats) -> Floats:
+    """Return the expected mean square of what is not seen of a curve, in each arm, (2,).
+
+    Of a curve along an index that is known to the part `known`, that part is seen; its posterior doubts the rest. More
+    than half of `largest` is not supposed.
+    """
+    value, doubt, own = curve
+    doubts = np.diag(own @ doubt).reshape(2, -1).sum(axis=1)
+    sizes = (value * (own @ value)).reshape(2, -1).sum(axis=1)
+    found = doubts + (1 / max(known, _LEAST_KNOWN) - 1) * (sizes + doubts)
+    return np.asarray(np.clip(found, 0.0, _MOST_HIDDEN * largest))
 
 
 def _kept(curve: Floats, doubt: Floats, own: Floats) -> float:
@@ -213,11 +246,16 @@ def _weight_bends(seen: Bends, own: Floats, p: Floats, score: ArmScore, off: Flo
     for arm in (0, 1):
         parts = people - (np.arange(2) == arm) / p[arm]
         noise[arm] = 4 * seen.sd**2 * float(parts @ parts) + (seen.weight_sd[arm] / p[arm]) ** 2
+    sizes = _weight_sizes(score, p)
+    lacking = np.where((sizes != 0)[:, None], off, 0.0).ravel()
+    return averaged_posterior(own, lacking, np.repeat(noise, size), _priors(sizes))
+
+
+def _weight_sizes(score: ArmScore, p: Floats) -> Floats:
+    """Return how far weights of both arms move with the log odds of treatment, (2,)."""
     # Who is weighted by a constant is who is asked about.
     used = np.array([bool(line[1:].any()) for line in score.weights])
-    sizes = np.array([p[1], -p[0]]) if used.all() else used.astype(np.float64)
-    lacking = np.where(used[:, None], off, 0.0).ravel()
-    return averaged_posterior(own, lacking, np.repeat(noise, size), _priors(sizes))
+    return np.array([p[1], -p[0]]) if used.all() else used.astype(np.float64)
 
 
 def _alike() -> Floats:

@@ -69,7 +69,7 @@ KNOTS, _BENDS_LEFT, _SURE_BENDS = 7, 2.5, 0.003
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
 # What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy: with
 # covariates alone, with squares of numbers, with products of two. There are at most so many features.
-_LINES, _SQUARES, _PRODUCTS, _MOST_FEATURES = 0.05, 0.048, 0.0, 120
+_LINES, _SQUARES, _PRODUCTS, _MOST_FEATURES = 0.10, 0.04, 0.0, 120
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,8 @@ class ArmEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
     `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which `bends`
-    is due to bends along the index.
+    is due to bends along the index; `hidden` squared is the part of `product` for bends that noise hides, `known` the
+    squared correlation of the index with what it stands for.
     """
 
     value: float
@@ -82,9 +83,11 @@ class ArmEffect:
     bias: float
     share: float
     bends: float
+    hidden: float
+    known: float
 
 
-def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ArmEffect:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand, room: float) -> ArmEffect:
     """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score."""
     seen, first = _windows(gate, records, design)
     scale, share, share_sd = _scale(gate, seen, first, design)
@@ -101,7 +104,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     found = weighted(moments, fit, estimand, records.count, guard)
     least = scale.least_clip * _far_weight(moments, found.score.weights)
     clip = max(residual_clip(fit), scale.least_clip)
-    scale, found = bent(gate, seen, scale, moments, fit, found, clip)
+    scale, found = bent(gate, seen, scale, moments, fit, found, clip, room)
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
@@ -236,4 +239,6 @@ def _effect(
         (found.bias + lost) * unit,
         float(moments.shares[1]),
         found.bends * unit,
+        found.hidden * unit,
+        found.known,
     )

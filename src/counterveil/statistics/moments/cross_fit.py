@@ -301,6 +301,9 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
+        assumes=None
+        if design.declared is not None
+        else "outcomes follow lines in the covariates, or the log odds of treatment do",
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
         | {"se_models": sqrt(uncertainty.extra)},
     )

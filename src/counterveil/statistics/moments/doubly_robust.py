@@ -26,7 +26,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design
+from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, lines_in
 from counterveil.statistics.moments.arm_plan import arms_affordable
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
@@ -94,7 +94,7 @@ def doubly_robust(session: Session, question: Question) -> Result:
             raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
-        return arm_adjusted(session, question, features, design)
+        return arm_adjusted(session, question, features, design, settings.bends)
     return _orthogonal(session, question, settings, features, design)
 
 
@@ -111,7 +111,10 @@ def _orthogonal(
     def compute(gate: Gate) -> dict[str, object]:
         records = Records(session.batches, features)
         answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
-        return _result(session, question, settings, design, shares, answer).stored()
+        found = _result(session, question, settings, design, shares, answer)
+        if answer.adjusted and session.study.randomised is not True:
+            found = replace(found, assumes=f"treatment or outcome follows {lines_in(features)}")
+        return found.stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
 

@@ -1,4 +1,4 @@
-"""What inverse weighting learns from the first part of the rows: a propensity model and the arms' centres.
+"""What inverse weighting learns before it weighs: a propensity model and the arms' centres.
 
 Both are one vector, released once. The weights of the model are divided by how far one record can move
 them and the arms' totals likewise, so that one noise serves both.
@@ -6,22 +6,30 @@ them and the arms' totals likewise, so that one noise serves both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from math import exp, log, sqrt
 
 import numpy as np
 
-from counterveil.data import Table
+from counterveil.data import Carrier, Sums, Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.arrays import Floats, Indices
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.newton import checked_tolerance
-from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Estimand
+from counterveil.numerics.whole_logistic import (
+    ROWS_AT_ONCE,
+    Block,
+    Look,
+    fit_in_looks,
+    logistic_sums,
+    look_of,
+)
+from counterveil.privacy import Estimand, exact
 from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan
-from counterveil.session.plan import in_branches
 from counterveil.settings import IPW
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, STEPS, Moments
 from counterveil.statistics.moments.sensitivity import (
@@ -36,7 +44,7 @@ from counterveil.statistics.moments.sensitivity import (
 # What may be chosen about private inverse probability weighting, and the plan that follows from it.
 
 
-# Part of the budget for the arms' centres where the propensity is declared and everything is done on all rows.
+# Part of the budget for the arms' centres where the propensity is declared.
 CENTRES = Fraction(3, 20)
 # Of a pure budget: the weighted sum, its squares, and the number treated where that has to be known.
 _PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
@@ -44,22 +52,19 @@ _PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "co
 
 
 def ipw_plan(question: Question, settings: IPW, declared: bool) -> Plan:
-    """Return the plan: with a declared propensity one chain on all rows, else two chains on disjoint rows."""
+    """Return the plan: what is learned first, if anything is, and the weighted sums."""
     counted = question.estimand is not Estimand.ATE and not declared
     kinds: dict[str, Kind] = {}
     if question.mechanism == "gaussian":
         shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
     else:
         shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
-    nuisances = {"nuisances": Kind.VECTOR}
-    if not declared:
-        return in_branches(
-            question.budget, question.mechanism, [({"nuisances": Fraction(1)}, nuisances), (shares, kinds)]
-        )
-    if not settings.centred:
+    if declared and not settings.centred:
         return Plan.split(question.budget, shares, question.mechanism, kinds)
-    rest = {name: share * (1 - CENTRES) for name, share in shares.items()}
-    return Plan.split(question.budget, {"nuisances": CENTRES} | rest, question.mechanism, nuisances | kinds)
+    learned = CENTRES if declared else exact(settings.fit_share, "fit_share")
+    rest = {name: share * (1 - learned) for name, share in shares.items()}
+    kinds = {"nuisances": Kind.VECTOR} | kinds
+    return Plan.split(question.budget, {"nuisances": learned} | rest, question.mechanism, kinds)
 
 
 # Lengths of the two parts of the vector: their squares sum to one.
@@ -116,21 +121,19 @@ class Fitting:
         return sqrt(2 * log(2) / self.penalty)
 
 
-def release_nuisances(
-    gate: Gate, table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPW
-) -> Nuisances:
-    """Return the released weights and centres, learned on the rows `part`; z are all rows' features."""
+def release_nuisances(gate: Gate, source: Carrier, fitting: Fitting | None, settings: IPW) -> Nuisances:
+    """Return the released weights and centres."""
     middle = STEPS / 2
     if fitting is None and not settings.centred:
         return Nuisances(None, (middle, middle))
-    values = nuisance_vector(table, z, part, fitting, settings)
+    values = nuisance_vector(source, fitting, settings)
     for_weights, for_centres = _lengths(fitting, settings)
     released = gate.release_vector("nuisances", values, Fraction(1))
     found, sd = released.floats(), sqrt(released.variance)
     centres = (middle, middle)
     if settings.centred:
         scale = float(ArmTotals().joint / for_centres)
-        centres = arm_centres(found[-3:] * scale, sd * scale, len(part))
+        centres = arm_centres(found[-3:] * scale, sd * scale, source.rows)
     if fitting is None:
         return Nuisances(None, centres)
     scale = float(fitting.sensitivity / for_weights)
@@ -140,19 +143,43 @@ def release_nuisances(
     return Nuisances(weights, centres, sd * scale, kept)
 
 
-def nuisance_vector(
-    table: Table, z: Floats, part: Indices, fitting: Fitting | None, settings: IPW
-) -> list[Fraction]:
-    """Return fitted weights and arms' totals of the rows `part`; one record moves the whole by one at most."""
+def nuisance_vector(source: Carrier, fitting: Fitting | None, settings: IPW) -> list[Fraction]:
+    """Return fitted weights and arms' totals; one record moves the whole by one at most."""
     for_weights, for_centres = _lengths(fitting, settings)
     values: list[Fraction] = []
     if fitting is not None:
-        fitted = fit_propensity(z[part], table.treated[part], fitting.penalty).weights
         unit = for_weights / fitting.sensitivity
-        values += [Fraction(weight) * unit for weight in fitted]
+        values += [Fraction(weight) * unit for weight in fitted_weights(source, fitting)]
     if settings.centred:
-        values += [total * for_centres / ArmTotals().joint for total in arm_totals(table, part)]
+        values += [total * for_centres / ArmTotals().joint for total in arm_totals(source)]
     return values
+
+
+def fitted_weights(source: Carrier, fitting: Fitting) -> Floats:
+    """Return the weights of the propensity model before noise, the intercept last; a pass a step."""
+    features = fitting.features
+
+    def look(weights: Floats) -> Look:
+        sums = source.run(partial(model_sums, features=features, weights=weights))
+        return look_of(sums, source.rows, weights, fitting.penalty)
+
+    def reach(direction: Floats) -> float:
+        low, high = features.index_range(direction[:-1])
+        # Widened by more than rounding can take off.
+        return max(abs(low + float(direction[-1])), abs(high + float(direction[-1]))) * (1 + _SLACK)
+
+    return fit_in_looks(look, reach, source.rows, features.columns + 1, fitting.penalty)
+
+
+def model_sums(block: Table, features: UnitFeatures, weights: Floats) -> Sums:
+    """Return the sums of `logistic_sums` over the rows of a block."""
+    return logistic_sums(unit_rows(block, features), weights)
+
+
+def unit_rows(table: Table, features: UnitFeatures) -> Iterator[Block]:
+    """Yield the features of a table's rows and who was treated, a few rows at a time."""
+    for part, z in features.blocks(table, ROWS_AT_ONCE):
+        yield z, table.treated[part]
 
 
 def _lengths(fitting: Fitting | None, settings: IPW) -> tuple[Fraction, Fraction]:
@@ -162,11 +189,17 @@ def _lengths(fitting: Fitting | None, settings: IPW) -> tuple[Fraction, Fraction
     return _FOR_WEIGHTS, FOR_CENTRES
 
 
-def arm_totals(table: Table, part: Indices) -> list[Fraction]:
+def arm_totals(source: Carrier) -> list[Fraction]:
     """Return (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t), y mapped to [-1, 1]; exact."""
-    treated, doubled = table.treated[part], 2 * table.outcome[part] - STEPS
-    first, second = int(doubled[treated].sum()), int(doubled[~treated].sum())
-    return [Fraction(first, STEPS), Fraction(second, STEPS), int(treated.sum()) * ARM_COUNT_FACTOR]
+    ((first, second, treated),) = source.run(doubled_sums)
+    return [Fraction(first, STEPS), Fraction(second, STEPS), treated * ARM_COUNT_FACTOR]
+
+
+def doubled_sums(block: Table) -> Sums:
+    """Return the sums of 2 y - STEPS over the treated and over the others, y in steps, and the number treated."""
+    doubled = 2 * block.outcome - STEPS
+    first, treated = int(doubled[block.treated].sum()), int(np.count_nonzero(block.treated))
+    return (np.array([first, int(doubled.sum()) - first, treated]),)
 
 
 def arm_centres(totals: Floats, sd: float, rows: int) -> tuple[float, float]:

@@ -45,6 +45,12 @@ class PairSums:
     below: int
     squares: tuple[int, int, int]  # N N, N D, D D
 
+    @classmethod
+    def of(cls, sums: NDArray[np.object_]) -> PairSums:
+        """Return a line of `pair_sums`."""
+        count, above, below, both, cross, last = map(int, sums)
+        return cls(count, above, below, (both, cross, last))
+
 
 def arm_sums(above: NDArray[np.int64], below: NDArray[np.int64]) -> PairSums:
     """Return the sums over the people of one arm."""
@@ -147,7 +153,7 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
 
     def compute(gate: Gate) -> dict[str, object]:
         (sums,) = source.run(pair_sums)
-        arms = [PairSums(*map(int, arm[:3]), tuple(map(int, arm[3:]))) for arm in sums]
+        arms = [PairSums.of(arm) for arm in sums]
         found = release(gate, design, arms, source.rows)
         return _result(session, question, design, (arms[0].count, source.rows), found).stored()
 

@@ -9,20 +9,22 @@ Lineage: subclassification on a score (Rosenbaum and Rubin 1984); the score is t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
+from counterveil.data import Carrier, Sums, Table
+from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import LENGTH_ERROR, clipped_sum, projected_steps
+from counterveil.numerics.products import BLOCK, LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.privacy import Budget, Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -188,12 +190,12 @@ def score_strata(session: Session, question: Question) -> Result:
     require_covariates(session.study, "score_strata")
     settings = question.settings or ScoreStrata()
     features = UnitFeatures.of(session.study)
-    plan = strata_plan(session.table.rows, question.budget, question.mechanism)
+    source = session.batches
+    plan = strata_plan(source.rows, question.budget, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
-        z = features.values(session.table)
         weighting, effect, square = release(
-            gate, plan, session.table, features, z, settings.strata, question.estimand.value
+            gate, plan, source, features, settings.strata, question.estimand.value
         )
         return _result(session, question, settings, weighting, effect, square).stored()
 
@@ -205,19 +207,18 @@ def score_strata(session: Session, question: Question) -> Result:
 
 
 def release(
-    gate: Gate, plan: Plan, table: Table, features: UnitFeatures, z: Floats, strata: int, estimand: str
+    gate: Gate, plan: Plan, source: Carrier, features: UnitFeatures, strata: int, estimand: str
 ) -> tuple[Weighting, Released, Released]:
     """Return the weighting, the released contrast (less the centres) and its released second moment."""
-    lo, hi = table.study.outcome_range
-    arms = arm_totals(table.treated, table.outcome)
+    (lo, hi), unit = source.study.outcome_range, outcome_unit(source.study.outcome_bounds)
+    (arms,) = strata_arms(source, None)
     share, share_variance = release_share(gate, arms, None)
-    place = release_strata(gate, table, features, z, share, strata)
-    per_stratum = [arm_totals(table.treated[place == k], table.outcome[place == k]) for k in range(strata)]
+    per_stratum = strata_arms(source, release_strata(gate, source, features, share, strata))
     counts = [a.count for arm in per_stratum for a in (arm.treated, arm.control)]
     noisy = release_counts(gate, "counts", counts, pure=True)
-    means, _ = release_means(gate, arms, table.outcome_unit, hi - lo, share)
+    means, _ = release_means(gate, arms, unit, hi - lo, share)
     cells = Cells(
-        table.rows,
+        source.rows,
         float(share),
         share_variance,
         noisy.floats().reshape(strata, 2).T,
@@ -226,31 +227,77 @@ def release(
         hi - lo,
     )
     weighting = choose_weighting(cells, plan.noise("contrast", Fraction(1)).variance, estimand)
-    first, second = moments(per_stratum, table.outcome_unit, weighting.contrast)
+    first, second = moments(per_stratum, unit, weighting.contrast)
     effect = gate.release("contrast", first, weighting.contrast.total)
     return weighting, effect, gate.release("moment", second, weighting.contrast.squares)
 
 
+@dataclass(frozen=True, slots=True)
+class Score:
+    """Projections of rows on a released direction, in whole steps, and the released points at which they are cut."""
+
+    features: UnitFeatures
+    direction: Floats
+    cuts: Floats
+
+    def steps(self, block: Table) -> Integers:
+        """Return the projection of every row."""
+        parts = (z for _, z in self.features.blocks(block, BLOCK))
+        return np.concatenate([projected_steps(z, self.direction, float(_LIMIT), _BITS) for z in parts])
+
+    def strata(self, block: Table) -> Integers:
+        """Return the stratum of every row."""
+        return np.searchsorted(self.cuts, self.steps(block))
+
+
 def release_strata(
-    gate: Gate, table: Table, features: UnitFeatures, z: Floats, share: Fraction, strata: int
-) -> Integers:
-    """Return everyone's stratum: projections on a released direction, cut at released points."""
-    q = float(share)
+    gate: Gate, source: Carrier, features: UnitFeatures, share: Fraction, strata: int
+) -> Score:
+    """Return what decides about everyone's stratum: a released direction, cut at released points."""
+    q, one = float(share), Fraction(1, 2**_BITS)
     length = float(features.squared_reach) ** 0.5 * _LENGTH * (q * (1 - q)) ** 0.5
-    bits = _BITS
-    rows = clipped_sum(z, table.treated.astype(np.float64) - q, length, bits)
+    (rows,) = source.run(partial(direction_sums, features=features, share=q, length=length))
     sensitivity = ClippedDirection(Fraction(length), Fraction(LENGTH_ERROR))
-    found = gate.release_vector("direction", [Fraction(v, 2**bits) for v in rows], sensitivity.total).floats()
+    found = gate.release_vector("direction", [v * one for v in rows], sensitivity.total).floats()
     size = float(np.linalg.norm(found))
-    direction = found / size if size > 0 else found
-    steps = projected_steps(z, direction, float(_LIMIT), bits)
-    bounds = ScoreMoments(table.rows, Fraction(_LIMIT))
-    mean = gate.release("location", Fraction(int(steps.sum()), table.rows * 2**bits), bounds.location)
-    middle = round(min(max(mean.value, -bounds.limit), bounds.limit) * 2**bits)
-    apart = Fraction(int(np.abs(steps - middle).sum()), table.rows * 2**bits)
-    deviation = gate.release("deviation", apart, bounds.distance(Fraction(middle, 2**bits)))
-    cuts = middle + max(float(deviation), 0.0) * 2**bits * _normal_cuts(strata)
-    return np.searchsorted(np.floor(cuts), steps)
+    score = Score(features, found / size if size > 0 else found, np.empty(0))
+    bounds = ScoreMoments(source.rows, Fraction(_LIMIT))
+    ((total, _),) = source.run(partial(score_sums, score=score, middle=0))
+    mean = gate.release("location", total * one / source.rows, bounds.location)
+    middle = round(min(max(mean.value, -bounds.limit), bounds.limit) / one)
+    ((_, apart),) = source.run(partial(score_sums, score=score, middle=middle))
+    deviation = gate.release("deviation", apart * one / source.rows, bounds.distance(middle * one))
+    cuts = middle + max(float(deviation), 0.0) * 2**_BITS * _normal_cuts(strata)
+    return replace(score, cuts=np.floor(cuts))
+
+
+def direction_sums(block: Table, features: UnitFeatures, share: float, length: float) -> Sums:
+    """Return the sum of the rows' features times treatment less the share, each shortened to the length."""
+    total = [0] * features.columns
+    for part, z in features.blocks(block, BLOCK):
+        factors = block.treated[part].astype(np.float64) - share
+        total = [a + b for a, b in zip(total, clipped_sum(z, factors, length, _BITS), strict=True)]
+    return (np.array(total, dtype=object),)
+
+
+def score_sums(block: Table, score: Score, middle: int) -> Sums:
+    """Return the sums of the rows' projections and of their distances from a middle."""
+    steps = score.steps(block)
+    return (np.array([steps.sum(), np.abs(steps - middle).sum()]),)
+
+
+def stratum_sums(block: Table, score: Score | None, strata: int) -> Sums:
+    """Return number of rows, sum and sum of squares of outcomes by stratum and arm, the untreated first."""
+    place = 0 if score is None else 2 * score.strata(block)
+    return (cell_totals(place + block.treated, 2 * strata, block.outcome),)
+
+
+def strata_arms(source: Carrier, score: Score | None) -> list[Arms]:
+    """Return the totals of both arms in every stratum; without a score all rows are one."""
+    strata = 1 if score is None else len(score.cuts) + 1
+    (sums,) = source.run(partial(stratum_sums, score=score, strata=strata))
+    cells = [Arm(*line) for line in sums]
+    return [Arms(treated, control) for control, treated in zip(cells[::2], cells[1::2], strict=True)]
 
 
 def _normal_cuts(strata: int) -> Floats:
@@ -298,14 +345,14 @@ def _result(
         guarantee=question.guarantee(session, PAGES),
         method=f"contrast within {settings.strata} strata of a private score",
         **question.effect_terms(study),
-        releases=_releases(session.table.rows, contrast),
+        releases=_releases(session.batches.rows, contrast),
         not_covered=(
             "CONFOUNDING: only one noisy combination of the covariates is adjusted for",
             "strata so small that their released counts were raised to a minimum",
             "clamping of outcomes to the declared range",
         ),
         details={
-            "rows": session.table.rows,
+            "rows": session.batches.rows,
             "mechanism": question.mechanism,
             "share_treated": weighting.share,
             "strata_weight": weighting.blend,

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
-from counterveil.data import OUTCOME_STEPS, Table, silence
+from counterveil.data import OUTCOME_STEPS, silence
 from counterveil.inference import with_rare_events
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.effect import Linear
@@ -39,7 +39,7 @@ from counterveil.statistics.moments.contrast import (
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 from counterveil.statistics.moments.trial import CONFOUNDED
 from counterveil.statistics.moments.trial_means import MEAN_PART
-from counterveil.statistics.outcome_list import Outcomes
+from counterveil.statistics.outcome_list import Outcomes, totals_by_arm
 
 PAGE = "statistics/moments/several_outcomes.proof.md"
 _VECTORS = ("centre", "contrast", "moment")
@@ -59,18 +59,17 @@ class Contrast:
 @silence()
 def record_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; n is public and nothing else is."""
-    table, study = session.table, session.study
-    plan = effects_plan(question, outcomes, table.rows, study.treated_share is not None)
+    source, study = session.batches, session.study
+    rows = source.rows
+    plan = effects_plan(question, outcomes, rows, study.treated_share is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
         chosen = outcomes
         if outcomes.measured_before:
-            chosen = with_slopes(
-                gate, table, outcomes, 4 / table.rows, _unit_noise(plan, outcomes, table.rows)
-            )
-        arms = [arm_totals(table.treated, numbers) for numbers in chosen.numbers(table)]
+            chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
+        arms = [Arms(treated, control) for control, treated in totals_by_arm(source, chosen)]
         found = release(gate, plan, arms, chosen, study.treated_share)
-        return _result(session, question, plan, chosen, found, table).stored()
+        return _result(session, question, plan, chosen, found).stored()
 
     said = {"importance": [str(weight) for weight in outcomes.weights]}
     request = question.request(plan, study, question="outcomes", **said)
@@ -159,9 +158,9 @@ def _numbers(
 
 
 def _result(
-    session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast], table: Table
+    session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast]
 ) -> OutcomesResult:
-    study, count = session.study, len(outcomes.names)
+    study, count, rows = session.study, len(outcomes.names), session.batches.rows
     declared, drawn = study.treated_share is not None, outcomes.drawn(question.mechanism)
     means = question.measure in OF_MEANS
     pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
@@ -179,7 +178,7 @@ def _result(
         + (", less earlier numbers" if outcomes.slopes else ""),
         **question.terms(study),
         releases=(
-            *(() if declared else (("share treated", f"sensitivity {1 / table.rows:.6g}"),)),
+            *(() if declared else (("share treated", f"sensitivity {1 / rows:.6g}"),)),
             *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
             *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
         ),
@@ -189,7 +188,7 @@ def _result(
         ),
         details=slopes_said(outcomes)
         | {
-            "rows": table.rows,
+            "rows": rows,
             "declared_share" if declared else "share_treated": float(found[0].setting.share),
             "mechanism": drawn,
         },

@@ -128,6 +128,7 @@ def test_each_outcome_has_its_own_width_and_the_first_is_in_the_table():
     assert one.half_width == one.each["death"]
     assert 20 * one.each["death"] < one.each["days"]
     assert "Each" in str(found)
+    assert "on death and 1 more outcome\n" in str(found)
     assert Plan.from_dict(json.loads(json.dumps(found.to_dict()))) == found
 
 

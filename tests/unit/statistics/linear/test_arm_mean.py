@@ -8,7 +8,7 @@ import pytest
 from tests.thinned import examples, thinned
 
 from counterveil.data import OUTCOME_STEPS, Study, Table
-from counterveil.statistics.linear.arm_design import PlainArm, WeightedArm
+from counterveil.statistics.linear.arm_design import Design, WeightedArm, exact_values, plain_arms
 
 LEVELS = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
 WIDTH = 4
@@ -22,8 +22,7 @@ def table(arm, steps):
 
 
 def plain(arm):
-    first = table(arm, [0] * len(arm))
-    return [PlainArm.of(first, code) for code in range(3)]
+    return plain_arms(table(arm, [0] * len(arm)))
 
 
 def weighted(arm, rng):
@@ -37,12 +36,13 @@ def weighted(arm, rng):
     return made
 
 
+def values_of(arm, statistics, steps):
+    return exact_values(table(arm, steps), Design("", tuple(statistics), ()))
+
+
 def check(arm, statistics, levels=LEVELS):
     """Return the largest observed over claimed change of each arm's mean and variance."""
-    values = {
-        steps: [one.values(table(arm, steps)) for one in statistics]
-        for steps in product(levels, repeat=len(arm))
-    }
+    values = {steps: values_of(arm, statistics, steps) for steps in product(levels, repeat=len(arm))}
     worst = np.zeros((len(statistics), 2))
     for steps, before in values.items():
         for row, level in product(range(len(arm)), levels):
@@ -79,7 +79,7 @@ def test_every_assignment_of_six_rows_moves_one_arm_only():
         statistics = plain(arm)
         for row in range(6):
             low, high = ([level if i == row else 0 for i in range(6)] for level in extremes)
-            before, after = ([one.values(table(arm, steps)) for one in statistics] for steps in (low, high))
+            before, after = (values_of(arm, statistics, steps) for steps in (low, high))
             moved = [code for code in range(3) if before[code] != after[code]]
             assert moved == [arm[row]]
 
@@ -93,6 +93,6 @@ def test_weighted_means(seed):
 
 def test_the_cap_is_attained():
     arm = (0, 0, 0, 1, 1, 2, 2)
-    one = plain(arm)[0]
-    at_ends = table(arm, [0, OUTCOME_STEPS, 0, 0, 0, 0, 0])
-    assert one.values(at_ends)[1] == one.sensitivity.variance_cap == Fraction(16, 9)
+    statistics = plain(arm)
+    at_ends = values_of(arm, statistics, [0, OUTCOME_STEPS, 0, 0, 0, 0, 0])
+    assert at_ends[0][1] == statistics[0].sensitivity.variance_cap == Fraction(16, 9)

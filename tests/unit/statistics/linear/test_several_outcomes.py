@@ -1,5 +1,6 @@
 """Values of several outcomes: one row moves all of them at once, within their bounds, in one group."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from math import sqrt
@@ -44,12 +45,9 @@ def exact(made, rows):
     return [
         [
             (value * width, variance * width**2)
-            for (value, variance), width in (
-                (group.exact(rows, numbers), width)
-                for numbers, width in zip(listed().numbers(rows), listed().widths, strict=True)
-            )
+            for (value, variance), width in zip(pairs, listed().widths, strict=True)
         ]
-        for group in made.groups
+        for pairs in replace(made, source=rows).exact(listed())
     ]
 
 

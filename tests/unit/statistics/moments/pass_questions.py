@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import counterveil as cv
+from counterveil.data import Table
 
 ROWS = 3000
 MISSING = {"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()}
@@ -25,7 +26,7 @@ def people(randomised, rows=ROWS):
     columns = {"t": t.astype(np.int64), "y": 0.5 * t + a + 0.3 * b + rng.normal(0, 0.1, rows)}
     columns["a"] = pa.array(a, mask=rng.random(rows) < 0.02)
     labels = {"b": np.array(["no", "yes"])[b], "c": np.array(["u", "v", "w", None])[c]}
-    return pa.table(columns | labels)
+    return pa.table(columns | labels | {"early": a + rng.normal(1, 0.1, rows)})
 
 
 def ate(method, randomised=False, **words):
@@ -39,16 +40,43 @@ def other(function, randomised=False, **words):
     return randomised, lambda data: function(data, study(randomised), **(WORDS | words))
 
 
+def about(function, declared, **words):
+    """Return a question about another study of the same rows, for which a table is attached anew."""
+
+    def asked(data):
+        return function(people(True) if isinstance(data, Table) else data, declared, **(WORDS | words))
+
+    return True, asked
+
+
 WORDS = {"protects": "record", "epsilon": 4, "delta": "1e-6"}
+SEVERAL = cv.Study(
+    "t",
+    outcomes={"y": (0, 3), "a": (0, 1)},
+    earlier={"y": "early"},
+    control=0,
+    randomised=True,
+    missing={"a": cv.drafting.Fill("0.5")},
+)
+ARMS = cv.Study(
+    "c", "y", (0, 3), arms=["u", "v", "w"], reference="u", randomised=True, missing={"c": cv.drafting.Drop()}
+)
 RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
 QUESTIONS = {
     "doubly robust": ate("doubly_robust"),
     "overlap weighted": ate("doubly_robust", estimand="ATO", settings=cv.settings.DoublyRobust(degree=2)),
     "comparison": ate("trial", True, settings=cv.settings.Trial("none")),
     "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
+    "weighted": ate("ipw", estimand="ATT"),
+    "strata of a score": other(cv.ate, method="score_strata", delta=0),
     "groups": other(cv.groups, by="c", method="adjusted"),
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
     "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),
+    "groups of outcomes": other(cv.groups, by="c", method="difference_in_means", protects="outcome"),
+    "arms": about(cv.arms, ARMS, protects="outcome"),
+    "outcomes": about(cv.outcomes, SEVERAL, protects="outcome"),
+    "ratios of outcomes": about(cv.outcomes, SEVERAL, protects="outcome", measure="ratio"),
+    "outcomes of records": about(cv.outcomes, SEVERAL),
     "policy": other(cv.policy_value, policy=RULE),
     "T-learner": other(cv.cate, method="t_learner"),
     "R-learner": other(cv.cate, method="r_learner"),

@@ -9,7 +9,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Estimand
-from counterveil.statistics.moments.arm_bends import bent
+from counterveil.statistics.moments.arm_bends import _unseen, bent
 from counterveil.statistics.moments.arm_models import arm_moments, first_fit
 from counterveil.statistics.moments.arm_releases import Place, Scale, release_arm_grams
 from counterveil.statistics.moments.arm_weights import Guard, weighted
@@ -44,7 +44,7 @@ def people(bend):
     return Records(table, feature_map(STUDY, 1)), t, 1 + 0.3 * index
 
 
-def answers(bend, estimand, sd=1e-7):
+def answers(bend, estimand, sd=1e-7, room=1.0):
     """Return the effect's error before and after bends are added, the two scores, and the unit of outcomes."""
     records, t, gain = people(bend)
     gate = NoisyGate()
@@ -53,7 +53,7 @@ def answers(bend, estimand, sd=1e-7):
     moments = arm_moments(grams, 1e-6, SCALE, float(t.mean()), 1e-6)
     fit = first_fit(moments, 1e-9)
     straight = weighted(moments, fit, estimand, ROWS, Guard(1.0, 0.0))
-    scale, found = bent(gate, records, SCALE, moments, fit, straight, 3.0)
+    scale, found = bent(gate, records, SCALE, moments, fit, straight, 3.0, room)
     truth, errors = gain[TARGETS[estimand](t)].mean(), []
     for form, score in ((SCALE, straight.score), (scale, found.score)):
         mean = np.concatenate(
@@ -83,3 +83,28 @@ def test_noise_hides_bends_and_lengthens_the_interval():
     products = [answers(0.0, Estimand.ATE, sd)[3].product for sd in (1e-6, 1e-3, 1e-2)]
     assert products == sorted(products)
     assert products[2] > 100 * products[0]
+
+
+@pytest.mark.parametrize("estimand", list(TARGETS))
+def test_a_kink_that_noise_hides_is_allowed_for(estimand):
+    _, after, _, found = answers(1.0, estimand, 0.03)
+    none = answers(1.0, estimand, 0.03, room=0.0)[3]
+    # Noise leaves most of the bias, and the allowance, one more standard deviation, is of its size.
+    assert abs(after) > 0.15
+    assert 6 * SCALE.unit * 1.96 * found.hidden > abs(after) / 2
+    assert found.product == pytest.approx(none.product + found.hidden**2)
+    assert none.hidden == 0
+    twice = answers(1.0, estimand, 0.03, room=2.0)[3]
+    assert twice.hidden == pytest.approx(2 * found.hidden)
+
+
+def test_what_is_not_seen_of_a_curve():
+    own, value = np.diag([0.5, 0.5, 0.25, 0.75]), np.array([1.0, -1.0, 2.0, 0.0])
+    doubt = np.diag([0.1, 0.1, 0.2, 0.0])
+    far = np.full(2, 100.0)
+    assert _unseen((value, doubt, own), 1.0, far) == pytest.approx([0.1, 0.05])
+    # Half of the index is known: as much again as what is seen or doubted is hidden.
+    assert _unseen((value, doubt, own), 0.5, far) == pytest.approx([0.1 + 1.1, 0.05 + 1.05])
+    # An index of which nothing is known hides nineteen times as much, not infinitely much, and no more than a half.
+    assert _unseen((value, doubt, own), 0.0, far) == pytest.approx([0.1 + 19 * 1.1, 0.05 + 19 * 1.05])
+    assert _unseen((value, doubt, own), 0.0, np.array([2.0, 0.2])) == pytest.approx([1.0, 0.1])

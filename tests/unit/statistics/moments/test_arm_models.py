@@ -178,6 +178,8 @@ def test_features_are_added_where_they_cost_less_than_the_bends_they_follow():
     few, many = (shortest(ladder_of(5), n, Budget(1, "1e-6"), ("gaussian",)) for n in (2000, 50_000))
     assert (few.features.size, many.features.size) == (5, 20)
     assert many.design.features == 20
+    # Squares come first: they cost least.
+    assert shortest(ladder_of(5), 5000, Budget(2, "1e-6"), ("gaussian",)).features.size == 10
     # With a delta that is next to nothing, noise without one is the smaller.
     tiny = shortest(ladder_of(3), 20_000, Budget(8, "1e-90"), ("gaussian", "staircase"))
     assert tiny.design.mechanism == "staircase"

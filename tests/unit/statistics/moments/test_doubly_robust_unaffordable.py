@@ -55,9 +55,14 @@ def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     assert "adjusted=False" in str(fallen).splitlines()[1]
     kept = ask(data, seed=2, epsilon="1.6")
     assert kept.details["adjusted"] is True
-    assert kept.caution is None
+    assert kept.condition is None
+    assert (
+        kept.caution
+        == "MODELS ASSUMED: the interval covers if treatment or outcome follows lines in the covariates"
+    )
     # A loose bound is no reason to leave covariates out.
-    assert ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5)).caution is None
+    loose = ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5))
+    assert loose.caution == kept.caution
 
 
 def test_public_correlations_lower_the_price():

@@ -58,8 +58,8 @@ def draws(study, data, count, **extra):
         _, weighing, weighted = ipw.release(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
-        known = ipw.uncertainty_of(table, weighing, weighted)
-        found.append((ipw.effect_of(table, weighing, weighted)[0], known.half_width(0.95), known.total_sd))
+        known = ipw.uncertainty_of(study, weighing, weighted)
+        found.append((ipw.effect_of(study, weighing, weighted)[0], known.half_width(0.95), known.total_sd))
     return np.array(found)
 
 
@@ -102,8 +102,8 @@ def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, 
         _, weighing, weighted = ipw.release(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
-        half = ipw.uncertainty_of(table, weighing, weighted).half_width(0.95)
-        missed += abs(ipw.effect_of(table, weighing, weighted)[0] - 0.4) > half
+        half = ipw.uncertainty_of(table.study, weighing, weighted).half_width(0.95)
+        missed += abs(ipw.effect_of(table.study, weighing, weighted)[0] - 0.4) > half
     # With coverage 0.95 more than 6 of 40 are missed once in a hundred runs.
     assert missed <= 6
 
@@ -112,7 +112,7 @@ def test_a_declared_trial_has_a_valid_interval_and_uses_every_row():
     result = ask_for(people(trial=True), TRIAL)
     assert result.interval_of is None
     assert result.details["declared_propensity"] == pytest.approx(0.3)
-    assert "propensity_rows" not in result.details
+    assert "model_budget_share" not in result.details
     assert result.estimate == pytest.approx(0.4, abs=4 * result.std_error.total)
 
 
@@ -147,8 +147,8 @@ def test_the_interval_covers_the_contrast_at_the_released_scores(estimand, delta
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
         target = expected_contrast(crowd_table, design, nuisances, weighing)
-        half = ipw.uncertainty_of(table, weighing, weighted).half_width(0.95)
-        missed += abs(ipw.effect_of(table, weighing, weighted)[0] - target) > half
+        half = ipw.uncertainty_of(table.study, weighing, weighted).half_width(0.95)
+        missed += abs(ipw.effect_of(table.study, weighing, weighted)[0] - target) > half
     assert missed <= 6
 
 
@@ -163,7 +163,7 @@ def expected_contrast(crowd, design, nuisances, weighing):
     return float(crowd.outcome_unit) * (weighing.centres[0] - weighing.centres[1] + beyond)
 
 
-def test_both_parts_of_the_rows_spend_the_whole_budget_and_it_is_charged_once():
+def test_the_whole_budget_is_charged_once():
     with cv.Curator(people(), STUDY, budget=Budget(1), noise=SeededNoise(0)) as curator:
         curator.ate(protects="record", epsilon=1, method="ipw")
         assert curator.remaining().epsilon == 0
@@ -209,7 +209,7 @@ def test_the_guarantee_is_proved():
         {"clip": 0.5},
         {"clip": 0},
         {"penalty": 0},
-        {"fit_part": 1},
+        {"fit_share": 1},
         {"shrink": 1},
     ],
 )

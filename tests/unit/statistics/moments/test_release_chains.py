@@ -86,7 +86,7 @@ def test_strata_of_a_released_score():
         x, t, y = (list(column) for column in zip(*data, *rest, strict=True))
         table = Table.attach(dict.fromkeys(names, x) | {"t": t, "y": y}, study)
         gate = FixedGate(plan, answers)
-        score_strata.release(gate, plan, table, features, features.values(table), 2, "ATE")
+        score_strata.release(gate, plan, table, features, 2, "ATE")
         return gate
 
     found = largest_changes(run, tuple(product((0.0, 0.5, 1.0), (0, 1), (0.0, 0.5, 1.0))), 1)

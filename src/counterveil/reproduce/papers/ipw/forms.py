@@ -20,8 +20,6 @@ from counterveil.reproduce.papers.ipw.samples import OUTCOME_UNIT, sample
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments import ipw
-from counterveil.statistics.moments.ipw import chosen_penalty
-from counterveil.statistics.moments.ipw_nuisances import Fitting
 
 DELTA = "1e-6"
 PENALTY = published.IPWSettings().penalty
@@ -68,10 +66,11 @@ def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str
         if family == "ihdp":  # earnings and years as they come have weights beyond all bounds
             values[LONG] = as_they_come(table, first, second, y, epsilon, seed)
         for name, form in ((HAJEK, "hajek"), (HT, "ht")):
-            design = our_design(asked, table.study, features, (first, second), form)
+            ours = replace(asked, settings=cv.settings.IPW(form=form))
+            design = ipw.design_of(table.study, table.rows, ours)
             gate = Gate(design.plan, SeededNoise(seed + 1))
             _, weighing, weighted = ipw.release(gate, table, design, Estimand.ATE)
-            values[name] = ipw.effect_of(table, weighing, weighted)[0]
+            values[name] = ipw.effect_of(table.study, weighing, weighted)[0]
         found.append({name: value * OUTCOME_UNIT[family] for name, value in values.items()})
     return found
 
@@ -88,14 +87,3 @@ def as_they_come(table: Table, first: Rows, second: Rows, y: Floats, epsilon: fl
     sigma = weight_noise(epsilon, len(first))
     noisy = fitted + np.random.default_rng(seed).normal(scale=sigma, size=len(fitted))
     return published.weighted_sum(x[second] @ noisy, table.treated[second], y, Estimand.ATE)
-
-
-def our_design(
-    asked: Question, study: cv.Study, features: UnitFeatures, parts: tuple[Rows, Rows], form: str
-) -> ipw.Design:
-    """Return the design of our form on the paper's two parts of the rows."""
-    size = len(parts[0])
-    settings = cv.settings.IPW(form=form, fit_part=size / sum(map(len, parts)))
-    design = ipw.design_of(study, sum(map(len, parts)), replace(asked, settings=settings))
-    penalty = chosen_penalty(size, features, asked.budget, asked.mechanism)
-    return replace(design, fitting=Fitting(size, features, penalty), first=parts[0], second=parts[1])

@@ -20,8 +20,8 @@ whole of Algorithm 1, whose guarantee fails because nothing bounds the noisy sco
 {RUNS} is known to 0.03 (one standard error) or better, of {TRIALS} to 0.05. IHDP has 25 files here.
 - A fall in wrong signs is reproduced where it exceeds two standard errors, not reproduced where a fall of {CLEAR:g} \
 is ruled out, and cannot be checked in between.
-- "ours, hajek" and "ours, ht" are the two forms of `method="ipw"` on the paper's two parts of the rows; in Figure 2 \
-"ours, ipw" chooses, and "ours, auto" compares the arms where adjusting is not affordable."""
+- "ours, hajek" and "ours, ht" are the two forms of `method="ipw"`, which fit and weigh on the rows of both of the \
+paper's parts; in Figure 2 "ours, ipw" chooses, and "ours, auto" compares the arms where adjusting is not affordable."""
 
 PAPER = Paper(
     "ipw",

@@ -15,9 +15,7 @@ from counterveil.reproduce.protocol import Cell, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-# Repetitions; trials take little time and have as many as in the paper.
-QUICK, FULL, TRIALS, BLOCK = 20, 40, 100, 10
-_LAST_TRIAL = 5
+QUICK, FULL, BLOCK = 20, 40, 10
 ALPHA_NAMES = {alpha: {0.125: "1/8", 0.25: "1/4", 0.5: "1/2"}.get(alpha, f"{alpha:g}") for alpha in ALPHAS}
 KEYS = ["study", "sites", "method", "pooled_by"]
 MEASURES = MEAN, SD, OUTSIDE = ("mean error", "SD of errors", "share outside [-1, 1]")
@@ -27,7 +25,6 @@ def cells_of(figure: int) -> Callable[[bool], Sequence[Cell]]:
     """Return the cells of a figure; `seed` is the number of a cell's first repetition."""
 
     def cells(quick: bool) -> list[Cell]:
-        repetitions = QUICK if quick else TRIALS if figure <= _LAST_TRIAL else FULL
         return [
             {
                 "figure": figure,
@@ -39,7 +36,7 @@ def cells_of(figure: int) -> Callable[[bool], Sequence[Cell]]:
             }
             for panel in PANELS
             if panel.figure == figure
-            for first in range(0, repetitions, BLOCK)
+            for first in range(0, QUICK if quick else FULL, BLOCK)
         ]
 
     return cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from counterveil.reproduce.papers.private_matching.claims_comparison import CLAIMS as COMPARISON
 from counterveil.reproduce.papers.private_matching.claims_costs import CLAIMS as COSTS
 from counterveil.reproduce.papers.private_matching.claims_settings import CLAIMS as SETTINGS
-from counterveil.reproduce.papers.private_matching.costs import TABLES
+from counterveil.reproduce.papers.private_matching.costs import BESIDE, TABLES
 from counterveil.reproduce.papers.private_matching.figures import FIGURES
 from counterveil.reproduce.papers.private_matching.remarks import remarks
 from counterveil.reproduce.protocol import Paper
@@ -13,7 +13,7 @@ from counterveil.reproduce.protocol import Paper
 PAPER = Paper(
     "private-matching",
     "PrivATE: Differentially Private Average Treatment Effect Estimation for Observational Data (Yuan et al.)",
-    (*FIGURES, *TABLES),
+    (*FIGURES, *TABLES, *BESIDE),
     (*COMPARISON, *SETTINGS, *COSTS),
     remarks,
 )

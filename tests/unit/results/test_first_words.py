@@ -1,0 +1,90 @@
+"""What an interval depends on is said before any number, in every rendering."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.results.first_words import first_words
+
+
+@pytest.mark.parametrize(
+    ("given", "first"),
+    [
+        ({}, None),
+        ({"assumes": "a line"}, "MODELS ASSUMED: the interval covers if a line"),
+        ({"assumes": "a line", "condition": "a bound"}, "NOT ADJUSTED: a bound"),
+        (
+            {"assumes": "a line", "interval_of": "a mean"},
+            "NO VALID INTERVAL FOR THE EFFECT: the interval is for a mean",
+        ),
+        (
+            {"assumes": "a line", "population": "some"},
+            "TRIMMED: the effect is that of some, not of everyone; MODELS ASSUMED: the interval covers if a line",
+        ),
+    ],
+)
+def test_the_gravest_is_said_first(given, first):
+    assert first_words(**{"interval_of": None} | given) == first
+
+
+@pytest.fixture(scope="module")
+def answers():
+    """Return adjusted answers: of an observational study, with no room for hidden bends, of a trial."""
+    rng = np.random.default_rng(4)
+    x, t = rng.uniform(size=(1500, 2)), rng.integers(0, 2, 1500)
+    frame = {
+        "a": x[:, 0],
+        "b": x[:, 1],
+        "t": t,
+        "y": np.clip(x[:, 0] + 0.2 * t + 0.1 * rng.normal(size=1500), 0, 2),
+    }
+    study = cv.Study(
+        "t", "y", (0, 2), {"a": cv.Range(0, 1), "b": cv.Range(0, 1)}, control=0, randomised=False
+    )
+    asked = {
+        "study": (study, None),
+        "lines": (study, cv.settings.DoublyRobust(bends=0)),
+        "trial": (replace(study, randomised=True), None),
+    }
+    given = {"protects": "record", "epsilon": 8, "delta": 1e-6, "method": "doubly_robust"}
+    return {
+        name: cv.ate(frame, declared, settings=settings, noise=cv.SeededNoise(1), **given)
+        for name, (declared, settings) in asked.items()
+    }
+
+
+def test_models_are_said_in_every_rendering(answers):
+    found = answers["study"]
+    assert found.assumes is not None
+    assert found.assumes.startswith("treatment or outcome follows lines in the covariates, their squares")
+    said = found.caution
+    assert said == f"MODELS ASSUMED: the interval covers if {found.assumes}"
+    assert "MODELS ASSUMED" in " ".join(str(found).split()[:12])
+    assert "; MODELS ASSUMED; " in repr(found)
+    assert said in found.write_up()
+    assert said in found.to_latex().splitlines()[1]
+    assert found.tidy()[0]["assumes"] == found.assumes
+    assert found.to_dict()["caution"] == said
+    again = type(found).from_dict(found.to_dict())
+    assert again == found
+    assert again.caution == said
+
+
+def test_a_trial_rests_on_no_model(answers):
+    assert answers["trial"].assumes is None
+    assert answers["trial"].caution is None
+    assert "assumes" not in answers["trial"].tidy()[0]
+
+
+def test_room_for_hidden_bends_is_a_part_of_the_variance(answers):
+    found, lines = answers["study"], answers["lines"]
+    assert lines.estimate == found.estimate
+    assert lines.details["hidden_bend_bias"] == 0
+    allowed = found.details["hidden_bend_bias"]
+    assert allowed > 0
+    assert found.uncertainty.extra == pytest.approx(lines.uncertainty.extra + allowed**2)
+    low, high = found.uncut_interval()
+    shorter_low, shorter_high = lines.uncut_interval()
+    assert high - low > shorter_high - shorter_low
