@@ -41,7 +41,7 @@ def pool_measures(
             fix="take one of these; or pool differences, which have all methods",
         )
     means = [_means(result) for _, result in sites]
-    weights = _weights(sites, sizes, method, _public_variances(means, sizes), bounds)
+    weights = _weights(sites, _public_variances(means, sizes), sizes, method, bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     pooled = PooledMeans(
         tuple(means[place] for place in kept),
@@ -79,8 +79,9 @@ def pool_measures(
 
 
 def _weights(
-    sites: Named, sizes: Floats, method: str, variances: Floats, bounds: WeightLimits | None
+    sites: Named, variances: Floats, sizes: Floats, method: str, bounds: WeightLimits | None
 ) -> Floats:
+    """Return the weights of the sites, none above its limit."""
     if bounds is None:
         return pooling_weights(method, sizes, variances)
     least = np.maximum(variances, bounds.least(sites))
