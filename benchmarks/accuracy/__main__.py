@@ -1,6 +1,6 @@
 """`python -m benchmarks.accuracy`: runs the league, prints who is first, and writes its page, its file and the guide.
 
-    python -m benchmarks.accuracy --draws 30             # goes on where an earlier run stopped
+    python -m benchmarks.accuracy --draws 40             # goes on where an earlier run stopped
     python -m benchmarks.accuracy --draws 0 --html FILE  # the page of what is there
     python -m benchmarks.accuracy --draws 0 --compare    # what moved since the frozen league
     python -m benchmarks.accuracy --draws 0 --audit --measure --tests 100 --freeze --guide
@@ -25,7 +25,7 @@ DEFAULT = Path("build/accuracy.csv")
 
 def arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy", description=__doc__.split("\n")[0])
-    parser.add_argument("--draws", type=int, default=30)
+    parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--only", nargs="*", default=[], help="data by name")
     parser.add_argument("--rows", type=Path, default=DEFAULT, help="the file of answers")
     parser.add_argument("--html", type=Path, help="write the page")

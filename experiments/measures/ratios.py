@@ -112,7 +112,12 @@ def coverage(draws: int, whole: bool) -> Iterator[str]:
 
 
 # Cells of the whole table that covered least, and the first seed of other draws of them.
-AGAIN = (("outcome", 0.1, 0.2, 50_000, 1.0), ("outcome", 0.5, 0.5, 500, 4.0), ("record", 0.5, 0.5, 5000, 4.0))
+AGAIN = (
+    ("outcome", 0.1, 0.2, 50_000, 1.0),
+    ("outcome", 0.5, 0.5, 500, 4.0),
+    ("outcome", 0.5, 0.2, 50_000, 4.0),
+    ("record", 0.5, 0.5, 5000, 4.0),
+)
 NEW_SEED = 900_000
 
 

@@ -7,69 +7,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache
 from typing import Any
 
-from counterveil.accounting import refusals
 from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
-from counterveil.accounting.filters import Levels, Totals
 from counterveil.accounting.looks import Looks, unplanned
 from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.standing import Standing
 from counterveil.accounting.uses import Uses
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
-
-
-def registration_of(store: Store, dataset: str) -> Row:
-    """Return the entry that registered a data set, or raise CV-L004."""
-    row = store.registration(dataset)
-    if row is None:
-        raise refusals.unknown_dataset(dataset, [each.dataset for each in store.registrations()])
-    return row
-
-
-class Standing:
-    """Where an account stands, by its registration and its newest request; each is read once, when it is first needed.
-
-    For as long as nobody can write to the store.
-    """
-
-    def __init__(self, store: Store, dataset: str) -> None:
-        self.row = registration_of(store, dataset)
-        self._store = store
-
-    @cached_property
-    def registration(self) -> dict[str, Any]:
-        """What was registered."""
-        return unseal(self.row)
-
-    @cached_property
-    def levels(self) -> Levels:
-        """What was granted, and how losses add up."""
-        return Levels.from_dict(self.registration)
-
-    @cached_property
-    def _latest(self) -> dict[str, Any] | None:
-        row = self._store.latest_reserve(self.row.dataset)
-        return None if row is None else unseal(row)
-
-    @cached_property
-    def charter(self) -> Charter | None:
-        """The charter that was registered, or that the first request fixed; None before the first."""
-        own = read_charter(self.registration)
-        return own if own is not None or self._latest is None else read_charter(self._latest)
-
-    @cached_property
-    def totals(self) -> Totals:
-        """What all requests so far cost and how many they were."""
-        if self._latest is None:
-            return self.levels.nothing()
-        # The newest entries vouch for the registration, which may lie far behind them.
-        if self._latest["registered"] != self.row.hash:
-            raise refusals.damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
-        return Totals.from_dict(self._latest)
 
 
 def account_of(store: Store, dataset: str) -> Account:
@@ -91,11 +40,6 @@ def account_of(store: Store, dataset: str) -> Account:
         chartered=known.registration["charter"] is not None,
         note=str(known.registration["note"]),
     )
-
-
-def read_charter(facts: dict[str, Any]) -> Charter | None:
-    """Return the charter in an entry, None where it has none."""
-    return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
 
 
 def entry_of(row: Row) -> Entry:

@@ -17,7 +17,6 @@ from typing import Any, Self
 
 from counterveil.accounting import refusals
 from counterveil.accounting.accounts import (
-    Standing,
     account_of,
     check_missing,
     check_order,
@@ -26,8 +25,6 @@ from counterveil.accounting.accounts import (
     check_study,
     entry_of,
     newest_requests,
-    read_charter,
-    registration_of,
     study_after,
     study_spent,
     system_user,
@@ -39,6 +36,7 @@ from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
+from counterveil.accounting.standing import Standing, read_charter, registration_of
 from counterveil.accounting.uses import Uses
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError

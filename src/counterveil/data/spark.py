@@ -20,7 +20,6 @@ import numpy as np
 from counterveil.data.cells import Column
 from counterveil.data.passes import Pass, Sums, added
 from counterveil.data.silence import silence
-from counterveil.data.sources.frames import located
 from counterveil.data.sources.relations import Kind, as_decimals, from_arrow, plain_column, usable
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
@@ -189,6 +188,9 @@ def forget(frame: Any) -> None:
 def _kinds(table: Any, study: Study) -> dict[str, Kind]:
     """Return the kind of each column; the one that orders a person's rows may hold dates."""
     order = None if study.person is None else study.person.order
+    # Every session knows this module, few have frames: narwhals is loaded by those.
+    from counterveil.data.sources.frames import located
+
     found = {name: kind for name, (_, kind) in located(table, study.read_columns).items()}
     return {name: kind if name == order else usable(kind, name) for name, kind in found.items()}
 

@@ -76,9 +76,10 @@ def question_words(facts: Facts) -> str:
 def answer_words(facts: Facts) -> list[str]:
     """Return what came out, in sentences that claim no more than the intervals do."""
     if facts.get("interval_of"):
+        released = next((one for one in facts["effects"] if one.get("summary")), facts["effects"][0])
         return [
             f"No interval for the effect can be given. The released number is "
-            f"{_amount(facts['effects'][0])}; the interval around it is for {facts['interval_of']}.",
+            f"{_amount(released)}; the interval around it is for {facts['interval_of']}.",
         ]
     if not facts["effects"]:
         return ["Nothing was asked for at any point."]

@@ -239,7 +239,8 @@ class MeasureResult(Result):
             return facts
         *sites, pooled = (effect.facts() for effect in self.table)
         rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
-        return facts | {"effects": [*rows, pooled | {"weight": 1.0, "summary": True}]}
+        summary = pooled | {"weight": 1.0, "summary": True}
+        return facts | {"sites": list(self.means.names), "effects": [*rows, summary]}
 
     def _numbers(self) -> dict[str, Any]:
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}

@@ -150,3 +150,15 @@ def test_documents_of_another_form_are_refused(sites, change):
         bad = good | {"arm_means": good["arm_means"] | change["arm_means"]}
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool({"north": bad, "south": sites["south"].to_dict()})
+
+
+def test_every_site_is_shown_beside_the_average(sites, tmp_path):
+    found = cv.pool(sites, method="all")
+    assert [one.name for one in found.table] == [*SIZES, "pooled"]
+    assert [row["type"] for row in found.tidy()] == ["study"] * 3 + ["summary"]
+    assert found.table[0].estimate == pytest.approx(sites["north"].estimate)
+    assert found.table[-1].interval() == found.interval()
+    page = found.to_html(tmp_path / "pooled.html").read_text()
+    assert "over 3 sites" in page
+    assert "south" in str(found)
+    assert "The effects of the sites are in the table" in found.write_up()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
@@ -145,9 +146,10 @@ def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
     return ((f"the people of sites left out: {', '.join(left_out)}",) if left_out else ()) + own
 
 
-def pooled_assumptions(results: Iterable[Result]) -> str | None:
-    """Return what models of any site must be right, None where no interval rests on one."""
-    return "; ".join(_union([result.assumes] for result in results if result.assumes)) or None
+def pooled_opening(sites: Named) -> dict[str, Any]:
+    """Return what the interval is for, and what models of any site must be right for it; None where nothing is said."""
+    models = _union([result.assumes] for _, result in sites if result.assumes)
+    return {"interval_of": pooled_target(sites), "assumes": "; ".join(models) or None}
 
 
 def pooled_target(sites: Named) -> str | None:

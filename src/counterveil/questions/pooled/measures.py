@@ -41,12 +41,7 @@ def pool_measures(
             fix="take one of these; or pool differences, which have all methods",
         )
     means = [_means(result) for _, result in sites]
-    variances = _public_variances(means, sizes)
-    if bounds is not None:
-        variances = np.maximum(variances, bounds.least(sites))
-    weights = pooling_weights(method, sizes, variances)
-    if bounds is not None:
-        weights = held_weights(weights, bounds.most(sites), variances)
+    weights = _weights(sites, sizes, method, _public_variances(means, sizes), bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     pooled = PooledMeans(
         tuple(means[place] for place in kept),
@@ -81,6 +76,15 @@ def pool_measures(
         condition=None,
         population=first.population,
     )
+
+
+def _weights(
+    sites: Named, sizes: Floats, method: str, variances: Floats, bounds: WeightLimits | None
+) -> Floats:
+    if bounds is None:
+        return pooling_weights(method, sizes, variances)
+    least = np.maximum(variances, bounds.least(sites))
+    return held_weights(pooling_weights(method, sizes, least), bounds.most(sites), least)
 
 
 def _means(result: object) -> ApartMeans | JointMeans:

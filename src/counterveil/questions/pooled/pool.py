@@ -26,11 +26,10 @@ from counterveil.inference import (
 from counterveil.questions.pooled.agreement import (
     Named,
     check_agreement,
-    pooled_assumptions,
     pooled_caveats,
     pooled_guarantee,
+    pooled_opening,
     pooled_spending,
-    pooled_target,
 )
 from counterveil.questions.pooled.measures import pool_measures
 from counterveil.questions.pooled.needed import needed_of, plain_difference
@@ -318,8 +317,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
         limits=_limits(sites),
         weight_limits=bounds,
-        interval_of=pooled_target([each for each, weight in weighed if weight > 0]),
-        assumes=pooled_assumptions([result for (_, result), weight in weighed if weight > 0]),
+        **pooled_opening([each for each, weight in weighed if weight > 0]),
     )
 
 

@@ -44,6 +44,9 @@ _COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
 _INFLATION = 1.5
 # The least part of the bias found that may be left along the index, and the largest.
 _LEFT = (0.2, 2.0)
+# The same is multiplied by this where squares are features and products are not: they take a part of a bend along an
+# index, and leave the rest where the index does not show it.
+_SQUARES_ALONE = 1.5
 # The least part of the index that is taken to be known, and the largest mean square of a bend that noise hides: a part
 # of the residual variance, and of log odds of treatment.
 _LEAST_KNOWN, _MOST_HIDDEN = 0.05, 0.5
@@ -84,7 +87,12 @@ def bent(
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     reaches = np.maximum(_WEIGHT_REACH * spread, _LEAST_REACH)
     seen = release_bends(gate, records, scale, found.score, reaches, moments.shares, clip)
-    return scale, _added(seen, moments, fit, found, records.count, room)
+    found = _added(seen, moments, fit, found, records.count, room)
+    pairs = records.features.pairs
+    if pairs and all(i == j for i, j in pairs):
+        more = (_SQUARES_ALONE - 1) * found.bends
+        found = replace(found, bias=found.bias + more, bends=found.bends + more)
+    return scale, found
 
 
 def _index(moments: ArmMoments, fit: Fit, linear: int) -> Index:
