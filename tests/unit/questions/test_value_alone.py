@@ -1,4 +1,4 @@
-"""Settings that leave everything to the value: intervals for the largest variance there can be, and who refuses them."""
+"""Everything is left to the value: intervals are for the largest variance there can be, and some refuse."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,11 @@ def ask(question, study, settings=ALONE, **more):
 @pytest.mark.parametrize(
     ("question", "study", "more"),
     [
-        (cv.groups, cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL), {"by": "site"}),
+        (
+            cv.groups,
+            cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL),
+            {"by": "site"},
+        ),
         (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **TRIAL), {}),
         (cv.event_study, cv.Study("t", "y", (-3, 5), before=("earlier", "before"), **TRIAL), {}),
     ],
@@ -73,8 +77,7 @@ def test_questions_without_such_an_interval_refuse_it(question, study, code):
 def test_a_plan_knows_it():
     study = cv.Study("t", "y", (-3, 5), **TRIAL)
     usual, alone = (
-        cv.plan(study, rows=200, **ASKED, settings=settings, draws=4).answers[0]
-        for settings in (None, ALONE)
+        cv.plan(study, rows=200, **ASKED, settings=settings, draws=4).answers[0] for settings in (None, ALONE)
     )
     assert alone.noise < usual.noise
     assert alone.half_width > usual.half_width
