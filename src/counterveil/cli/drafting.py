@@ -351,7 +351,7 @@ def _verdict(found: Checked) -> list[str]:
         )
         lines += wrapped(_clusters(study)) if study.cluster is not None else []
     if advice:
-        lines += ["To think of:", *_findings(advice)]
+        lines += ["Please consider:", *_findings(advice)]
     return lines
 
 
