@@ -188,17 +188,17 @@ def release(gate: Gate, source: PlacedCarrier, design: CrossFit, estimand: Estim
         halves.append(half_models(second, scaling, propensity, estimand.value, design.settings.clip))
         kept.append(propensity.kept)
     clip = _clip(design, halves, estimand)
-    scores = [
+    first, second = (
         Records(part, design.features).run(score_sums, standard, other.models, estimand.value, clip)[0]
         for part, other in zip(parts, reversed(halves), strict=True)
-    ]
+    )
+    total, squares, treated = first + second
     sizes = (parts[1].rows, parts[0].rows)
     effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / rows
     low, high = source.study.outcome_range
     unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
-    weighted = release_moments(
-        gate, design.plan, Moments(*(scores[0] + scores[1]), rows), unit, _denominator(design, estimand)
-    )
+    found = Moments(total, squares, treated, rows)
+    weighted = release_moments(gate, design.plan, found, unit, _denominator(design, estimand))
     return Scored(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
 
 
