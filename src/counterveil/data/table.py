@@ -17,7 +17,8 @@ from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
-from counterveil.data.reduction import one_row_per_person, places
+from counterveil.data.ranks import places
+from counterveil.data.reduction import one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
