@@ -39,6 +39,7 @@ from counterveil.settings import (
     IPW,
     Auto,
     CrossFit,
+    DifferenceInMeans,
     DoublyRobust,
     Folds,
     Matching,
@@ -120,7 +121,10 @@ METHODS: dict[str, Method] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
-        {Unit.OUTCOME: difference_in_means}, in_batches=True, of_means={Unit.OUTCOME: plain_means}
+        {Unit.OUTCOME: difference_in_means},
+        DifferenceInMeans,
+        in_batches=True,
+        of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
         {Unit.RECORD: trial},

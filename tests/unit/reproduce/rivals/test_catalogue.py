@@ -32,6 +32,7 @@ TARGETS = {
     "OLS, Laplace": plain.ols,
     "OLS, noisy Gram": plain.ols,
     "ours, difference in means (outcome)": plain.difference,
+    "ours, difference in means, value alone (outcome)": plain.difference,
     "IPW, Laplace": plain.aipw,
     "PrivSyn": plain.aipw,
     "k-anonymity, Mondrian": plain.aipw,
