@@ -18,7 +18,7 @@ from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.arm_plan import arms_affordable, expected_width
+from counterveil.statistics.moments.arm_plan import ArmDesign, arms_affordable
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.trial import chosen
 
@@ -32,13 +32,9 @@ _ROWS_A_FEATURE = 25
 # The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
 # confounding makes other answers possible.
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
-# One person's part of an effect has about this standard deviation, in parts of the outcome's range.
-_TYPICAL_SD = 0.25
-# Errors of moments by arm exceed those without privacy by about this part of what their intervals do.
-_ERROR_PART = 0.4
-# What lines of folds are supposed to miss where treatment and outcome bend, in parts of the outcome's range: their
-# interval does not hold it, while moments by arm measure bends (`experiments/record_effect/NOTES.md`).
-_BENDS = 0.01
+# Up to this noise of moments by arm (their index) a pure budget is spent on them; above, folds err less and have the
+# shorter interval (`experiments/record_effect/NOTES.md`).
+_MOMENT_NOISE = 0.43
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
 
@@ -106,11 +102,9 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     pure = _with_pure_noise(question)
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
+    folded = noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]
     if arms_affordable(design):
-        sampling = _TYPICAL_SD / sqrt(rows)
-        # Small folds know their models less well, which about doubles the sampling variance.
-        error = sampling * (1 + _ERROR_PART * (expected_width(design) - 1))
-        if sqrt(2 * sampling**2 + noise**2 + _BENDS**2) < error:
+        if folded and design.pure and ArmDesign(design).index > _MOMENT_NOISE:
             return Choice(folds, "separate folds are expected to err less than moments of all covariates")
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
@@ -119,7 +113,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
             "stratified",
             "the covariates form strata with many rows, and the budget is too small for a model",
         )
-    if noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
+    if folded:
         return Choice(folds, "rows and budget suffice to adjust in separate folds")
     if kappa is None:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
