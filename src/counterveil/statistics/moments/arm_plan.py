@@ -67,8 +67,8 @@ _SCORE_REACH, _MODELS = 4.0, 3.5
 KNOTS, _BENDS_LEFT, _SURE_BENDS = 7, 2.5, 0.003
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
-# What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy at so many rows:
-# with covariates alone, with squares of numbers, with products of two. There are at most so many features.
+# What treatment and outcome that bend are taken to add to an interval, in parts of that without privacy at so many
+# rows: with covariates alone, with squares of numbers, with products of two. There are at most so many features.
 _LINES, _SQUARES, _PRODUCTS, _AT_ROWS, _MOST_FEATURES = 0.10, 0.04, 0.0, 2500, 120
 
 
