@@ -34,8 +34,8 @@ def side_by_side(passed: Pass, block: Callable[[int], Table], count: int, rows: 
 
     On one where forks are not safe.
     """
-    helpers = min(cores(), count) - 1
-    if helpers < 1 or count < _FEWEST_BLOCKS or sys.platform != "linux":
+    helpers = min(cores(), count) - 1 if count >= _FEWEST_BLOCKS else 0
+    if helpers < 1 or sys.platform != "linux":
         return in_order(passed, map(block, range(count)), rows)
     total: Sums | None = None
     with closing(_Queue(count)) as queue, closing(_Forks()) as forks:

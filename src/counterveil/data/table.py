@@ -86,7 +86,7 @@ class Table:
         kept, holes = _apply_rules(columns, study, noted)
         arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
         steps, measures = _outcomes(kept, holes, study, noted)
-        covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
+        covariates = noted.covariates(kept, holes)
         if survey is None:
             noted.verdict()
         clusters = _clusters(kept, study, arm)
@@ -116,6 +116,8 @@ class Table:
         return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
 
     def _block(self, number: int) -> Table:
+        if self.rows <= TABLE_ROWS:
+            return self
         return self.take(slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS))
 
     @property
@@ -177,11 +179,12 @@ def _apply_rules(
 ) -> tuple[dict[str, Column], dict[str, Mask]]:
     """Return the columns and their gaps without the rows that a rule drops."""
     made = _made(study)
+    read_here = {*study.columns, *made}
     holes = {
         # Numbers are not compared with labels to know whether they are missing.
         name: gaps(columns[name], None if isinstance(columns[name], Numbers) else label_index(name, study))
         for name in columns
-        if name in study.columns or name in made
+        if name in read_here
     }
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name, hole in holes.items():

@@ -83,15 +83,21 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
         return float(1 - distribution.cdf(np.array([x]))[0])
-    if sd < _NEGLIGIBLE * interquartile_range(distribution):
+    width = interquartile_range(distribution)
+    if sd < _NEGLIGIBLE * width:
         return float(distribution.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
-    return _tail_and_density(x, sd, distribution)[0]
+    return _tail_and_density(x, sd, distribution, width)[0]
 
 
-def _tail_and_density(x: float, sd: float, distribution: NoiseDistribution) -> tuple[float, float]:
-    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation."""
+def _tail_and_density(
+    x: float, sd: float, distribution: NoiseDistribution, width: float
+) -> tuple[float, float]:
+    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation.
+
+    `width` is the interquartile range of the noise.
+    """
     kinks = _kinks_near(x, sd, distribution)
-    z, weight = _pieces(x, sd, interquartile_range(distribution), np.zeros(1) if kinks is None else kinks)
+    z, weight = _pieces(x, sd, width, np.zeros(1) if kinks is None else kinks)
     # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
     weight *= distribution.cdf(sd * z - x)
     found = float(weight.sum())
@@ -134,7 +140,8 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
         return normal * (1 + _ROUNDING)
     if sd <= 0:
         return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
-    if sd < _NEGLIGIBLE * interquartile_range(distribution):
+    width = interquartile_range(distribution)
+    if sd < _NEGLIGIBLE * width:
         # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
@@ -142,7 +149,7 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
     h = hypot(float(distribution.quantile(np.array([alpha / 2]))[0]), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
-        beyond, density = _tail_and_density(h, sd, distribution)
+        beyond, density = _tail_and_density(h, sd, distribution, width)
         # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
         excess = log(max(2 * beyond, 1e-300) / alpha)
         step = excess * beyond / density if density > 0 else inf
