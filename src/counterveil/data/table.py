@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,8 @@ from counterveil.numerics.arrays import Floats, Integers
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
 # are done at about the same time.
 TABLE_ROWS = 1 << 14
+
+Made = TypeVar("Made")
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:
@@ -64,6 +68,8 @@ class Table:
     covariates: dict[str, NDArray[np.float64]]
     measures: tuple[NDArray[np.int64], ...] = ()
     cluster: NDArray[np.intp] | None = None
+    # What was made of these rows before and is the same for every question: rows cannot change.
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
 
     @classmethod
     @silence()
@@ -99,6 +105,12 @@ class Table:
         if self.cluster is not None:
             self.cluster.setflags(write=False)
         return self
+
+    def once(self, name: str, make: Callable[[Table], Made]) -> Made:
+        """Return what `make` returned when these rows were asked for it first; not to be written to."""
+        if name not in self._known:
+            self._known[name] = make(self)
+        return cast(Made, self._known[name])
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""

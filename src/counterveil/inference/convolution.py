@@ -74,6 +74,11 @@ def _interquartile_range(distribution: NoiseDistribution) -> float:
     return float(ends[1] - ends[0])
 
 
+@lru_cache(maxsize=256)
+def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
+    return float(distribution.quantile(np.array([p]))[0])
+
+
 def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
     """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given distribution."""
     if not isfinite(x):
@@ -146,7 +151,7 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(float(distribution.quantile(np.array([alpha / 2]))[0]), normal)
+    h = hypot(_lower_quantile(cast(Hashable, distribution), alpha / 2), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
         beyond, density = _tail_and_density(h, sd, distribution, width)
