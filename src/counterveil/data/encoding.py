@@ -77,7 +77,7 @@ def domain_codes(
 
 
 # Rows of a short column, and cells of such columns that are worked on at once.
-_SHORT, TOGETHER = 1 << 13, 1 << 17
+_SHORT, TOGETHER = 1 << 13, 1 << 14
 
 
 def short_and_whole(column: Column, hole: Mask) -> TypeGuard[Numbers]:

@@ -14,7 +14,7 @@ from counterveil.data import Binary, Categories, Range, Table, silence
 from counterveil.numerics.arrays import Floats
 
 # Cells that are worked on at once: short columns together, since each step costs more than its numbers.
-_CELLS = 1 << 17
+_CELLS = 1 << 14
 
 
 @silence()
