@@ -15,7 +15,6 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import RATIO, ApartMeans, JointMeans
 from counterveil.numerics.arms import Arm, Arms
 from counterveil.privacy import Budget
@@ -23,8 +22,9 @@ from counterveil.results import MeasureResult
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 from counterveil.session.plan import in_parallel
+from counterveil.statistics.linear import arm_pair
 from counterveil.statistics.linear.arm_means import share_of
-from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES
+from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES, plain_mean
 from counterveil.statistics.linear.effect import effect_plan
 from counterveil.statistics.linear.sensitivity import ArmMean
 from counterveil.statistics.moments.trial_means import means_plan, released_means
@@ -73,18 +73,11 @@ def outcome_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int
     plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
 
     def draw(events: tuple[int, int], seed: int) -> Means:
-        gate, values, known = Gate(plan, SeededNoise(seed)), [], []
-        for place, (rows, several, bound) in enumerate(zip(sizes, events, bounds, strict=True)):
-            arm, cap = _arm(rows, several), float(bound.variance_cap)
-            mean = gate.release(MEANS[place], arm.mean() * _UNIT, bound.estimate)
-            exact = arm.variance() / arm.count * _UNIT**2
-            if share > 0:
-                variance = gate.release(VARIANCES[place], exact, bound.variance)
-                known.append(Uncertainty(mean.noise, float(variance), cap, variance.noise))
-            else:
-                known.append(Uncertainty(mean.noise, cap, cap, None))
-            values.append(float(mean))
-        return ApartMeans((values[0], values[1]), (known[0], known[1]), (0.0, 1.0))
+        one, other = (
+            plain_mean(_arm(rows, several), _UNIT) for rows, several in zip(sizes, events, strict=True)
+        )
+        found = arm_pair.release(Gate(plan, SeededNoise(seed)), bounds, (one, other), share > 0)
+        return arm_pair.released_means(bounds, found, (Fraction(0), Fraction(1)))
 
     return draw
 

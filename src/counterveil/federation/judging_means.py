@@ -71,10 +71,11 @@ def _check_apart(ask: Ask, declared: Declared, result: MeasureResult, means: Apa
     steps = [_sensitivity(known.noise) for known in means.known]
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.
     _hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + _NEAR))
+    _hold(sum(means.sizes) <= rows * (1 + _NEAR))
     if ask.method == "difference_in_means":
         counts = Fields("details", result.details)
         arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
-        _hold(sum(arms) == rows)
+        _hold(sum(arms) == rows and list(means.sizes) == arms)
         for size, known in zip(arms, means.known, strict=True):
             _check_plain(ArmMean(declared.width, size), known)
 

@@ -3,7 +3,8 @@
 An interval is the set of values that the two means do not contradict, as Fieller's (1954): a ratio r is kept where
 m1 - r m0 is no farther from zero than its sampling error and its noise explain at the level. No mean is divided by,
 so that the interval is right where a mean is hardly larger than its noise; it then has no upper end. Odds ratios are
-treated alike, through m1 (1 - m0) - r m0 (1 - m1).
+treated alike, through m1 (1 - m0) - r m0 (1 - m1). Few events are allowed for by the variance at the value that is
+tested; the difference of both means has `rare_events` in its variance instead, as one that is released alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Protocol
 
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail
 from counterveil.inference.noise_sums import NoiseSum
+from counterveil.inference.rare_events import with_rare_events
 from counterveil.inference.uncertainty import Uncertainty
 from counterveil.numerics.arrays import Floats
 
@@ -97,15 +99,20 @@ class Means(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApartMeans:
-    """Means of disjoint sets of rows with noise of their own."""
+    """Means of disjoint sets of rows with noise of their own; `sizes` are the arms' effective sample sizes."""
 
     values: Pair
     known: tuple[Uncertainty, Uncertainty]
     range: Pair
+    sizes: Pair
 
     @property
-    def difference(self) -> Uncertainty:
+    def error_of_difference(self) -> Uncertainty:
         """The error of m1 - m0."""
+        return with_rare_events(self._together, self.range, self.sizes)
+
+    @property
+    def _together(self) -> Uncertainty:
         one, other = self.known
         return Uncertainty(
             combined([(1.0, one.noise), (1.0, other.noise)]),
@@ -120,7 +127,7 @@ class ApartMeans:
         """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
         one, other = self.known
         known = one.known_variance(alpha), other.known_variance(alpha)
-        together, total = self.difference.known_variance(alpha), known[0] + known[1]
+        together, total = self._together.known_variance(alpha), known[0] + known[1]
         # Two noisy variances need less added to their sum than each to itself: what the difference needs is exact, and
         # from there to a single mean the part that is spared falls in a line, which leaves rather too much than too
         # little.
@@ -169,6 +176,16 @@ class JointMeans:
         """Means of the treated and of the controls."""
         return self.mean + (1 - self.share) * self.difference, self.mean - self.share * self.difference
 
+    @property
+    def sizes(self) -> Pair:
+        """About how many people are in each arm."""
+        return self.rows * self.share, self.rows * (1 - self.share)
+
+    @property
+    def error_of_difference(self) -> Uncertainty:
+        """The error of m1 - m0."""
+        return with_rare_events(self.known, self.range, self.sizes)
+
     def errors(self, alpha: float) -> Errors:
         """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances."""
         variance, caps = self.known.known_variance(alpha), self._caps(alpha)
@@ -200,15 +217,13 @@ class JointMeans:
 def _largest_variances(means: JointMeans, alpha: float) -> Pair:
     low, high = means.range
     caps = []
-    for value, (a, b), part in zip(
-        means.values, ((1.0, 0.0), (0.0, 1.0)), (means.share, 1 - means.share), strict=True
-    ):
+    for value, (a, b), size in zip(means.values, ((1.0, 0.0), (0.0, 1.0)), means.sizes, strict=True):
         on_mean, on_difference = a - b, a * (1 - means.share) + b * means.share
         noise = combined([(on_mean, means.mean_noise), (on_difference, means.known.noise)])
         reach = half_width(means.known.known_variance(alpha) ** 0.5, noise, alpha)
         middle = (low + high) / 2
         at = min(max(middle, value - reach), value + reach)
-        caps.append(max((at - low) * (high - at), 0.0) / (means.rows * part))
+        caps.append(max((at - low) * (high - at), 0.0) / size)
     return caps[0], caps[1]
 
 

@@ -36,10 +36,9 @@ class PooledMeans:
         return min(site.range[0] for site in self.sites), max(site.range[1] for site in self.sites)
 
     @property
-    def known(self) -> PooledUncertainty:
+    def error_of_difference(self) -> PooledUncertainty:
         """The error of m1 - m0."""
-        own = [site.known if isinstance(site, JointMeans) else site.difference for site in self.sites]
-        return PooledUncertainty(tuple(own), self.weights)
+        return PooledUncertainty(tuple(site.error_of_difference for site in self.sites), self.weights)
 
     def errors(self, alpha: float) -> Errors:
         """Return the error of a m1 - b m0 as a function of a, b and factors of the sampling variances.

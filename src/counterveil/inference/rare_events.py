@@ -11,8 +11,10 @@ from fractions import Fraction
 
 from counterveil.inference.uncertainty import Uncertainty
 
+Range = tuple[Fraction, Fraction] | tuple[float, float]
 
-def rare_events(outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]) -> float:
+
+def rare_events(outcome_range: Range, sizes: Iterable[float]) -> float:
     """Return the variance of one more event in each arm, for outcomes from 0 to 1; zero for other outcomes.
 
     With three events in an arm of 300 intervals without it cover about 91 %, with it 95 %
@@ -22,9 +24,7 @@ def rare_events(outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]
     return sum(1.0 / size**2 for size in sizes) if low == 0 and high == 1 else 0.0
 
 
-def with_rare_events(
-    known: Uncertainty, outcome_range: tuple[Fraction, Fraction], sizes: Iterable[float]
-) -> Uncertainty:
+def with_rare_events(known: Uncertainty, outcome_range: Range, sizes: Iterable[float]) -> Uncertainty:
     """Return the uncertainty of a difference with that variance, which its largest variance grows by too."""
     rare = rare_events(outcome_range, sizes)
     return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)

@@ -309,8 +309,8 @@ def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
     """Return the difference of both means with its error."""
     low, high = means.range
     treated, control = means.values
-    known = means.difference if isinstance(means, ApartMeans) else means.known
-    return Effect(estimand.value, Linear(treated - control, known, (low - high, high - low)), level)
+    known = Linear(treated - control, means.error_of_difference, (low - high, high - low))
+    return Effect(estimand.value, known, level)
 
 
 def means_to_dict(means: AnyMeans) -> dict[str, Any]:
@@ -320,7 +320,12 @@ def means_to_dict(means: AnyMeans) -> dict[str, Any]:
         return {"sites": sites, "weights": list(means.weights), "names": list(means.names)}
     if isinstance(means, ApartMeans):
         known = [uncertain_to_dict(one) for one in means.known]
-        return {"values": list(means.values), "known": known, "range": list(means.range)}
+        return {
+            "values": list(means.values),
+            "known": known,
+            "range": list(means.range),
+            "sizes": list(means.sizes),
+        }
     return {
         "mean": means.mean,
         "mean_noise": noise_to_dict(means.mean_noise),
@@ -347,11 +352,11 @@ def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
         return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights, names)
     low, high = facts["range"]
     if "values" in facts:
-        (one, other), (first, second) = (
-            facts["values"],
-            (uncertain_from_dict(each) for each in facts["known"]),
-        )
-        return ApartMeans((float(one), float(other)), (first, second), (float(low), float(high)))
+        first, second = (uncertain_from_dict(each) for each in facts["known"])
+        (one, other), (treated, control) = (map(float, facts[name]) for name in ("values", "sizes"))
+        if min(treated, control) <= 0:
+            raise ValueError("arms without people")
+        return ApartMeans((one, other), (first, second), (float(low), float(high)), (treated, control))
     if not 0 < facts["share"] < 1 or facts["rows"] < 1:
         raise ValueError("no share of people")
     noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": uncertain_from_dict(facts["known"])}

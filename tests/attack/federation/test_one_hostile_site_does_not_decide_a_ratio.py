@@ -52,6 +52,7 @@ LIES = {
         {"arm_means__range": [-1, 1]},
         {"arm_means__values": [0.5]},
         {"arm_means__known": []},
+        *({"arm_means__sizes": value} for value in ([200], [1e9, 1e9], [0, 200], [1.0, 1.0])),
         {"details__treated": 100},
         {"details__treated": 100, "details__control": 300},
         {"details__rows": 10**9},
@@ -60,6 +61,7 @@ LIES = {
         *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
         *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias")),
         {"arm_means__values__1": 40, f"{ARM}variance_cap": 1e9},
+        {"arm_means__sizes": [1e6, 1e6]},
         {"details__rows": 10},
     ],
     "joint": [
@@ -142,7 +144,11 @@ def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
     known = {"noise": noise, "variance": 0.0, "extra": 0.0, "bias": 0.0}
     known |= {"variance_cap": 1 / (4 * (half - 1)), "variance_noise": noise | {"sensitivity": f"1/{half**2}"}}
     lie = {"details__rows": 2 * half, "details__treated": half, "details__control": half}
-    lie |= {"arm_means__known": [known, known], "arm_means__values": [1.0, 0.5]}
+    lie |= {
+        "arm_means__known": [known, known],
+        "arm_means__values": [1.0, 0.5],
+        "arm_means__sizes": [half, half],
+    }
     # South says that its means have no sampling error.
     quiet = {f"arm_means__known__{arm}__variance": 0.0 for arm in (0, 1)}
     study = lying({"West": lie, "South": quiet}, measure="ratio")

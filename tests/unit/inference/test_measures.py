@@ -11,6 +11,9 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient, Scaled, combined
 from counterveil.mechanisms import Gaussian, Laplace, Staircase
 
+# People in the arms, for the difference alone: ratios do not depend on them.
+SIZES = (100.0, 400.0)
+
 
 def normal(sd):
     return Gaussian(Fraction(sd), Fraction(1))
@@ -18,7 +21,7 @@ def normal(sd):
 
 def means(one, other, variances, noise=1e-9):
     known = tuple(Uncertainty(normal(noise), v, v) for v in variances)
-    return ApartMeans((one, other), known, (0.0, 1.0))
+    return ApartMeans((one, other), known, (0.0, 1.0), SIZES)
 
 
 def fieller(one, other, variances):
@@ -57,7 +60,7 @@ def test_normal_noise_adds_to_the_variances():
 def test_ends_are_where_the_test_just_rejects(kind, mechanism):
     noise = mechanism(Fraction(1, 200), Fraction(1))
     known = Uncertainty(noise, 4e-4, 1e-3)
-    found = Quotient(ApartMeans((0.3, 0.2), (known, known), (0.0, 1.0)), kind)
+    found = Quotient(ApartMeans((0.3, 0.2), (known, known), (0.0, 1.0), SIZES), kind)
     for end in found.interval(0.95):
         assert found.p_value(0.95, end) == pytest.approx(0.05, rel=1e-4)
     assert found.p_value(0.95, found.estimate) == pytest.approx(1.0)
@@ -65,15 +68,18 @@ def test_ends_are_where_the_test_just_rejects(kind, mechanism):
 
 def test_a_control_mean_that_is_lost_in_its_noise_leaves_no_upper_end():
     known = Uncertainty(Laplace(Fraction(1, 10), Fraction(1)), 1e-4, 1e-3)
-    low, high = Quotient(ApartMeans((0.9, 0.02), (known, known), (0.0, 1.0)), RATIO).interval(0.95)
+    low, high = Quotient(ApartMeans((0.9, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(0.95)
     assert high == inf
     assert 1 < low < 10
-    assert Quotient(ApartMeans((0.1, 0.02), (known, known), (0.0, 1.0)), RATIO).interval(0.95) == (0.0, inf)
+    assert Quotient(ApartMeans((0.1, 0.02), (known, known), (0.0, 1.0), SIZES), RATIO).interval(0.95) == (
+        0.0,
+        inf,
+    )
 
 
 def test_means_below_zero_are_taken_at_zero():
     known = Uncertainty(Laplace(Fraction(1, 50), Fraction(1)), 1e-4, 1e-3)
-    found = Quotient(ApartMeans((-0.05, -0.1), (known, known), (0.0, 1.0)), RATIO)
+    found = Quotient(ApartMeans((-0.05, -0.1), (known, known), (0.0, 1.0), SIZES), RATIO)
     assert found.interval(0.95) == (0.0, inf)
     assert found.estimate == 0.0
     assert np.isfinite(found.parts).all()

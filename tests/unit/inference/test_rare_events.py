@@ -53,6 +53,19 @@ def test_no_event_in_either_arm_is_no_certainty(protects, method):
     assert (high - low) / 2 >= 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)
 
 
+@pytest.mark.parametrize(
+    ("protects", "method"),
+    [("outcome", "difference_in_means"), ("outcome", "stratified"), ("record", "trial")],
+)
+def test_nor_beside_a_ratio_or_pooled(protects, method):
+    asked = {"protects": protects, "method": method, "measure": "ratio", "epsilon": 20}
+    sites = [cv.ate(NOTHING, STUDY, **asked, noise=cv.SeededNoise(seed)) for seed in (1, 2)]
+    least = 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)
+    for found, part in ((sites[0], 1), (cv.pool(sites, method="all"), 1 / np.sqrt(2))):
+        low, high = found.as_measure("difference").interval()
+        assert (high - low) / 2 >= part * least
+
+
 def test_neither_is_none_in_a_group():
     found = cv.groups(NOTHING, STUDY, by="group", protects="outcome", epsilon=1e5, noise=cv.SeededNoise(1))
     assert (found.effects["conf_high"] - found.effects["conf_low"]).min() > 3.9 * np.sqrt(
@@ -61,7 +74,7 @@ def test_neither_is_none_in_a_group():
 
 
 @pytest.mark.parametrize("protects", ["outcome", "record"])
-@pytest.mark.parametrize("measure", ["difference", "nnt"])
+@pytest.mark.parametrize("measure", ["difference", "nnt", "ratio"])
 def test_nor_among_several_outcomes(protects, measure):
     study = cv.Study("arm", outcomes={"event": (0, 1), "other": (0, 1)}, control=0, randomised=True)
     data = NOTHING | {"other": NOTHING["arm"]}

@@ -172,7 +172,7 @@ _MEASURE_SHOWN = (
     *_OPENING,
 )
 _APART, _JOINT = (
-    ("values", "known", "range"),
+    ("values", "known", "range", "sizes"),
     ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range"),
 )
 
@@ -200,6 +200,8 @@ def _check_means(means: dict[str, Any]) -> None:
     if "values" in means:
         apart = Fields.of("arm means", means, _APART)
         _pair(apart, "values")
+        if not all(0 < size <= _MOST_ROWS for size in _pair(apart, "sizes")):
+            raise apart.wrong("sizes")
         known = apart.values["known"]
         if not isinstance(known, list) or len(known) != 2:
             raise apart.wrong("known")

@@ -46,6 +46,8 @@ ARMS = ("treated", "control")
 MEANS, VARIANCES = (tuple(f"{what} of {arm}" for arm in ARMS) for what in ("mean", "variance"))
 # Both arms' exact means, above the lower end of the range, and their variances.
 Values = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
+# The released mean of each arm and its variance, where that is paid for.
+Pairs = list[tuple[Released, Released | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def plain_means(session: Session, question: Question) -> MeasureResult:
     def values() -> Values:
         (sums,) = source.run(arm_sums)
         arms = Arms.of(sums)
-        return _plain(arms.treated, unit), _plain(arms.control, unit)
+        return plain_mean(arms.treated, unit), plain_mean(arms.control, unit)
 
     said = LinearEffect(
         "means of both arms",
@@ -96,7 +98,8 @@ def plain_means(session: Session, question: Question) -> MeasureResult:
     return measured(session, question, ArmPair(bounds, values, said, PAGES))
 
 
-def _plain(arm: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
+def plain_mean(arm: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the mean of an arm, above the lower end of the range, and its variance; outcomes in steps of `unit`."""
     return arm.mean() * unit, arm.variance() / arm.count * unit**2
 
 
@@ -163,41 +166,50 @@ def measured(session: Session, question: Question, pair: ArmPair) -> MeasureResu
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
     def compute(gate: Gate) -> dict[str, object]:
-        found = release(gate, pair, share > 0)
+        found = release(gate, pair.bounds, pair.values(), share > 0)
         return _result(session, question, pair, found, share, shares).stored()
 
     return MeasureResult.from_dict(session.run(question.request(plan, session.study), compute))
 
 
-def release(gate: Gate, pair: ArmPair, with_variance: bool) -> list[tuple[Released, Released | None]]:
+def release(gate: Gate, pair: tuple[Bounds, Bounds], values: Values, with_variance: bool) -> Pairs:
     """Return the released mean of either arm and, where it is paid for, its variance."""
-    found: list[tuple[Released, Released | None]] = []
-    for place, ((mean, variance), bounds) in enumerate(zip(pair.values(), pair.bounds, strict=True)):
+    found: Pairs = []
+    for place, ((mean, variance), bounds) in enumerate(zip(values, pair, strict=True)):
         noisy = gate.release(MEANS[place], mean, bounds.estimate)
         other = gate.release(VARIANCES[place], variance, bounds.variance) if with_variance else None
         found.append((noisy, other))
     return found
 
 
+def released_means(
+    pair: tuple[Bounds, Bounds], found: Pairs, outcome_range: tuple[Fraction, Fraction]
+) -> ApartMeans:
+    """Return what was released as means of both arms with their error."""
+    low, high = map(float, outcome_range)
+    known = []
+    for bounds, (mean, variance) in zip(pair, found, strict=True):
+        cap = float(bounds.variance_cap)
+        own = (cap, None) if variance is None else (float(variance), variance.noise)
+        known.append(Uncertainty(mean.noise, own[0], cap, own[1]))
+    values = low + float(found[0][0]), low + float(found[1][0])
+    sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
+    return ApartMeans(values, (known[0], known[1]), (low, high), sizes)
+
+
 def _result(
     session: Session,
     question: Question,
     pair: ArmPair,
-    found: list[tuple[Released, Released | None]],
+    found: Pairs,
     share: Fraction,
     shares: dict[str, object],
 ) -> MeasureResult:
-    low, high = (float(end) for end in session.study.outcome_range)
-    known, releases = [], []
-    for arm, bounds, (mean, variance) in zip(ARMS, pair.bounds, found, strict=True):
-        cap = float(bounds.variance_cap)
-        own = (cap, None) if variance is None else (float(variance), variance.noise)
-        known.append(Uncertainty(mean.noise, own[0], cap, own[1]))
+    means, releases = released_means(pair.bounds, found, session.study.outcome_range), []
+    for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
         releases.append((f"mean of {arm}", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
             releases.append((f"its variance, {arm}", f"sensitivity {float(bounds.variance):.6g}"))
-    values = low + float(found[0][0]), low + float(found[1][0])
-    means = ApartMeans(values, (known[0], known[1]), (low, high))
     return MeasureResult.of(
         question.measure,
         means,
@@ -210,6 +222,6 @@ def _result(
         not_covered=pair.effect.not_covered,
         details=pair.effect.details
         | {"mechanism": question.mechanism, "variance_budget_share": float(share)}
-        | {"mean_treated": values[0], "mean_control": values[1]},
+        | {"mean_treated": means.values[0], "mean_control": means.values[1]},
         diagnostics=pair.effect.diagnostics | shares,
     )

@@ -157,7 +157,6 @@ def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
     if question.measure in OF_MEANS:
         return _both_means(source, one)
     made = comparison(source, one)
-    assert made.effect is not None
     said = _said(source, made.effect)
     groups = (Group.of("the arms", made),)
     return Compared(
@@ -283,22 +282,19 @@ def _result(
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
         known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
-        # Intervals of ratios make room for few events by themselves.
-        if question.measure not in OF_MEANS:
-            known = [
-                with_rare_events(one, (low, high), (1 / (4 * float(group.cap)),))
-                for one, group in zip(known, made.groups, strict=True)
-            ]
+        sizes = [1 / (4 * float(group.cap)) for group in made.groups]
         values = [float(pairs[place][0]) for pairs in found]
         if not made.labels:
             limits = float(low - high), float(high - low)
-            effects.append(OutcomeEffect(name, None, Linear(values[0], known[0], limits)))
+            whole = with_rare_events(known[0], (low, high), sizes)
+            effects.append(OutcomeEffect(name, None, Linear(values[0], whole, limits)))
             continue
         for arm in range(1, len(values)):
             means = ApartMeans(
                 (float(low) + values[arm], float(low) + values[0]),
                 (known[arm], known[0]),
                 (float(low), float(high)),
+                (sizes[arm], sizes[0]),
             )
             label = made.labels[arm] if len(values) > 2 else None
             effects.append(OutcomeEffect(name, label, means))

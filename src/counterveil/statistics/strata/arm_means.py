@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.strata import RANGE_STEPS, arm_variances, mean_sums, stratum_weights, weight_sum
 from counterveil.results.measures import MeasureResult, difference_of
@@ -55,16 +55,15 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
         values = [one * unit / total for one in mean_sums(strata, word, limit)]
         variances = [one * unit**2 / total**2 for one in arm_variances(strata, word, limit)]
         found = []
-        for place, (claim, size) in enumerate(zip(claims, sizes, strict=True)):
+        for place, claim in enumerate(claims):
             mean = gate.release(_MEANS[place], values[place], claim.effect)
             variance = gate.release(_VARIANCES[place], variances[place], claim.variance)
             # An arm's variance is at most half a squared range (two rows), h^2/m at most the weight times h.
             cap = float(claim.weight * width**2 / (2 * total))
-            plain = Uncertainty(mean.noise, float(variance), cap, variance.noise)
-            found.append((float(mean), with_rare_events(plain, session.study.outcome_range, (size,))))
+            found.append((float(mean), Uncertainty(mean.noise, float(variance), cap, variance.noise)))
         details = strata_details(strata, question.estimand, max(claims, key=lambda one: one.weight)) | cuts
         details |= {"budget": split.shares, "mechanism": question.mechanism}
-        return _result(session, question, found, claims, limit, details).stored()
+        return _result(session, question, found, sizes, claims, limit, details).stored()
 
     return MeasureResult.from_dict(session.run(question.request(plan, session.study), compute))
 
@@ -73,6 +72,7 @@ def _result(
     session: Session,
     question: Question,
     found: list[tuple[float, Uncertainty]],
+    sizes: tuple[float, float],
     claims: list[StrataOutcome],
     limit: Fraction | None,
     details: dict[str, float | str],
@@ -80,7 +80,7 @@ def _result(
     study = session.study
     low, high = map(float, study.outcome_range)
     (one, first), (other, second) = found
-    means = ApartMeans((low + one, low + other), (first, second), (low, high))
+    means = ApartMeans((low + one, low + other), (first, second), (low, high), sizes)
     releases = []
     for place, claim in enumerate(claims):
         releases += [

@@ -106,10 +106,13 @@ def _result(
     )
 
 
-def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, ...]:
+def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, float]:
     """Return how many people of equal weight each arm is worth."""
     used, shares = weights > 0, weights[weights > 0] / total
-    return tuple(1 / float((shares**2 / counts[used]).sum()) for counts in (strata.treated, strata.control))
+    treated, control = (
+        1 / float((shares**2 / counts[used]).sum()) for counts in (strata.treated, strata.control)
+    )
+    return treated, control
 
 
 def strata_details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> dict[str, float | str]:
