@@ -52,7 +52,7 @@ from counterveil.data.wrong_data import no_order, rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.session.gate import Gate
 from counterveil.session.plan import Plan
 
@@ -255,6 +255,10 @@ class Session:
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""
         return self.ledger.account(self.dataset)
+
+    def remarks(self, unit: Unit) -> tuple[str, ...]:
+        """Return what the guarantee of an answer that protects `unit` must say about the account."""
+        return self.ledger.remarks(self.dataset, unit)
 
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""
