@@ -19,6 +19,7 @@ from counterveil.report.view import (
     probability,
     rounded,
     short_caveats,
+    unit_word,
 )
 
 _WIDTH = 78
@@ -54,7 +55,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     if full:
         items += _provenance(facts)
     title = f"Second moments of {len(facts['moments_of'])} columns"
-    lead = f"{facts['rows']:,} rows; means and standard deviations as released"
+    lead = f"{facts['rows']:,} {unit_word(facts)}; means and standard deviations as released"
     more = [f"... and {left} more in moments.effects"] if left > 0 else []
     return View(_first(facts), title, lead, [cells], items, more)
 
@@ -62,7 +63,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
 def _provenance(facts: Facts) -> list[Item]:
     spent = f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})"
     return [
-        ("Details", details_sentence(facts["details"])),
+        ("Details", details_sentence(facts["details"], unit_word(facts))),
         ("Public", "; ".join(facts["guarantee"]["public"])),
         ("Spent", spent),
         ("Proofs", ", ".join(facts["guarantee"]["pages"])),
@@ -76,7 +77,9 @@ def _first(facts: Facts) -> list[str]:
 def regression_view(facts: Facts, full: bool = False) -> View:
     """Return the table of coefficients and what is to be said of them."""
     cells = effect_cells({"effects": facts["coefficients"], "level": facts["level"]})
-    lead = f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} rows"
+    lead = (
+        f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} {unit_word(facts)}"
+    )
     return View(_first(facts), f"Regression of {facts['response']}", lead, [cells], _notes(facts, full))
 
 
@@ -87,7 +90,7 @@ def compliance_view(facts: Facts, full: bool = False) -> View:
         f"{facts['assigned']} is randomised, moves the outcome through {facts['received']} alone, and makes nobody "
         "refuse who would otherwise take it"
     )
-    lead = f"{facts['rows']:,} rows; from one release of moments"
+    lead = f"{facts['rows']:,} {unit_word(facts)}; from one release of moments"
     title = f"Effects of {facts['assigned']} and of {facts['received']} on {facts['outcome']}"
     return View(_first(facts), title, lead, [cells], [("Compliers", assumed), *_notes(facts, full)])
 

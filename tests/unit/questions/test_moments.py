@@ -150,7 +150,13 @@ def test_r_squared_is_that_of_statsmodels(protects):
     models = pytest.importorskip("statsmodels.regression.linear_model")
     data = people(3000)
     found = cv.moments(
-        data, STUDY, protects=protects, epsilon=10**6, delta="1e-6", outcomes=["dose"], noise=cv.SeededNoise(2)
+        data,
+        STUDY,
+        protects=protects,
+        epsilon=10**6,
+        delta="1e-6",
+        outcomes=["dose"],
+        noise=cv.SeededNoise(2),
     )
     columns = np.column_stack((data["t"], data["before"]))
     for formula, own in (
@@ -182,7 +188,8 @@ def test_cells_of_a_regression_do_not_run_together(released):
     for unit in (1e-4, 3.3e-7, 12345.678, 9.87654e8):
         scaled = replace(fit, fit=replace(fit.fit, coefficients=fit.fit.coefficients * -unit))
         scaled = replace(
-            scaled, fit=replace(scaled.fit, sampling=fit.fit.sampling * unit**2, noise=fit.fit.noise * unit**2)
+            scaled,
+            fit=replace(scaled.fit, sampling=fit.fit.sampling * unit**2, noise=fit.fit.noise * unit**2),
         )
         rows = [line.split() for line in scaled.summary().splitlines() if line.startswith(("t ", "before"))]
         assert [len(row) for row in rows] == [8, 8]

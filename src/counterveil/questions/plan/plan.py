@@ -14,7 +14,7 @@ from counterveil.questions.plan.planned_answer import POWER, PlannedAnswer, fini
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
-from counterveil.results.measures import DIFFERENCE, NEEDED
+from counterveil.results.measure_words import DIFFERENCE, NEEDED
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
