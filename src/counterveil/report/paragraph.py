@@ -45,20 +45,13 @@ def write_up(facts: dict[str, Any]) -> str:
     ]:
         said = [*first, _asked(facts, rest), *_assumed(facts), _found(facts, told, parts)]
         said += [_guaranteed(facts, rest)]
-        said += [_public(facts)] if public else ["What is public is listed in the full report."]
-        said += [_not_covered(facts["not_covered"], letters)] if facts["not_covered"] else []
-        text = " ".join(said)
+        limits = [_not_covered(facts["not_covered"], letters)] if facts["not_covered"] else []
+        public_said = _public(facts) if public else "What is public is listed in the full report."
+        text = " ".join([*said, public_said, *limits])
         if len(text.split()) <= MOST_WORDS:
             return text
-    return _whole_sentences(said)
-
-
-def _whole_sentences(said: list[str]) -> str:
-    """Return the first sentences that fit, and where the rest is."""
-    end = "The rest is in the full report."
-    while len(" ".join([*said, end]).split()) > MOST_WORDS:
-        said = said[:-1]
-    return " ".join([*said, end])
+    # Warnings so long that nothing else fits; the guarantee is never left out.
+    return " ".join([*said, "What is public, and what is not covered, is listed in the full report."])
 
 
 def _asked(facts: dict[str, Any], method: bool) -> str:
