@@ -289,7 +289,8 @@ def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
     effects = facts["effects"]
     cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
-    items = [("Interval", text) for text in _remarks_on_intervals(facts)]
+    remarks = "; ".join(_remarks_on_intervals(facts))
+    items = [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]

@@ -33,7 +33,7 @@ class RatioResult(Result):
         one, other = (each.known for each in self.ratios)
         assert isinstance(one, NoisyRatio)
         assert isinstance(other, NoisyRatio)
-        return Effect("difference of ratios", RatioDifference(one, other), self.level)
+        return Effect("difference", RatioDifference(one, other), self.level)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the result itself for "difference"; a difference of ratios has no other measure (CV-P686)."""
