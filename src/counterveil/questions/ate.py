@@ -15,13 +15,8 @@ from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measures import (
-    NEEDED,
-    OF_MEANS,
-    MeasureResult,
-    check_measure,
-    no_means,
-)
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import OF_MEANS, MeasureResult, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
