@@ -40,6 +40,11 @@ class Pass(Protocol):
         ...
 
 
+def reads_covariates(passed: Pass) -> bool:
+    """Return whether a pass needs the rows' covariates; it does unless its `covariates` say no."""
+    return bool(getattr(passed, "covariates", True))
+
+
 class Carrier(Protocol):
     """Rows that fit a study, wherever they lie, over which passes run."""
 

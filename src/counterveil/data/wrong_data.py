@@ -60,7 +60,8 @@ missing_without_rule = Refusal(
     "column {name!r} has missing values and the study has no rule for them",
     expected="no missing values, or a rule for this column",
     got="at least one missing value",
-    fix="add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
+    fix="add missing={{{name!r}: cv.drafting.Fill(...)}} (a public constant) or cv.drafting.Drop() (which rows have "
+    "missing values becomes public)",
 )
 no_person = Refusal(
     "CV-D019",

@@ -109,5 +109,7 @@ def refuse_range(study: Study, measure: str) -> None:
         got=f"outcome_range=({float(low):g}, {float(high):g})"
         + ("" if study.per is None else f", per={study.per.column!r}")
         + ("" if study.before is None else ", the range of a change"),
-        fix="ask for the difference; or declare an outcome of that range",
+        fix="ask for the difference; or use an outcome that is 0 or 1"
+        if unit
+        else "ask for the difference; or use an outcome that cannot be negative",
     )

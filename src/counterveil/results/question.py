@@ -289,8 +289,29 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
             got=f"method={shown(method)}",
-            fix="choose one of these; 'auto' picks from public numbers only",
+            fix=_meant(method, known),
         )
+
+
+# What methods are called elsewhere.
+_ELSEWHERE = {
+    "aipw": "doubly_robust",
+    "dml": "doubly_robust",
+    "dr": "doubly_robust",
+    "cross_fitting": "cross_fit",
+    "iptw": "ipw",
+    "psm": "matching",
+    "cem": "stratified",
+    "exact_matching": "stratified",
+    "dim": "difference_in_means",
+}
+
+
+def _meant(method: object, known: Sequence[str]) -> str:
+    """Return which method was probably meant, where that can be told."""
+    found = _ELSEWHERE.get(str(method).lower().replace("-", "_"))
+    meant = f"here it is called {found!r}; " if found in known else ""
+    return f"{meant}choose one of these; 'auto' picks from public numbers only"
 
 
 def refuse_other_settings(question: Question, wanted: type | None) -> None:

@@ -175,12 +175,40 @@ def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
         rows_of_source(in_spark[False], study(False, cluster="town"))
     refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
+    nothing_kept(in_spark[True], found)
     check_people(make("spark", request, tmp_path).table("visits", visits()))
 
 
+def nothing_kept(table, kept):
+    """Check that Spark keeps rows only where it may, gives back its settings, and lets go of rows when told."""
+    name, session = "spark.sql.execution.arrow.maxRecordsPerBatch", kept.frame.sparkSession
+    session.conf.set(name, 77)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COUNTERVEIL_SCRATCH", "none")
+        again = rows_of_source(table, study(True))
+    assert kept.frame.is_cached
+    assert not again.frame.is_cached
+    assert again.facts == kept.facts
+    (wanted,) = kept.run(treated_and_old)
+    assert again.run(treated_and_old)[0].tolist() == wanted.tolist()
+    assert session.conf.get(name) == "77"
+    session.conf.unset(name)
+    kept.close()
+    assert not kept.frame.is_cached
+    # A block that was lost is made anew.
+    assert kept.run(treated_and_old)[0].tolist() == wanted.tolist()
+
+
+def treated_and_old(table):
+    return (np.array([table.treated.sum(), (table.covariates["a"] > 0.25).sum(), table.outcome.sum()]),)
+
+
 @pytest.mark.slow
-def test_every_question_in_spark(known, in_spark, spark):
+def test_every_question_in_spark(known, in_spark, spark, monkeypatch):
     check(in_spark, known, tuple(QUESTIONS))
+    with monkeypatch.context() as patch:
+        patch.setenv("COUNTERVEIL_SCRATCH", "none")
+        check(in_spark, known, ["doubly robust", "overlap", "groups"])
     for count in (1, 2, 7):
         frames = {one: spark.table(f"people_{one}".lower()).repartition(count) for one in (False, True)}
         check(frames, known, ["doubly robust", "periods", "groups"])
