@@ -122,7 +122,7 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
 def closer_of_ours(key: Key, cell: dict[str, Cell], own: list[str]) -> str:
     """Return which method of ours is closer than auto, if any is; one that buys no variance is another product."""
     auto = AUTO[key[1]]
-    alike = [name for name in own if name != VALUE_ALONE]
+    alike = [name for name in own if name not in VALUE_ALONE]
     best = max(alike, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
     return _reason(key, cell, best) if gap(cell[auto], cell[best]).mean > 0 else ""
 

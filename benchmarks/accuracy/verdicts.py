@@ -34,6 +34,7 @@ _OURS = {
     "ours, matching (outcome)": "ate/matching/outcome",
     "ours, stratified (outcome)": "ate/stratified/outcome",
     "ours, difference in means (outcome)": "ate/difference_in_means/outcome",
+    "ours, difference in means, value alone (outcome)": "ate/difference_in_means/outcome",
     "ours, auto (record)": "ate/auto/record",
     "ours, auto, confounding bounded (record)": "ate/auto/record/confounding bounded",
     "ours, doubly robust (record)": "ate/doubly_robust/record",

@@ -21,9 +21,9 @@ from counterveil.data.header import columns_of
 from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
 from counterveil.data.person import identifiers
 from counterveil.data.reduction import one_row_per_person
+from counterveil.data.row_order import check_columns
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
-from counterveil.data.strata import check_columns
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, numeric_columns

@@ -33,8 +33,8 @@ def side_by_side(
 
     On one where forks are not safe.
     """
-    helpers = min(cores(), count) - 1
-    if helpers < 1 or count < _FEWEST_BLOCKS or sys.platform != "linux":
+    helpers = min(cores(), count) - 1 if count >= _FEWEST_BLOCKS else 0
+    if helpers < 1 or sys.platform != "linux":
         return in_order(passed, map(block, range(count)), rows)
     total: Sums | None = None
     with closing(_Queue(count)) as queue, closing(_Forks()) as forks:

@@ -15,13 +15,8 @@ from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measures import (
-    NEEDED,
-    OF_MEANS,
-    MeasureResult,
-    check_measure,
-    no_means,
-)
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import OF_MEANS, MeasureResult, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -39,6 +34,7 @@ from counterveil.settings import (
     IPW,
     Auto,
     CrossFit,
+    DifferenceInMeans,
     DoublyRobust,
     Folds,
     Matching,
@@ -120,7 +116,10 @@ METHODS: dict[str, Method] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
-        {Unit.OUTCOME: difference_in_means}, in_batches=True, of_means={Unit.OUTCOME: plain_means}
+        {Unit.OUTCOME: difference_in_means},
+        DifferenceInMeans,
+        in_batches=True,
+        of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
         {Unit.RECORD: trial},

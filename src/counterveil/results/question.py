@@ -153,7 +153,7 @@ class Question:
             pages=tuple(
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
-            remarks=(*remarks, *session.account().remarks(self.unit)),
+            remarks=(*remarks, *session.remarks(self.unit)),
             whose=whose,
             several=several,
         )
@@ -161,6 +161,12 @@ class Question:
 
 def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
     """Return what a question about a study uses: its columns by role, level and method."""
+    return study.once(
+        ("uses", unit, question, method, order), lambda: _uses_of(study, unit, question, method, order)
+    )
+
+
+def _uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None) -> Uses:
     return Uses(
         unit=unit,
         question=question,

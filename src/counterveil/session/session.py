@@ -34,6 +34,7 @@ from counterveil.data import (
     histogram_of_source,
     in_spark,
     named_table,
+    refuse_private_order,
     rows_are_made,
     rows_of_source,
     silence,
@@ -44,14 +45,14 @@ from counterveil.data import (
     table_of_source,
 )
 from counterveil.data.cells import Column
-from counterveil.data.reduction import first_of_each
+from counterveil.data.ranks import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.data.wrong_data import rows_of_a_database
+from counterveil.data.wrong_data import no_order, rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.session.gate import Gate
 from counterveil.session.plan import Plan
 
@@ -96,6 +97,7 @@ class Session:
         self._source = named_table(source)
         self._table: Table | None = None
         self._streamed: Carrier | None = None
+        self._restricted = False
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -139,7 +141,7 @@ class Session:
     def restricted(self, table: Table) -> Self:
         """Return this session with some of its rows; they must have been chosen by what the question holds public."""
         part = copy(self)
-        part._table, part._streamed = table, None
+        part._table, part._streamed, part._restricted = table, None, True
         return part
 
     def attach_batches(self) -> None:
@@ -192,9 +194,15 @@ class Session:
     ) -> Strata:
         """Return counts and sums by stratum; rows that are not attached are aggregated inside the database or engine.
 
-        `most` is the number of strata that they may be counted in later.
+        `most` is the number of strata that they may be counted in later. With `prefix` rows count in their public
+        order, which `order` names for a database: CV-D053 and CV-D054, whether rows were attached or not.
         """
-        if self._table is not None:
+        if prefix and order is not None and self._restricted:
+            # These rows are in memory, without the column.
+            raise no_order("order= for those rows of a table that trim= left")
+        if prefix or order is not None:
+            refuse_private_order(self._source, self.study, order)
+        if self._table is not None and not (prefix and order is not None):
             return strata_of_table(self._table, layout, prefix)
         if rows_are_made(self.study) and order is None:
             return strata_of_rows(self.batches, layout, prefix)
@@ -247,6 +255,10 @@ class Session:
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""
         return self.ledger.account(self.dataset)
+
+    def remarks(self, unit: Unit) -> tuple[str, ...]:
+        """Return what the guarantee of an answer that protects `unit` must say about the account."""
+        return self.ledger.remarks(self.dataset, unit)
 
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""

@@ -88,8 +88,8 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
             "clamping of outcomes to the declared range",
         )
     return (
-        "MODELS: outcomes that are not linear in the covariates with one effect, where the propensity model, "
-        f"penalised ({penalty:.3g}) and noisy, is wrong as well",
+        "misspecified models: outcomes that are not linear in the covariates with one effect, where the propensity "
+        f"model, penalised ({penalty:.3g}) and noisy, is wrong as well",
         "CONFOUNDING by anything that is not among the covariates",
         f"propensities outside [{settings.clip:.3g}, {1 - settings.clip:.3g}], which are clipped, and scores far "
         "beyond their predicted standard deviation",
@@ -270,7 +270,7 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         not_covered=not_covered(design.settings, design.penalty, design.declared),
         assumes=None
         if design.declared is not None
-        else "outcomes follow lines in the covariates, or the log odds of treatment do",
+        else "the outcome regression or the logit of the propensity score is linear in the covariates",
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
         | {"se_models": sqrt(uncertainty.extra)},
     )
