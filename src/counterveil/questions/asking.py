@@ -58,7 +58,7 @@ def _for_reports(
         return found
     repeat = repeat_of(ask.__name__, session.study, arguments, session.simulated)
     rows = session.in_memory if found.guarantee.unit is Unit.OUTCOME else None
-    return replace(found, repeat=repeat, by_arm=None if rows is None else table_one(rows))
+    return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:

@@ -7,6 +7,7 @@ from typing import Any
 
 LABELS = {
     "bend_bias_bound": "bias that bends found may leave",
+    "bend_doubt": "bends that noise may hide, residuals' times treatment's",
     "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",

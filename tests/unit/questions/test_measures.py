@@ -57,6 +57,21 @@ def test_without_noise_measures_are_those_of_the_arms_means(data, protects):
     assert np.log(high / low) == pytest.approx(2 * 1.96 * delta / wanted["ratio"], rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("method", "study", "settings"),
+    [
+        ("difference_in_means", TRIAL, cv.settings.DifferenceInMeans(variance_share=0)),
+        ("weighting", OBSERVED, cv.settings.Weighting(variance_share=0)),
+    ],
+)
+def test_everything_can_be_left_to_the_means(data, method, study, settings):
+    found = ask(data, study, method=method, measure="ratio", settings=settings)
+    assert found.details["variance_budget_share"] == 0
+    for one in found.means.known:
+        assert one.variance_noise is None
+        assert one.variance == one.variance_cap
+
+
 @pytest.mark.parametrize("method", ["weighting", "matching"])
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 def test_adjusted_means_have_the_difference_of_the_method(data, method, estimand):
