@@ -17,7 +17,7 @@ from benchmarks.accuracy.entries import (
     VALUE_ALONE,
     ZERO,
 )
-from benchmarks.accuracy.standing import Cell, Cells, Key, compared, gap, ranked
+from benchmarks.accuracy.standing import FEWEST, Cell, Cells, Key, compared, gap, ranked
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Rival
 
@@ -28,6 +28,8 @@ NEAR = 1.1
 @dataclass(frozen=True)
 class Outcome:
     """How a cell ended; other methods of ours compete with auto in `near` and `closer` alone.
+
+    Nobody leads where no other method has enough answers, nor with too few answers or a refusal of its own.
 
     `best` is the first of others' methods. `ours` and `auto` say whether one of our methods and
     auto are ahead of all others', the clear ones by more than chance, `beaten` whether one of the others' is clearly
@@ -80,13 +82,13 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
 
 
 def answers(cell: dict[str, Cell], name: str) -> bool:
-    """Return whether a method has answers."""
-    return name in cell and cell[name].draws > 0
+    """Return whether a method has enough answers and refused none."""
+    return name in cell and cell[name].draws >= FEWEST and not cell[name].refusal
 
 
 def leads(cell: dict[str, Cell], name: str, among: list[str], *, clearly: bool = False) -> bool:
     """Return whether a method is ahead of others, by more than chance if that is asked."""
-    if not answers(cell, name):
+    if not among or not answers(cell, name):
         return False
     if clearly:
         return all(gap(cell[one], cell[name]).clear for one in among)
@@ -101,6 +103,8 @@ def is_trial(data: str) -> bool:
 def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
     """Return why auto is not first."""
     auto = AUTO[key[1]]
+    if not others:
+        return f"no other method has {FEWEST} answers"
     if not answers(cell, auto):
         code = f" ({cell[auto].refusal})" if auto in cell else ""
         beside = (

@@ -12,7 +12,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
-from counterveil.data.panels import complete
+from counterveil.data.panels import complete_sizes
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
@@ -117,9 +117,13 @@ def asked_event_study(
 def answer_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
-    session.attach("event_study")
+    if question.method == "difference_in_means":
+        session.attach_batches()
+    else:
+        session.attach(f"event_study with method={question.method!r}")
     if session.study.cluster is not None:
-        refuse_few_clusters(session.study, "event_study", question.method, complete(session.table).rows)
+        rows, _ = complete_sizes(session.batches)
+        refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
     form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
     found, where = form(session, question, place), session.study.where
@@ -133,7 +137,7 @@ def _with_smaller_noise(session: Session, question: Question) -> Question:
     """
     if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
         return question
-    count = len(session.table.measures)
+    count = session.study.measured
     shares = {str(place): Fraction(1, count) for place in range(count)}
 
     def variance(mechanism: str) -> float:
