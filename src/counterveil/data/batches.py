@@ -17,8 +17,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from counterveil.data.cells import Column
 from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.passes import BLOCK_ROWS as BATCH
@@ -37,7 +35,7 @@ from counterveil.data.sources.dispatch import (
 from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
-from counterveil.data.table import Table, check_study, numeric_columns, refuse_in_spark
+from counterveil.data.table import Table, check_study, joined_tables, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, unusable_scratch
 from counterveil.errors import DataError
@@ -159,7 +157,9 @@ def _drained(held: deque[Table]) -> Iterator[Table]:
 
 def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | None) -> SpooledRows | None:
     """Return all rows in a scratch file, None if they were only checked; raises if they do not fit."""
-    kept = spool(survey.study, BATCH, None if extent is None else extent.rows)
+    # Of people with several rows one is kept for each: how many there are is not known yet.
+    known = None if extent is None or survey.study.person is not None else extent.rows
+    kept = spool(survey.study, BATCH, known)
     try:
         for table in tables:
             # Rows that do not fit are refused at the end, and have no codes to be kept under.
@@ -262,19 +262,3 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
         waiting, held = ([joined.take(slice(whole, held))] if held > whole else []), held - whole
     if held:
         yield joined_tables(waiting)
-
-
-def joined_tables(tables: list[Table]) -> Table:
-    """Return the rows of all tables, one after the other."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    joined = Table(
-        first.study,
-        np.concatenate([table.arm for table in tables]),
-        np.concatenate([table.treated for table in tables]),
-        np.concatenate([table.outcome for table in tables]),
-        {name: np.concatenate([table.covariates[name] for table in tables]) for name in first.covariates},
-        tuple(np.concatenate(parts) for parts in zip(*(table.measures for table in tables), strict=True)),
-    )
-    return joined.sealed()

@@ -17,7 +17,6 @@ from math import sqrt
 from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
-from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -36,7 +35,6 @@ PAGES = (
     "statistics/moments/orthogonal_score.proof.md",
     "statistics/histogram.proof.md",
 )
-_NAMES = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}
 _WORDS = {
     "centre": "means and mean squares of numbers, and the share treated",
     "features": "means and mean squares of the features, numbers rescaled",
@@ -77,11 +75,11 @@ def arm_adjusted(
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def lines_in(features: FeatureMap) -> str:
-    """Return what lines in these features are lines in."""
+def linear_in(features: FeatureMap) -> str:
+    """Return what a function that is linear in these features is linear in."""
     more = ["their squares"] * any(i == j for i, j in features.pairs)
-    more += ["products of two"] * any(i != j for i, j in features.pairs)
-    return " and ".join([", ".join(["lines in the covariates", *more[:-1]]), *more[-1:]])
+    more += ["pairwise products"] * any(i != j for i, j in features.pairs)
+    return " and ".join([", ".join(["linear in the covariates", *more[:-1]]), *more[-1:]])
 
 
 def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str | None:
@@ -89,8 +87,12 @@ def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str |
     if session.study.randomised is True:
         return None
     seen = effect.known >= _KNOWN and effect.doubt <= _DOUBT
-    bends = ", with bends along the line fitted to outcomes" if seen else "; noise hides most bends"
-    return f"treatment or outcome follows {lines_in(features)}{bends}"
+    bends = (
+        ", apart from curvature along the fitted outcome index"
+        if seen
+        else "; at this budget most curvature would go undetected"
+    )
+    return f"the inverse propensity score or the outcome regression is {linear_in(features)}{bends}"
 
 
 def _result(
@@ -108,12 +110,13 @@ def _result(
         guarantee=question.guarantee(
             session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
         ),
-        method=f"doubly robust with moments by arm, average over {_NAMES[question.estimand]}",
+        method="doubly robust with moments by arm",
         **question.effect_terms(study),
         releases=_releases(chain),
         not_covered=(
-            "undeclared covariates; treatment or outcome depending on covariates in ways that neither "
-            "the features nor bends of the index of outcomes express",
+            "undeclared covariates",
+            "nonlinearity: relations of treatment and outcome with covariates that neither the features nor curvature "
+            "along the outcome index captures",
             "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
             "large-sample one whose coverage was measured, not proved",
         ),
