@@ -100,7 +100,7 @@ def _lines(lines: Iterable[tuple[Any, ...]]) -> Any:
 
     types = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
     schema = pa.schema([(name, types[kind]) for name, kind in _COLUMNS.items()])
-    columns = list(zip(*lines, strict=True)) or [[] for _ in schema]
+    columns: list[Any] = list(zip(*lines, strict=True)) or [[] for _ in schema]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

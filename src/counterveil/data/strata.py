@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.batches import StreamedRows, joined_tables, rows_of_source
+from counterveil.data.batches import StreamedRows
 from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, opened
 from counterveil.data.engines.fitting import Fitted, fit
