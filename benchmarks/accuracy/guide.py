@@ -72,7 +72,8 @@ def _counts(ended: list[Outcome], found: Cells) -> list[str]:
         f"clearly in {won['auto_clear']}: by {CLEAR:g} standard errors of the difference in squared error, over common "
         f'draws. It refuses {won["refused"]}, and answers no better than "always zero" in {won["no_better"]}.',
         f"- Some method of ours, which one is known only afterwards, is closer than every method of others in "
-        f"{won['ours']} cells, clearly in {won['ours_clear']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
+        f"{won['ours']} cells, clearly in {won['ours_clear']}; one of others' is clearly closer than all of ours in "
+        f"{won['beaten']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
         f"first of all, ours included, in {won['near']}.",
         "- A pure guarantee holds at any delta: with a delta the better of a method's two answers counts, which one is "
         f"known only afterwards. By the answers that `auto` gives when asked with the delta it is first in "
@@ -191,9 +192,9 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
         without = sum(np.isnan(able[one.key][one.best].coverage) for one in rest)
         found_lines.append(
             f"Another method of others is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
-            'and spends the whole budget on the value; ours always buy an interval. `method="weighting"` with '
-            "`cv.settings.Weighting(variance_share=0)` spends everything on the value too, for an interval "
-            f"{_range(_lengths(found))} times as long."
+            "and spends the whole budget on the value; `auto` always buys an interval. With `variance_share=0` in "
+            "`cv.settings.Weighting` or `cv.settings.DifferenceInMeans` their methods spend everything on the value "
+            f"too, for intervals {_range(_lengths(found))} times as long as those of `auto`."
         )
     return found_lines
 
@@ -201,9 +202,10 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
 def _lengths(found: Cells) -> list[float]:
     """Return how long intervals are where everything is spent on the value, beside those of auto."""
     return [
-        cell[VALUE_ALONE].width / cell[AUTO[OUTCOME]].width
+        cell[name].width / cell[AUTO[OUTCOME]].width
         for key, cell in found.items()
-        if key[1] == OUTCOME and answers(cell, VALUE_ALONE) and answers(cell, AUTO[OUTCOME])
+        for name in VALUE_ALONE
+        if key[1] == OUTCOME and answers(cell, name) and answers(cell, AUTO[OUTCOME])
     ]
 
 

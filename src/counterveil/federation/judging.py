@@ -33,10 +33,10 @@ from counterveil.federation.public_limits import (
 )
 from counterveil.inference import half_width, rare_events
 from counterveil.privacy import Proof, Unit
-from counterveil.questions.pooled.needed import plain_difference
 from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
 from counterveil.results.effect import uncertainty_to_dict
-from counterveil.results.measures import DIFFERENCE, NEEDED, OF_MEANS, MeasureResult
+from counterveil.results.measure_words import DIFFERENCE, NEEDED
+from counterveil.results.measures import OF_MEANS, MeasureResult, difference_result
 from counterveil.results.result import Result
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
@@ -88,7 +88,7 @@ def _check_numbers(request: Request, declared: Declared, result: Result) -> None
             return check_means(request.ask, declared, result)
         # Whether the variance has noise of its own is not said, and follows from the level.
         apart = Unit(request.ask.protects) is Unit.OUTCOME
-        result = replace(plain_difference(result), variance_apart=apart)
+        result = replace(difference_result(result), variance_apart=apart)
     # A number needed to treat whose interval is not for the effect has none.
     free = request.ask.measure == NEEDED and result.interval_of is not None
     if result.limits != declared.limits and not (free and result.limits is None):

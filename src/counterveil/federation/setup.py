@@ -17,7 +17,7 @@ from counterveil.federation.site import checked_arguments
 from counterveil.federation.site_files import SiteFile
 from counterveil.federation.study_files import StudyFile
 from counterveil.privacy import Budget
-from counterveil.results.measures import DIFFERENCE
+from counterveil.results.measure_words import DIFFERENCE
 
 
 def make_site(

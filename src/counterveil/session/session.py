@@ -22,7 +22,9 @@ from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
     Carrier,
     Layout,
+    PlacedCarrier,
     SpooledRows,
+    StreamedRows,
     Study,
     Table,
     check_columns,
@@ -50,7 +52,7 @@ from counterveil.data.wrong_data import no_order, rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.session.gate import Gate
 from counterveil.session.plan import Plan
 
@@ -158,6 +160,24 @@ class Session:
         self.attach_batches()
         return cast(Carrier, self._table if self._table is not None else self._streamed)
 
+    def attach_placed(self, method: str = "a method that splits rows by their places") -> None:
+        """Check the rows as `attach_batches` does, for a method that splits them by their places.
+
+        Rows in Spark have none, and `method` is refused by this name. Rows that would be read again at every pass are
+        read into memory: nothing ensures that they come in the same order.
+        """
+        if in_spark(self._source):
+            raise rows_of_a_database(method)
+        self.attach_batches()
+        if isinstance(self._streamed, StreamedRows):
+            self.attach(method)
+
+    @property
+    def placed(self) -> PlacedCarrier:
+        """The rows with their public places, for methods that split them by these."""
+        self.attach_placed()
+        return cast(PlacedCarrier, self._table if self._table is not None else self._streamed)
+
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
         person = self.study.person
@@ -235,6 +255,10 @@ class Session:
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""
         return self.ledger.account(self.dataset)
+
+    def remarks(self, unit: Unit) -> tuple[str, ...]:
+        """Return what the guarantee of an answer that protects `unit` must say about the account."""
+        return self.ledger.remarks(self.dataset, unit)
 
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""

@@ -228,10 +228,13 @@ def test_the_guide_replaces_its_own_section_only(tmp_path):
 
 def test_the_summary_counts_cells():
     ended = outcomes(cells(league()))
-    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0}
+    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0, "beaten": 0}
     assert shares(ended)[0] == Share(OUTCOME, 1, won)
     assert shares(ended)[-1] == Share("all", 1, won)
     assert "lost" not in text(cells(league()))
+    (behind,) = outcomes(cells(league(auto=(0.02, -0.02, 0.021, -0.02), other=(0.01, -0.01, 0.012, -0.012))))
+    assert behind.beaten
+    assert not behind.ours
 
 
 def test_the_page_has_pictures_numbers_reasons_and_verdicts():
@@ -279,3 +282,15 @@ def test_global_matching_is_refuted_by_two_neighbours_and_by_nothing_else(monkey
     assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25 at n = 4, claimed 1")
     monkeypatch.setattr(verdicts.from_papers, "matched_effect", lambda _: 0.0)
     assert verdict(RIVALS["GlobalDPM"]).startswith("NOT REFUTED")
+
+
+def test_too_few_answers_decide_nothing():
+    few = league(auto=(0.5, -0.5, 0.5), other=(0.01, -0.01, 0.01))
+    found = outcomes(cells(few))[0]
+    assert not found.auto
+    assert not found.auto_clear
+    assert "no other method has" in found.why
+    alone = rows(AUTO[OUTCOME], [0.01], half=0.02) + rows(AUTO[OUTCOME], [0.0] * 3, refusal="CV-P404")
+    mixed = outcomes(cells([*league()[4:], *alone]))[0]
+    assert mixed.refused
+    assert not mixed.auto

@@ -108,8 +108,8 @@ def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str |
     if not nuisances.adjusted:
         return "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
     return (
-        "the contrast weighted by the released scores, clipped to "
-        f"[{weighing.low:.3g}, {weighing.high:.3g}]; it is the effect only if those scores are right"
+        f"the contrast weighted by the released scores, which range from {weighing.low:.3g} to {weighing.high:.3g}; it "
+        "estimates the effect only if those scores are correct"
     )
 
 
@@ -121,8 +121,8 @@ def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: 
     penalty, clip = 0.0 if fitting is None else fitting.penalty, settings.clip or 0.0
     shrunk = " and shrunk" if settings.shrink else ""
     said = [
-        f"SCORES: the propensity model is penalised ({penalty:.3g}), noisy{shrunk}; its errors leave "
-        "residual confounding",
+        f"errors of the propensity model: it is penalised ({penalty:.3g}), noisy{shrunk}, which leaves residual "
+        "confounding",
         "CONFOUNDING by anything that is not among the covariates, or not linear in the logit",
         f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped",
         clamping,
