@@ -180,7 +180,7 @@ class MeasureResult(Result):
     @classmethod
     def of_difference(cls, result: Result) -> MeasureResult:
         """Return the number needed to treat of a released difference."""
-        terms = {name: getattr(result, name) for name in _TERMS} | {"estimand": result.estimand}
+        terms = {name: getattr(result, name) for name in TERMS}
         return cls.of(NEEDED, None, result.effect, **terms)
 
     @property
@@ -197,7 +197,7 @@ class MeasureResult(Result):
             return self.difference
         if measure in OF_MEANS and self.means is None:
             raise no_means(self.method, f"measure={measure!r}")
-        terms = {name: getattr(self, name) for name in _TERMS} | {"estimand": self.estimand}
+        terms = {name: getattr(self, name) for name in TERMS}
         return MeasureResult.of(measure, self.means, self.difference, **terms)
 
     def uncut_interval(self, level: float | None = None) -> Ends:
@@ -286,9 +286,9 @@ class MeasureResult(Result):
 
 
 # The fields of a result that do not depend on its measure.
-_TERMS = (
+TERMS = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "assumes", "population"),
+    *("diagnostics", "interval_of", "condition", "assumes", "population", "estimand"),
 )
 
 

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from counterveil.inference import Uncertainty
+from counterveil.privacy import Unit
 from counterveil.results.effect import Linear
-from counterveil.results.measures import NEEDED, MeasureResult
+from counterveil.results.measures import NEEDED, TERMS, MeasureResult
 from counterveil.results.result import OneEffect, Result
-
-# What a result has whatever its numbers are.
-_TERMS = (
-    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "population", "estimand"),
-)
 
 
 def plain_difference(result: MeasureResult) -> Result:
@@ -19,13 +14,19 @@ def plain_difference(result: MeasureResult) -> Result:
     known = result.difference.known
     assert isinstance(known, Linear)
     assert isinstance(known.uncertainty, Uncertainty)
-    terms = {name: getattr(result, name) for name in _TERMS}
-    return Result(estimate=known.estimate, uncertainty=known.uncertainty, limits=known.limits, **terms)
+    return Result(
+        estimate=known.estimate,
+        uncertainty=known.uncertainty,
+        limits=known.limits,
+        # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
+        variance_apart=result.guarantee.unit is Unit.OUTCOME,
+        **{name: getattr(result, name) for name in TERMS},
+    )
 
 
 def needed_of(pooled: OneEffect, method: str, weights: dict[str, float]) -> MeasureResult:
     """Return the number needed to treat of an average of differences, with the weights of the sites."""
-    terms = {name: getattr(pooled, name) for name in _TERMS}
+    terms = {name: getattr(pooled, name) for name in TERMS}
     terms["method"] = f"differences, pooled: {method}"
     terms["details"] = pooled.details | {f"weight_{name}": weight for name, weight in weights.items()}
     return MeasureResult.of(NEEDED, None, pooled.effect, **terms)

@@ -29,6 +29,8 @@ from counterveil.statistics.moments.records import Records
 
 # Bends along an index are followed where this part of it is known or more.
 _KNOWN = 0.7
+# What is said of bends where they are followed, and where they are not.
+BENDS = (", with bends along the line fitted to outcomes", "; noise hides most bends")
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
     "statistics/moments/arm_statistics.proof.md",
@@ -78,8 +80,12 @@ def arm_adjusted(
 
 def lines_in(features: FeatureMap) -> str:
     """Return what lines in these features are lines in."""
-    more = ["their squares"] * any(i == j for i, j in features.pairs)
-    more += ["products of two"] * any(i != j for i, j in features.pairs)
+    return lines_of(any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs))
+
+
+def lines_of(squares: bool, products: bool) -> str:
+    """Return the same of features with squares of covariates, or products of two."""
+    more = ["their squares"] * squares + ["products of two"] * products
     return " and ".join([", ".join(["lines in the covariates", *more[:-1]]), *more[-1:]])
 
 
@@ -87,8 +93,7 @@ def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str |
     """Return what must be true for the interval to cover, None in a trial, where weights are right."""
     if session.study.randomised is True:
         return None
-    seen = effect.known >= _KNOWN
-    bends = ", with bends along the line fitted to outcomes" if seen else "; noise hides most bends"
+    bends = BENDS[0] if effect.known >= _KNOWN else BENDS[1]
     return f"treatment or outcome follows {lines_in(features)}{bends}"
 
 

@@ -64,6 +64,8 @@ PAGES = (
     "statistics/histogram.proof.md",
     "session/parallel.proof.md",
 )
+# What must be right for the interval to cover.
+ASSUMED = "outcomes follow lines in the covariates, or the log odds of treatment do"
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
@@ -301,11 +303,9 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
-        assumes=None
-        if design.declared is not None
-        else "outcomes follow lines in the covariates, or the log odds of treatment do",
+        assumes=None if design.declared is not None else ASSUMED,
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"se_models": sqrt(uncertainty.extra)},
+        | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
     )
 
 

@@ -101,16 +101,20 @@ def _amount(budget: Budget, mechanism: str, share: float) -> float:
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
+UNADJUSTED = (
+    "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
+)
+WEIGHTED = (
+    "the contrast weighted by the released scores, clipped to [{low:.3g}, {high:.3g}]; it is the effect only if "
+    "those scores are right"
+)
+
+
 def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
-    if not nuisances.adjusted:
-        return "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
-    return (
-        "the contrast weighted by the released scores, clipped to "
-        f"[{weighing.low:.3g}, {weighing.high:.3g}]; it is the effect only if those scores are right"
-    )
+    return WEIGHTED.format(low=weighing.low, high=weighing.high) if nuisances.adjusted else UNADJUSTED
 
 
 def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: Estimand) -> tuple[str, ...]:

@@ -50,6 +50,9 @@ def record_matching_plan(question: Question, settings: RecordMatching, weights: 
 
 
 PAGE = "statistics/moments/record_matching.proof.md"
+# What the interval is for, as it is and where the shrinkage is divided out.
+SHRUNK = "the contrast of randomized treatments, which randomized response shrinks towards zero"
+DIVIDED = "that shrunk contrast divided by the estimated shrinkage"
 PAGES = (
     PAGE,
     "statistics/moments/penalised_fit.proof.md",
@@ -159,9 +162,6 @@ def _result(
     shrunk = Uncertainty(effect.noise, cap, cap)
     debiased = Uncertainty(scaled, cap / shrinkage.factor**2, cap / shrinkage.factor**2)
     lifted = float(effect) / shrinkage.factor
-    target = "the contrast of randomized treatments, which randomized response shrinks towards zero"
-    if settings.debias:
-        target = "that shrunk contrast divided by the estimated shrinkage"
     return Result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
@@ -180,7 +180,7 @@ def _result(
             "debiased_estimate": lifted,
             "se_debiased": debiased.total_sd,
         },
-        interval_of=target,
+        interval_of=DIVIDED if settings.debias else SHRUNK,
     )
 
 

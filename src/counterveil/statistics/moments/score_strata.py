@@ -164,7 +164,7 @@ _LIMIT = 1
 # A row of the direction's sum is shortened to this part of the longest possible row.
 _LENGTH = 0.6
 _KINDS = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
-_TARGET = (
+TARGET = (
     "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
 )
 
@@ -357,7 +357,7 @@ def _result(
             "share_treated": weighting.share,
             "strata_weight": weighting.blend,
         },
-        interval_of=_TARGET,
+        interval_of=TARGET,
     )
 
 
@@ -377,8 +377,15 @@ def _bounded(plain: Result, kappa: float, width: float) -> Result:
         kappa,
         sd,
         share,
+        condition(kappa),
+    )
+
+
+def condition(kappa: float) -> str:
+    """Return the sentence that every rendering of such an answer starts with."""
+    return (
         "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
-        f"kappa <= {kappa:g}, the declared bound on residual confounding",
+        f"kappa <= {kappa:g}, the declared bound on residual confounding"
     )
 
 

@@ -1,0 +1,78 @@
+"""The words with which an answer may begin: each method has its own, and a site can say no others.
+
+Every rendering of a pooled result repeats them before any number.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from counterveil.federation.messages import Ask
+from counterveil.privacy import Unit
+from counterveil.results.result import Result
+from counterveil.statistics.folds.aggregation import ASSUMED as OF_FOLDS
+from counterveil.statistics.moments import cross_fit, doubly_robust, ipw, record_matching, score_strata
+from counterveil.statistics.moments.arm_adjustment import BENDS, lines_of
+from counterveil.statistics.moments.trial import CONFOUNDED
+
+# Nothing, or one of a few texts; those of numbers have them as patterns of a format.
+_Words = tuple[str | None, ...]
+_SILENT: _Words = (None,)
+_NUMBER = r"-?[0-9][0-9.e+-]{0,12}"
+_FOLLOWED: _Words = tuple(
+    f"treatment or outcome follows {lines_of(squares, products)}{bends}"
+    for squares in (False, True)
+    for products in (False, True)
+    for bends in ("", *BENDS)
+)
+
+
+def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
+    """Return whether a result begins with words that the method can say of the declared study."""
+    if result.population is not None:  # a question has no trim
+        return False
+    allowed = _allowed(ask, declaration)
+    said = {name: getattr(result, name) for name in ("interval_of", "condition", "assumes")}
+    return all(any(_is(text, word) for word in allowed.get(name, _SILENT)) for name, text in said.items())
+
+
+def _is(text: str | None, word: str | None) -> bool:
+    if text is None or word is None:
+        return text is word
+    parts = re.split(r"\{[^}]*\}", word)
+    return re.fullmatch(_NUMBER.join(map(re.escape, parts)), text) is not None
+
+
+def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Words]:
+    if Unit(ask.protects) is Unit.OUTCOME:
+        return {}
+    known = _of_records(ask, declaration)
+    if ask.method != "auto":
+        return known.get(ask.method, {})
+    found: dict[str, _Words] = {}
+    for words in known.values():
+        found = {name: (*_SILENT, *found.get(name, ()), *words.get(name, ())) for name in {*found, *words}}
+    return found
+
+
+def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Words]]:
+    """Return what methods for private records say by name: what intervals are for, depend on and assume."""
+    is_trial, known_share = declaration.get("randomised") is True, "treated_share" in declaration
+    kappa = ask.settings.get("kappa")
+    bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
+    return {
+        "trial": {"interval_of": _SILENT if is_trial else (CONFOUNDED,)},
+        "ipw": {"interval_of": _SILENT if known_share else (ipw.UNADJUSTED, ipw.WEIGHTED)},
+        "matching": {"interval_of": (record_matching.SHRUNK, record_matching.DIVIDED)},
+        "score_strata": {"condition": (score_strata.condition(kappa),)}
+        if bounded
+        else {"interval_of": (score_strata.TARGET,)},
+        "doubly_robust": {
+            "condition": (None, doubly_robust.condition(kappa)) if bounded else _SILENT,
+            "assumes": _SILENT if is_trial else (None, *_FOLLOWED),
+        },
+        "cross_fit": {"assumes": _SILENT if known_share else (cross_fit.ASSUMED,)},
+        "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *OF_FOLDS.values())},
+    }
