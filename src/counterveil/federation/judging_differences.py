@@ -169,7 +169,7 @@ def _check_contrast(ask: Ask, declared: Declared, result: Result) -> float:
     squares = float(sensitivity_of(known.variance_noise))
     hold(step**2 / 4 * (1 - NEAR) <= squares <= step**2 * (1 + NEAR))
     _check_extra(ask, declared, result, share)
-    return _chance(result, rows)
+    return _chance(result, rows) if declared.treated_share is None else 0.0
 
 
 def _share(declared: Declared, result: Result) -> Fraction:
