@@ -14,8 +14,8 @@ from counterveil.questions.pooled.agreement import (
     Named,
     pooled_caveats,
     pooled_guarantee,
+    pooled_opening,
     pooled_spending,
-    pooled_target,
 )
 from counterveil.results.measures import MeasureResult, difference_of
 from counterveil.settings import WeightLimits
@@ -72,9 +72,7 @@ def pool_measures(
         ),
         details=said | own,
         diagnostics={},
-        interval_of=pooled_target([sites[place] for place in kept]),
-        condition=None,
-        population=first.population,
+        **pooled_opening([sites[place] for place in kept]),
     )
 
 

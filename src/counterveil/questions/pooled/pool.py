@@ -37,7 +37,6 @@ from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
-from counterveil.results.first_words import no_interval
 from counterveil.results.measures import MeasureResult
 from counterveil.results.result import OneEffect, Result
 from counterveil.results.stored import reads_facts
@@ -112,15 +111,6 @@ class PooledResult(OneEffect):
     sites: tuple[PooledSite, ...]
     heterogeneity: Heterogeneity
     weight_limits: WeightLimits | None = None
-
-    @property
-    def caution(self) -> str | None:
-        """What every rendering says first where a site in the average has something to say first, else None."""
-        weighed = [site.result for site in self.sites if site.weight > 0]
-        said = [
-            result.caution for result in weighed if result.condition or result.assumes or result.population
-        ]
-        return "; ".join(dict.fromkeys(filter(None, [no_interval(self.interval_of), *said]))) or None
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
