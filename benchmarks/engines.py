@@ -1,8 +1,7 @@
 """A record-private effect where the rows lie: Parquet files by DuckDB on all cores, and Spark on local[2].
 
 Beside each: a bare scan of the same columns by the same engine, and a non-private AIPW with linear outcome models and
-a logistic propensity whose sums are taken batch by batch in the same engine. CPU and peak memory are those of the
-process and all that it started, as the system counts them, from when the engine is up.
+a logistic propensity whose sums are taken batch by batch in the same engine. `benchmarks._jobs` says what is counted.
 
 `ENGINES_ROWS=1e8 python -m benchmarks engines` takes other numbers of rows, `ENGINES_JOBS="duckdb scan,duckdb ours"`
 some of the jobs.
@@ -10,35 +9,34 @@ some of the jobs.
 
 from __future__ import annotations
 
-import json
 import os
-import resource
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.record_effect_stream import command, elsewhere
+from benchmarks import _jobs
+from benchmarks.record_effect_stream import command
 
 TITLE = (
     "CPU seconds and peak memory of one doubly robust private effect, 20 covariates (each job in processes of its own; "
     "aims: growth at most linear, every process below 1 GB)"
 )
-SIZES = tuple(int(float(text)) for text in os.environ.get("ENGINES_ROWS", "1e6").split(","))
-JOBS = {
-    "duckdb scan": "DuckDB: bare scan",
-    "duckdb aipw": "DuckDB: AIPW without privacy",
-    "duckdb ours": "DuckDB: ours, all cores",
-    "duckdb ours 1": "DuckDB: ours, one core",
-    "spark scan": "Spark: bare scan",
-    "spark aipw": "Spark: AIPW without privacy",
-    "spark ours": "Spark: ours",
-}
-CHOSEN = tuple(os.environ.get("ENGINES_JOBS", ",".join(JOBS)).split(","))
+JOBS = _jobs.Jobs(
+    "benchmarks.engines",
+    {
+        "duckdb scan": "DuckDB: bare scan",
+        "duckdb aipw": "DuckDB: AIPW without privacy",
+        "duckdb ours": "DuckDB: ours, all cores",
+        "duckdb ours 1": "DuckDB: ours, one core",
+        "spark scan": "Spark: bare scan",
+        "spark aipw": "Spark: AIPW without privacy",
+        "spark ours": "Spark: ours",
+    },
+    base="scan",
+    answer="effect",
+    form=".4f",
+)
 NEWTON_STEPS = 5
-MODULE = "benchmarks.engines"
 Arrays = dict[str, Any]
 
 
@@ -124,32 +122,6 @@ def duckdb_job(name: str, path: Path) -> float:
     return ours(path)
 
 
-def spark_session() -> Any:
-    """Return a local session whose executors have this Python."""
-    from pyspark.sql import SparkSession
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1"}
-    # The least heap that Spark starts with; what Java keeps beside it is limited too, which else is as large again.
-    settings["spark.driver.memory"] = "480m"
-    settings["spark.driver.extraJavaOptions"] = (
-        "-XX:ReservedCodeCacheSize=96m -XX:MaxDirectMemorySize=128m -XX:+UseSerialGC"
-    )
-    builder = SparkSession.builder.master("local[2]")
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
-    # Starts what the jobs need, before they are measured.
-    session.range(2).mapInArrow(same, "id long").collect()
-    return session
-
-
-def same(batches: Iterator[Any]) -> Iterator[Any]:
-    """Yield the batches as they are."""
-    yield from batches
-
-
 def spark_job(name: str, path: Path, session: Any) -> float:
     """Return the effect by Spark, not a number for a scan."""
     frame = session.read.parquet(str(path)).select(*names())
@@ -189,95 +161,12 @@ def ours(data: Any) -> float:
     return cv.ate(data, synth(seed=0, n=1000).study, **words).estimate
 
 
-# Measuring.
-
-
-def family() -> dict[int, tuple[float, float, bool]]:
-    """Return CPU seconds, peak megabytes and whether it is Java, of every process below this one."""
-    tick, parents, found = os.sysconf("SC_CLK_TCK"), {}, {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            name, _, numbers = (folder / "stat").read_text().rpartition(")")
-            fields = numbers.split()
-            status = (folder / "status").read_text()
-        except OSError:
-            continue
-        peak = next((line.split()[1] for line in status.splitlines() if line.startswith("VmHWM")), "0")
-        parents[int(folder.name)] = int(fields[1])
-        found[int(folder.name)] = (
-            sum(map(int, fields[11:15])) / tick,
-            int(peak) / 1024,
-            name.endswith("(java"),
-        )
-    own = {os.getpid()}
-    while more := {one for one, parent in parents.items() if parent in own} - own:
-        own |= more
-    return {one: found[one] for one in own if one != os.getpid()}
-
-
 def job(name: str, path: Path) -> dict[str, float]:
-    """Return CPU and wall seconds and peak megabytes of a job, run in this process and its children."""
-    import counterveil.questions  # noqa: F401
-
-    engine, _, what = name.partition(" ")
-    session = spark_session() if engine == "spark" else None
-    return measured(
-        lambda: duckdb_job(what, path) if session is None else spark_job(what, path, session), session is None
-    )
+    """Return what a job took, and its answer."""
+    return _jobs.job(name, path, duckdb_job, spark_job)
 
 
-def measured(work: Callable[[], float], alone: bool) -> dict[str, float]:
-    """Return what some work took, and its answer; `alone` says that no engine was started for it."""
-    before = sum(cpu for cpu, *_ in family().values())
-    cpu, wall = _own_cpu(), time.perf_counter()
-    effect = work()
-    wall = time.perf_counter() - wall
-    others = family()
-    spent = _own_cpu() - cpu + sum(one for one, *_ in others.values()) - before
-    peaks = [peak for _, peak, java in others.values() if not java]
-    java = max((peak for _, peak, java in others.values() if java), default=0.0)
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    copies = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 if alone else 0.0
-    return {"cpu": spent, "wall": wall, "peak": max([own, copies, *peaks]), "java": java, "effect": effect}
-
-
-def _own_cpu() -> float:
-    """Return the CPU seconds of this process and of its copies that ended."""
-    return (
-        time.process_time()
-        + resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        + (resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime)
-    )
-
-
-def taken(size: int, text: str, own: dict[str, float], beside: str, base: float) -> dict[str, str]:
-    """Return the line of what a job took, beside another job's CPU."""
-    return {
-        "rows": f"{size:.0e}",
-        "job": text,
-        "CPU s": f"{own['cpu']:.1f}",
-        beside: f"{own['cpu'] / base:.1f}",
-        "wall s": f"{own['wall']:.1f}",
-        "largest Python MB": f"{own['peak']:.0f}",
-        "Java MB": f"{own['java']:.0f}",
-    }
-
-
-def run() -> list[dict[str, str]]:
-    """Return one row a size and job."""
-    rows, scan = [], float("nan")
-    with tempfile.TemporaryDirectory() as folder:
-        for size in SIZES:
-            path = Path(folder) / f"{size}.parquet"
-            elsewhere("write", str(path), str(size), module=MODULE)
-            for name in CHOSEN:
-                own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
-                scan = own["cpu"] if name.endswith("scan") else scan
-                line = taken(size, JOBS[name], own, "CPU / scan", scan)
-                rows.append(line | {"effect": f"{own['effect']:.4f}"})
-            path.unlink()
-    return rows
-
+run = JOBS.run
 
 if __name__ == "__main__":
     command(job)

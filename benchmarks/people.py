@@ -2,38 +2,38 @@
 
 Beside each: the bare group-by of the same columns by the same engine, whose averages are what the rules ask for. Ours
 also checks every cell, clamps, puts outcomes on their grid and keeps the rows for the passes that follow. CPU and peak
-memory are counted as in `benchmarks.engines`.
+memory are counted as `benchmarks._jobs` says.
 
 `PEOPLE_ROWS=1e7 python -m benchmarks people` takes other numbers of rows.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from benchmarks.engines import measured, spark_session, taken
-from benchmarks.record_effect_stream import elsewhere
+from benchmarks import _jobs
+from benchmarks.record_effect_stream import command
 
 TITLE = (
     "CPU seconds and peak memory of making one row for each person, five rows each on average and five covariates "
     "(each job in processes of its own; aim: memory that does not grow with the rows)"
 )
-SIZES = tuple(int(float(text)) for text in os.environ.get("PEOPLE_ROWS", "1e6").split(","))
-JOBS = {
-    "duckdb group": "DuckDB: bare group-by",
-    "duckdb ours": "DuckDB: ours, rows on the side",
-    "duckdb memory": "DuckDB: ours, all rows in memory",
-    "spark group": "Spark: bare group-by",
-    "spark ours": "Spark: ours",
-}
+JOBS = _jobs.Jobs(
+    "benchmarks.people",
+    {
+        "duckdb group-by": "DuckDB: bare group-by",
+        "duckdb ours": "DuckDB: ours, rows on the side",
+        "duckdb memory": "DuckDB: ours, all rows in memory",
+        "spark group-by": "Spark: bare group-by",
+        "spark ours": "Spark: ours",
+    },
+    base="group-by",
+    answer="people",
+    form=".0f",
+)
 COVARIATES = tuple(f"x{place}" for place in range(1, 6))
 GROUPED = ("max(arm)", *(f"avg({name})" for name in ("y", *COVARIATES)))
-MODULE = "benchmarks.people"
 
 
 def written(path: Path, rows: int) -> None:
@@ -70,7 +70,7 @@ def duckdb_job(name: str, path: Path) -> float:
     """Return the number of people by DuckDB."""
     import duckdb
 
-    if name != "group":
+    if name != "group-by":
         return ours(path, name == "memory")
     return float(
         len(duckdb.read_parquet(str(path)).aggregate(", ".join(("id", *GROUPED)), "id").fetchnumpy()["id"])
@@ -89,31 +89,11 @@ def spark_job(name: str, path: Path, session: Any) -> float:
 
 
 def job(name: str, path: Path) -> dict[str, float]:
-    """Return CPU and wall seconds and peak megabytes of a job, and the number of people."""
-    import counterveil.questions  # noqa: F401
-
-    engine, _, what = name.partition(" ")
-    if engine == "duckdb":
-        return measured(lambda: duckdb_job(what, path), True)
-    session = spark_session()
-    return measured(lambda: spark_job(what, path, session), False)
+    """Return what a job took, and the number of people."""
+    return _jobs.job(name, path, duckdb_job, spark_job)
 
 
-def run() -> list[dict[str, str]]:
-    """Return one row a size and job."""
-    rows, group = [], float("nan")
-    with tempfile.TemporaryDirectory() as folder:
-        for size in SIZES:
-            path = Path(folder) / f"{size}.parquet"
-            written(path, size)
-            for name, text in JOBS.items():
-                own = json.loads(elsewhere(name, str(path), module=MODULE).splitlines()[-1])
-                group = own["cpu"] if name.endswith("group") else group
-                line = taken(size, text, own, "CPU / group-by", group)
-                rows.append(line | {"people": f"{own['effect']:.0f}"})
-            path.unlink()
-    return rows
-
+run = JOBS.run
 
 if __name__ == "__main__":
-    print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))
+    command(job, written)

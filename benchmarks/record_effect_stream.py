@@ -120,10 +120,12 @@ def elsewhere(*words: str, module: str = "benchmarks.record_effect_stream") -> s
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def command(job: Callable[[str, Path], dict[str, float]]) -> None:
+def command(
+    job: Callable[[str, Path], dict[str, float]], write: Callable[[Path, int], None] = written
+) -> None:
     """Do what `elsewhere` asked a process for: write a file, or run a job and print what it took."""
     if sys.argv[1] == "write":
-        written(Path(sys.argv[2]), int(sys.argv[3]))
+        write(Path(sys.argv[2]), int(sys.argv[3]))
     else:
         print(json.dumps(job(sys.argv[1], Path(sys.argv[2]))))
 

@@ -17,7 +17,10 @@ AUTO = {OUTCOME: "ours, auto (outcome)", PURE: "ours, auto (record)", APPROXIMAT
 # The same with a declared bound on confounding: it always answers.
 BOUNDED = "ours, auto, confounding bounded (record)"
 # Everything is spent on the value.
-VALUE_ALONE = "ours, weighting, value alone (outcome)"
+VALUE_ALONE = (
+    "ours, weighting, value alone (outcome)",
+    "ours, difference in means, value alone (outcome)",
+)
 ZERO = "zero"
 # Compare the arms as they are, in a trial or not.
 UNADJUSTED = {name for name in RIVALS if "difference in means" in name}

@@ -191,9 +191,9 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
         without = sum(np.isnan(able[one.key][one.best].coverage) for one in rest)
         found_lines.append(
             f"Another method of others is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
-            'and spends the whole budget on the value; ours always buy an interval. `method="weighting"` with '
-            "`cv.settings.Weighting(variance_share=0)` spends everything on the value too, for an interval "
-            f"{_range(_lengths(found))} times as long."
+            "and spends the whole budget on the value; `auto` always buys an interval. With `variance_share=0` in "
+            "`cv.settings.Weighting` or `cv.settings.DifferenceInMeans` their methods spend everything on the value "
+            f"too, for intervals {_range(_lengths(found))} times as long as those of `auto`."
         )
     return found_lines
 
@@ -201,9 +201,10 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
 def _lengths(found: Cells) -> list[float]:
     """Return how long intervals are where everything is spent on the value, beside those of auto."""
     return [
-        cell[VALUE_ALONE].width / cell[AUTO[OUTCOME]].width
+        cell[name].width / cell[AUTO[OUTCOME]].width
         for key, cell in found.items()
-        if key[1] == OUTCOME and answers(cell, VALUE_ALONE) and answers(cell, AUTO[OUTCOME])
+        for name in VALUE_ALONE
+        if key[1] == OUTCOME and answers(cell, name) and answers(cell, AUTO[OUTCOME])
     ]
 
 

@@ -30,12 +30,13 @@ _GRAM = "OLS, noisy Gram"
 _OURS = {
     "ours, auto (outcome)": "ate/auto/outcome",
     "ours, weighting (outcome)": "ate/weighting/outcome",
-    "ours, weighting, value alone (outcome)": "ate/weighting/outcome",
+    "ours, weighting, value alone (outcome)": "ate/weighting/outcome/value alone",
     "ours, matching (outcome)": "ate/matching/outcome",
     "ours, stratified (outcome)": "ate/stratified/outcome",
     "ours, difference in means (outcome)": "ate/difference_in_means/outcome",
+    "ours, difference in means, value alone (outcome)": "ate/difference_in_means/outcome",
     "ours, auto (record)": "ate/auto/record",
-    "ours, auto, confounding bounded (record)": "ate/auto/record",
+    "ours, auto, confounding bounded (record)": "ate/auto/record/confounding bounded",
     "ours, doubly robust (record)": "ate/doubly_robust/record",
     "ours, cross-fit (record)": "ate/cross_fit/record",
     "ours, IPW (record)": "ate/ipw/record",
@@ -60,14 +61,14 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Grams:
-    """The noisy Gram matrices at pure epsilon, with their density: everything that regression reads."""
+    """Noisy Gram matrices at pure epsilon with their density, without the last square: all that regression reads."""
 
     epsilon: float
 
     def sample(self, dataset: Records, count: int, rng: np.random.Generator) -> FloatArray:
         """Return the upper halves, a row for each matrix."""
         size = simple.gram_rows(dataset).shape[1]
-        return _upper(dataset) + simple.upper_noise(size, Budget(self.epsilon, 0.0), rng, count)
+        return _upper(dataset) + simple.upper_noise(size, Budget(self.epsilon, 0.0), rng, count)[:, :-1]
 
     def log_density(self, dataset: Records, outputs: FloatArray) -> FloatArray:
         """Return the log density of Laplace noise, but for its constant; the number of rows is the same in all."""
@@ -78,7 +79,7 @@ class Grams:
 
 def _upper(dataset: Records) -> FloatArray:
     z = simple.gram_rows(dataset)
-    return np.asarray((z.T @ z)[np.triu_indices(z.shape[1])])
+    return np.asarray((z.T @ z)[np.triu_indices(z.shape[1])][:-1])
 
 
 def neighbours(unit: str) -> tuple[Records, Records]:

@@ -1,4 +1,5 @@
-"""`python -m experiments.causal [--draws N] [--only NAME ...] [--levels LEVEL ...] [--out FOLDER] [--beside FOLDER]`.
+"""`python -m experiments.causal [--draws N] [--only NAME ...] [--levels LEVEL ...] [--estimands NAME ...]
+[--out FOLDER] [--beside FOLDER]`.
 
 Prints coverage / root mean square error / median width of 95 % intervals in Markdown, one line for each method; the
 designs on real covariates need COUNTERVEIL_DATA. Answers are saved in the folder as they are made; a second call makes
@@ -41,7 +42,7 @@ def main() -> None:
     for design in found:
         name = "".join(letter if letter.isalnum() else "-" for letter in design.name) + ".csv"
         if not chosen.print:
-            run(design, folder / name, chosen.draws, chosen.levels)
+            run(design, folder / name, chosen.draws, chosen.levels, chosen.estimands)
         rows = [row for row in saved(folder / name) if row.level in chosen.levels]
         other = (
             [row for row in saved(Path(chosen.beside, name)) if row.level in chosen.levels]
@@ -77,6 +78,7 @@ def arguments() -> argparse.Namespace:
         "--only", nargs="*", metavar="NAME", help="designs of these names, or whose names hold them"
     )
     parser.add_argument("--levels", nargs="*", default=["outcome", "record"], choices=["outcome", "record"])
+    parser.add_argument("--estimands", nargs="*", default=["ATE", "ATT", "ATC"], metavar="NAME")
     parser.add_argument(
         "--out", metavar="FOLDER", help="where answers are saved; a temporary folder by default"
     )

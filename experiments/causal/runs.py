@@ -55,10 +55,12 @@ def saved(path: Path) -> list[Row]:
 Key = tuple[str, str, str, str, str]
 
 
-def wanted(design: Design, levels: list[str]) -> Iterator[Key]:
+def wanted(design: Design, levels: list[str], estimands: list[str]) -> Iterator[Key]:
     """Yield level, estimand, method, epsilon and delta of every answer to one draw."""
     for level in levels:
         for estimand in design.estimands if level in design.levels else ():
+            if estimand not in estimands:
+                continue
             for name in (*FREE, ZERO):
                 yield level, estimand, name, "", ""
             for epsilon in EPSILONS[level]:
@@ -67,7 +69,7 @@ def wanted(design: Design, levels: list[str]) -> Iterator[Key]:
                 yield level, estimand, PLAIN, epsilon, "0"
 
 
-def run(design: Design, path: Path, draws: int, levels: list[str]) -> None:
+def run(design: Design, path: Path, draws: int, levels: list[str], estimands: list[str]) -> None:
     """Make the answers that are not saved yet."""
     done = {
         (row.level, row.estimand, row.method, row.epsilon, row.delta, row.draw)
@@ -75,7 +77,7 @@ def run(design: Design, path: Path, draws: int, levels: list[str]) -> None:
         if row.design == design.name
     }
     for number in range(draws):
-        keys = [key for key in wanted(design, levels) if (*key, number) not in done]
+        keys = [key for key in wanted(design, levels, estimands) if (*key, number) not in done]
         if not keys:
             continue
         y = design.outcomes(number)

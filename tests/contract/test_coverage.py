@@ -19,9 +19,19 @@ DRAWS = 60
 # Of 60 intervals that cover 95 times in a hundred, fewer than 50 cover with a chance of 2e-4.
 LEAST = 50
 DECLARED = {"randomised": True, "treated_share": Fraction(1, 5)}
-SETTINGS = {"stratified": cv.settings.Stratified, "trial": cv.settings.Trial}
+SETTINGS = {
+    "stratified": cv.settings.Stratified,
+    "trial": cv.settings.Trial,
+    "difference_in_means": cv.settings.DifferenceInMeans,
+}
 TRIALS = {
     "difference_in_means": ("difference_in_means", "outcome", {"randomised": True}, {}),
+    "difference_in_means, value alone": (
+        "difference_in_means",
+        "outcome",
+        {"randomised": True},
+        {"variance_share": 0},
+    ),
     "centred contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "pooled"}),
     "contrast": ("trial", "record", {"randomised": True}, {"adjustment": "none", "centre": "arms"}),
     "adjusted contrast": ("trial", "record", {"randomised": True}, {"adjustment": "covariates"}),

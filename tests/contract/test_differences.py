@@ -61,6 +61,30 @@ def test_without_a_released_variance_the_largest_stands_in():
     assert result.uncertainty.noise.variance == pytest.approx(2 * (WIDTH / treated / 0.05) ** 2)
 
 
+@pytest.mark.parametrize("share", [0, Fraction(1, 10)])
+def test_the_variance_has_the_share_that_is_asked_for(passed, share):
+    result = ask(
+        TRIAL,
+        study(randomised=True),
+        "difference_in_means",
+        "outcome",
+        mechanism="laplace",
+        settings=cv.settings.DifferenceInMeans(variance_share=share),
+    )
+    assert passed["effect"].amount == pytest.approx(float(1 - share))
+    assert result.details["variance_budget_share"] == float(share)
+    known = result.uncertainty
+    assert known.noise.variance == pytest.approx(2 * (WIDTH / 100 / float(1 - share)) ** 2)
+    if share:
+        assert passed["variance"].amount == pytest.approx(float(share))
+        assert known.variance == passed["variance"].value
+    else:
+        assert "variance" not in passed
+        assert known.variance_noise is None
+        assert known.variance == known.variance_cap
+        assert known.variance_cap == pytest.approx(largest_variance(100) + largest_variance(400))
+
+
 def psi(data, q, centre):
     """Return everybody's part of the contrast; the centre is measured from the lower end of the range."""
     t, off = data["t"] == 1, data["y"] + 3 - centre

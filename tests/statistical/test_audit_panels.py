@@ -5,6 +5,7 @@ fixed; the plan's own noise is added to all of them, many times at once. The wea
 every sensitivity and must be caught.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
@@ -13,8 +14,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.panels import change_unit, changes, changes_from
-from counterveil.numerics.arms import arm_totals
+from counterveil.data.panels import change_unit, period_totals
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.session import Session
@@ -41,12 +41,13 @@ def attached(study, rows):
 
 
 def periods_of_outcomes(rows):
-    made = outcome_level.comparison(changes_from(attached(PANEL, rows), 1), question("outcome"))
     # A share of its own for the variances, whatever would be chosen for so few people.
-    made = outcome_level.Comparison(made.table, made.sensitivity, Fraction(1, 4))
+    made = replace(
+        outcome_level.mean_changes(attached(PANEL, rows), question("outcome")), share=Fraction(1, 4)
+    )
     plan = outcome_level.periods_plan(question("outcome"), 3, 1, made.share, by_change=False)
     gate = FixedGate(plan, {})
-    outcome_level.release(gate, made, 1)
+    outcome_level.release(gate, made, PANEL.before, 1)
     return gate
 
 
@@ -54,11 +55,10 @@ def periods_of_records(rows):
     table = attached(PANEL, rows)
     plan = record_level.periods_plan(question("record"), table.rows, [0, 2], known_share=False)
     gate = FixedGate(plan, dict.fromkeys(("share", "centre 0", "centre 2"), Fraction(1, 2)))
-    share, unit = None, change_unit(table)
+    _, since = period_totals(table, 1)
+    share = contrast.release_share(gate, since[1], None)
     for period in (0, 2):
-        arms = arm_totals(table.treated, changes(table, period, 1))
-        share = share or contrast.release_share(gate, arms, None)
-        record_level.release(gate, plan, arms, unit, share, period, declared=False)
+        record_level.release(gate, plan, since[period], change_unit(PANEL), share, period, declared=False)
     return gate
 
 

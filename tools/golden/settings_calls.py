@@ -65,6 +65,10 @@ _MATCHING: Values = {
     "coefficient": {"limit": "adaptive", "c": 0.2},
     "variance by row": {"variance_by": "row"},
 }
+_MEANS: Values = {
+    "a tenth for the variance": {"variance_share": "0.1"},
+    "nothing for the variance": {"variance_share": 0},
+}
 _WEIGHTING: Values = {
     "close to matching": {"goal": "matching"},
     "close to two neighbours": {"goal": "matching", "neighbours": 2},
@@ -89,6 +93,7 @@ _ARMS: Values = {
 def _outcome_level() -> Iterator[Call]:
     yield from _calls("Matching", _MATCHING, "ate", {}, method="matching", **OUTCOME)
     yield from _calls("Weighting", _WEIGHTING, "ate", {}, method="weighting", **OUTCOME)
+    yield from _calls("DifferenceInMeans", _MEANS, "ate", {}, method="difference_in_means", **OUTCOME)
     for method in ("weighting", "matching"):
         yield from _calls("Arms", _ARMS, "arms", THREE_ARMS, method=method, **OUTCOME)
     strata: Values = {

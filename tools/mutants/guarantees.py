@@ -216,7 +216,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         _LEDGER,
         "unit/session/test_session.py",
     ),
-    _of("Ledger._answered", 'if unseal(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
+    _of("Ledger._answered", 'if read_entry(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
     _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
     _of(
         "chain._read",

@@ -115,6 +115,7 @@ RECORDS: tuple[Mutant, ...] = (
         "1 - design.declared if estimand is Estimand.ATT else design.declared",
         _MODELS,
     ),
+    _of("PartByPlace.run", "first == self.first_part", "first", "unit/data/test_places.py"),
     _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
     # Folds.
     _of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from counterveil.privacy import Unit
-from counterveil.questions.ate import METHODS
+from counterveil.questions.ate import METHODS, Method
 from counterveil.questions.cate.cate import FORMS
 
 PLACES = ("memory", "Parquet, CSV", "DuckDB", "PostgreSQL", "Spark")
@@ -14,6 +14,7 @@ HERE = "in memory"
 # What a method does with rows at each of the places.
 BY_PASSES = (PASSES,) * len(PLACES)
 BY_ENGINE = (HERE, *(ENGINE,) * (len(PLACES) - 1))
+BY_PLACE = (*(PASSES,) * (len(PLACES) - 1), REFUSED)
 BY_ROWS = (HERE, *(READ,) * (len(PLACES) - 2), REFUSED)
 # Questions whose rows are added up in the same way whatever the method is.
 _OTHERS = {
@@ -28,8 +29,10 @@ _OTHERS = {
     ("arms", "difference_in_means", Unit.OUTCOME): BY_PASSES,
     ("arms", "weighting", Unit.OUTCOME): BY_ROWS,
     ("arms", "matching", Unit.OUTCOME): BY_ROWS,
-    ("event_study", "all methods", Unit.OUTCOME): BY_ROWS,
-    ("event_study", "all methods", Unit.RECORD): BY_ROWS,
+    ("event_study", "difference_in_means", Unit.OUTCOME): BY_PASSES,
+    ("event_study", "weighting", Unit.OUTCOME): BY_ROWS,
+    ("event_study", "matching", Unit.OUTCOME): BY_ROWS,
+    ("event_study", "difference_in_means", Unit.RECORD): BY_PASSES,
     ("outcomes", "difference_in_means", Unit.OUTCOME): BY_PASSES,
     ("outcomes", "weighting", Unit.OUTCOME): BY_ROWS,
     ("outcomes", "matching", Unit.OUTCOME): BY_ROWS,
@@ -47,11 +50,13 @@ Written by `python -m tools.reference` from the tables of methods in the code. H
   large source are never all in memory.
 - **in the engine**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
 - **read into memory**: all rows of the study's columns are read into this process first.
-- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected. The refusal names
-  the method and what to use instead; nothing is spent.
+- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected; or it splits rows by
+  their places, and rows in Spark have none. The refusal names the method and what to use instead; nothing is spent.
 
 Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
-engine may depend on the order of the rows: some split them by their place in the table or break ties by it.
+engine may depend on the order of the rows, and so does `cross_fit`: some split rows by their place or break ties by it.
+Rows have the places in which their source hands them over. `cross_fit` needs all passes to meet them in the same ones:
+without a temporary file (`COUNTERVEIL_SCRATCH=none`) it reads large sources into memory.
 `auto` names one of the others, which then does as its own line says.
 
 The rows of a person (`person=`), or of a cluster that is protected as a whole, become one first: in Spark's executors,
@@ -72,13 +77,21 @@ def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
         for unit in method.forms:
             if name == "auto":
                 continue
-            aggregated = BY_ENGINE if method.on_aggregates else BY_ROWS
-            yield "ate", name, unit, BY_PASSES if method.in_batches else aggregated
+            yield "ate", name, unit, _how(method)
     for name, forms in FORMS.items():
         for unit in forms.by_unit:
             yield "cate", name, unit, BY_PASSES if unit in forms.in_batches else BY_ROWS
     for (question, method, unit), how in _OTHERS.items():
         yield question, method, unit, how
+
+
+def _how(method: Method) -> tuple[str, ...]:
+    """Return what a method of `ate` does with rows at each place."""
+    if method.in_batches:
+        return BY_PASSES
+    if method.by_place:
+        return BY_PLACE
+    return BY_ENGINE if method.on_aggregates else BY_ROWS
 
 
 def carriers_page() -> str:

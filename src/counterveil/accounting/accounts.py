@@ -42,6 +42,23 @@ def account_of(store: Store, dataset: str) -> Account:
     )
 
 
+def account_remarks(store: Store, dataset: str, unit: Unit) -> tuple[str, ...]:
+    """Return what the guarantee of an answer that protects `unit` must say about its account."""
+    known, said = Standing(store, dataset), []
+    requests, unproved = known.counted
+    if unproved:
+        said.append(
+            f"the account {dataset!r} has run {unproved} of {requests} requests in a form without "
+            "a finite-sample guarantee: its total is not proved"
+        )
+    if unit is Unit.RECORD and known.charter is not None and known.charter.public:
+        said.append(
+            f"other answers of the account {dataset!r} may show its public columns exactly, whatever this "
+            f"one protects: {quoted(known.charter.public)}"
+        )
+    return tuple(said)
+
+
 def entry_of(row: Row) -> Entry:
     """Return a stored entry with its content, or raise CV-L016."""
     return Entry(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)

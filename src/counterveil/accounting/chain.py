@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterveil.accounting.records import Row
@@ -22,10 +23,15 @@ LONGEST_ENTRY = 4 * 2**20
 DEEPEST = 100
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+# What has nothing inside.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
 def canonical(facts: dict[str, object]) -> str:
     """Return `facts` as JSON with sorted keys, no spaces, ASCII only: same facts, same text."""
     try:
-        return json.dumps(facts, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+        return _CANONICAL.encode(facts)
     except (TypeError, ValueError, RecursionError) as error:
         raise _unwritable(str(error)) from None
 
@@ -54,7 +60,10 @@ def seal(seq: int, previous: str, kind: str, dataset: str, request_id: str, fact
     longest = LONGEST_ANSWER if kind == "settle" else LONGEST_ENTRY
     if len(body) > longest:
         raise too_large(kind, len(body), longest)
-    return Row(seq, kind, dataset, request_id, body, previous, digest(previous, body))
+    row = Row(seq, kind, dataset, request_id, body, previous, digest(previous, body))
+    if kind != "settle":
+        _keep(row, whole)
+    return row
 
 
 def unseal(row: Row) -> dict[str, Any]:
@@ -63,6 +72,28 @@ def unseal(row: Row) -> dict[str, Any]:
     if isinstance(facts, str):
         raise damaged(f"entry {row.seq} of the ledger is damaged", facts)
     return facts
+
+
+# The content of the newest entries that were written or checked, which a request looks at several times.
+_KNOWN: dict[Row, Mapping[str, Any]] = {}
+_MOST_KNOWN = 16
+_TURN = threading.Lock()
+
+
+def read_entry(row: Row) -> Mapping[str, Any]:
+    """Return the same, not to be written to; an entry that equals one written or checked here is not checked again."""
+    known = _KNOWN.get(row)
+    if known is None:
+        known = unseal(row)
+        _keep(row, known)
+    return known
+
+
+def _keep(row: Row, facts: Mapping[str, Any]) -> None:
+    with _TURN:
+        _KNOWN[row] = facts
+        if len(_KNOWN) > _MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
 
 
 def opening_entry(anchor: str | None) -> Row:
@@ -114,5 +145,5 @@ def _check_names(value: object, depth: int = 0) -> None:
     elif isinstance(value, list | tuple):
         inside = value
     for each in inside:
-        if type(each) is not str:
+        if type(each) not in _PLAIN:
             _check_names(each, depth + 1)

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from functools import lru_cache
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -113,6 +114,7 @@ class Charter:
                     raise malformed(f"each column public or private; {kind} is of a private one", repr(name))
 
     @classmethod
+    @lru_cache(maxsize=64)
     def of_study(cls, uses: Uses, *, unproved: bool = False) -> Charter:
         """Return the charter that a first request fixes: public is what it makes public, all else is private."""
         public = set(uses.made_public)

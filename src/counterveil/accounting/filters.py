@@ -6,8 +6,10 @@ distribution does not. Proofs, and a counterexample for the rule that is left ou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Protocol
 
 from counterveil.accounting.composition import (
@@ -222,6 +224,7 @@ def limit_holds(rule: GaussianRule) -> bool:
     return rule.limit == mu_of(epsilon, delta) or delta_of(rule.limit, epsilon) <= delta
 
 
+@lru_cache(maxsize=256)
 def check_charge(charge: Charge) -> None:
     """Raise CV-B004 unless the draws of `charge` cost at most its face value."""
     # What could not be read back is not written: this raises CV-B007 before anything is reserved.
@@ -283,8 +286,7 @@ class Totals:
 
     def after(self, unit: Unit, cost: Cost, unproved: bool) -> Totals:
         """Return the totals with one request more."""
-        return replace(
-            self,
+        return Totals(
             outcome=self.outcome.plus(cost),
             record=self.record.plus(cost) if unit is Unit.RECORD else self.record,
             requests=self.requests + 1,
@@ -301,7 +303,7 @@ class Totals:
         }
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Totals:
+    def from_dict(cls, facts: Mapping[str, Any]) -> Totals:
         """Return the totals in a reserve entry."""
         outcome, record = (Cost.from_dict(facts[name]) for name in ("total", "record_total"))
         return cls(outcome, record, int(facts["requests"]), int(facts["unproved"]))
@@ -364,7 +366,7 @@ class Levels:
         }
 
     @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> Levels:
+    def from_dict(cls, facts: Mapping[str, Any]) -> Levels:
         """Return the levels in a register entry."""
 
         def rule(budget: str, limit: str) -> Rule:

@@ -18,6 +18,7 @@ from typing import Any, Self
 from counterveil.accounting import refusals
 from counterveil.accounting.accounts import (
     account_of,
+    account_remarks,
     check_missing,
     check_order,
     check_request,
@@ -31,7 +32,7 @@ from counterveil.accounting.accounts import (
 )
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
-from counterveil.accounting.chain import seal, unseal
+from counterveil.accounting.chain import read_entry, seal, unseal
 from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
@@ -183,7 +184,7 @@ class Ledger:
         """Raise CV-L046 where the account was registered with another charter, or without one."""
         with self._reading():
             row = registration_of(self._store, dataset)
-            check_same(dataset, read_charter(unseal(row)), charter)
+            check_same(dataset, read_charter(read_entry(row)), charter)
 
     def settle(self, reservation: Reservation, answer: str) -> Any:
         """Store the answer (JSON text) of a reservation before it is released; return the parsed answer."""
@@ -207,7 +208,7 @@ class Ledger:
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is None:
             # The time is that of the reservation: the difference would tell how long the rows took.
-            facts = unseal(reserved)
+            facts = read_entry(reserved)
             kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
             self._append("settle", dataset, request_id, {"answer": answer} | kept)
         elif unseal(settled)["answer"] != answer:
@@ -231,6 +232,11 @@ class Ledger:
         refusals.check_name("dataset", dataset)
         with self._reading():
             return account_of(self._store, dataset)
+
+    def remarks(self, dataset: str, unit: Unit) -> tuple[str, ...]:
+        """Return what the guarantee of an answer that protects `unit` must say about its account."""
+        with self._reading():
+            return account_remarks(self._store, dataset, unit)
 
     def datasets(self) -> list[Account]:
         """Return the accounts of all data sets in the order of their registration."""
@@ -379,7 +385,7 @@ class Ledger:
         reserved = self._store.of_request(dataset, request_id, "reserve")
         if reserved is None:
             return None
-        if unseal(reserved)["fingerprint"] != fingerprint:
+        if read_entry(reserved)["fingerprint"] != fingerprint:
             raise refusals.other_request(request_id)
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is not None:

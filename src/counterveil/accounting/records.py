@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from counterveil.accounting.charter import Charter, quoted
+from counterveil.accounting.charter import Charter
 from counterveil.accounting.composition import Figure
 from counterveil.accounting.filters import Remaining
 from counterveil.privacy import Budget, Unit, show
@@ -47,21 +47,6 @@ class Account:
                 "proved; what such a form reveals is not known, and the totals hold for the other answers only"
             )
         return f"finite-sample guarantee: all answers together cost one person's private values at most {self.budget}"
-
-    def remarks(self, unit: Unit) -> tuple[str, ...]:
-        """Return what the guarantee of an answer that protects `unit` must say about its account."""
-        said = []
-        if self.unproved:
-            said.append(
-                f"the account {self.dataset!r} has run {self.unproved} of {self.requests} requests in a form without "
-                "a finite-sample guarantee: its total is not proved"
-            )
-        if unit is Unit.RECORD and self.charter is not None and self.charter.public:
-            said.append(
-                f"other answers of the account {self.dataset!r} may show its public columns exactly, whatever this "
-                f"one protects: {quoted(self.charter.public)}"
-            )
-        return tuple(said)
 
     def to_dict(self) -> dict[str, object]:
         """Return the account as JSON-ready facts."""

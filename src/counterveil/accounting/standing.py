@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+import json
+from collections.abc import Mapping
+from functools import cached_property, lru_cache
 from typing import Any
 
 from counterveil.accounting import refusals
-from counterveil.accounting.chain import unseal
+from counterveil.accounting.chain import canonical, read_entry
 from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import Levels, Totals
 from counterveil.accounting.records import Row, Store
@@ -31,9 +33,9 @@ class Standing:
         self._store = store
 
     @cached_property
-    def registration(self) -> dict[str, Any]:
+    def registration(self) -> Mapping[str, Any]:
         """What was registered."""
-        return unseal(self.row)
+        return read_entry(self.row)
 
     @cached_property
     def levels(self) -> Levels:
@@ -41,9 +43,9 @@ class Standing:
         return Levels.from_dict(self.registration)
 
     @cached_property
-    def _latest(self) -> dict[str, Any] | None:
+    def _latest(self) -> Mapping[str, Any] | None:
         row = self._store.latest_reserve(self.row.dataset)
-        return None if row is None else unseal(row)
+        return None if row is None else read_entry(row)
 
     @cached_property
     def charter(self) -> Charter | None:
@@ -54,14 +56,28 @@ class Standing:
     @cached_property
     def totals(self) -> Totals:
         """What all requests so far cost and how many they were."""
-        if self._latest is None:
-            return self.levels.nothing()
-        # The newest entries vouch for the registration, which may lie far behind them.
-        if self._latest["registered"] != self.row.hash:
+        latest = self._vouching()
+        return self.levels.nothing() if latest is None else Totals.from_dict(latest)
+
+    @property
+    def counted(self) -> tuple[int, int]:
+        """How many requests there were, and how many of them in a form that is not proved."""
+        latest = self._vouching()
+        return (0, 0) if latest is None else (int(latest["requests"]), int(latest["unproved"]))
+
+    def _vouching(self) -> Mapping[str, Any] | None:
+        """Return the newest request; it vouches for the registration, which may lie far behind it."""
+        if self._latest is not None and self._latest["registered"] != self.row.hash:
             raise refusals.damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
-        return Totals.from_dict(self._latest)
+        return self._latest
 
 
-def read_charter(facts: dict[str, Any]) -> Charter | None:
+def read_charter(facts: Mapping[str, Any]) -> Charter | None:
     """Return the charter in an entry, None where it has none."""
-    return None if facts["charter"] is None else Charter.from_dict(facts["charter"])
+    return None if facts["charter"] is None else _written_charter(canonical(facts["charter"]))
+
+
+@lru_cache(maxsize=64)
+def _written_charter(text: str) -> Charter:
+    """Return a charter by its text: every request of an account repeats it."""
+    return Charter.from_dict(json.loads(text))

@@ -96,6 +96,10 @@ class Uses:
         """Return what `to_dict` wrote."""
         return cls(**{**facts, "unit": Unit(facts["unit"])})
 
+    def __hash__(self) -> int:
+        # Read-only mappings have no hash.
+        return hash((self.unit, self.question, self.method, self.treatment, self.outcome, self.covariates))
+
     def __reduce__(self) -> tuple[object, ...]:
         # Read-only mappings do not pickle.
         return (Uses.from_dict, (self.to_dict(),))

@@ -28,7 +28,7 @@ from counterveil.attacks.neighbours import (
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget
 from counterveil.questions import Curator, Policy
-from counterveil.settings import Bins, Folds, Stratified, Survival, Trial
+from counterveil.settings import Auto, Bins, Folds, Stratified, Survival, Trial, Weighting
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,7 @@ def _listed() -> Iterator[Audited]:
 def _outcome_level() -> Iterator[Audited]:
     for method in ("auto", "weighting", "matching"):
         yield _outcome("ate", method)
+    yield _outcome("ate", "weighting", "value alone", arguments={"settings": Weighting(variance_share=0)})
     yield _outcome("ate", "difference_in_means", declared=TRIAL)
     yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/10")
     yield _outcome("ate", "stratified", declared=CUT)
@@ -210,6 +211,7 @@ def _outcome_level() -> Iterator[Audited]:
 
 def _record_level() -> Iterator[Audited]:
     yield _record("ate", "auto", declared=TRIAL)
+    yield _record("ate", "auto", "confounding bounded", arguments={"settings": Auto(kappa=0.25)})
     yield _record("ate", "trial", "pooled", declared=TRIAL, arguments={"settings": Trial("none", "pooled")})
     yield _record("ate", "trial", "arms", declared=TRIAL, arguments={"settings": Trial("none", "arms")})
     yield _record(

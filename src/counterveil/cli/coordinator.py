@@ -51,7 +51,9 @@ def create(
     """
     import counterveil as cv
     from counterveil.federation.setup import make_study
+    from counterveil.results.measures import check_measure
 
+    check_measure(given["measure"])
     named = dict(word.partition("=")[::2] for word in site)
     asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level", "measure")}
     asked["estimand"] = given["estimand"] or "ATE"

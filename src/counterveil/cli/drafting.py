@@ -172,7 +172,7 @@ def _told(made: Draft, out: Path | None, data: str) -> str:
         return made.toml.rstrip()
     counts = {role: list(made.places.values()).count(role) for role in ("covariate", "ignored")}
     lines = [
-        f"{out}: {len(made.places)} columns placed, {counts['covariate']} covariates, {counts['ignored']} ignored"
+        f"{out}: {counts['covariate']} covariates, {counts['ignored']} ignored, of {len(made.places)} columns"
     ]
     if made.open_questions:
         lines += [f"{len(made.open_questions)} open questions:", *_findings(made.open_questions)]
@@ -351,7 +351,7 @@ def _verdict(found: Checked) -> list[str]:
         )
         lines += wrapped(_clusters(study)) if study.cluster is not None else []
     if advice:
-        lines += ["To think of:", *_findings(advice)]
+        lines += ["Please consider:", *_findings(advice)]
     return lines
 
 

@@ -291,6 +291,8 @@ def _read_answer(facts: dict[str, Any]) -> Any:
     kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
     kinds |= {"several_outcomes": questions.OutcomesResult, "measure": questions.MeasureResult}
     kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
+    if kind is questions.PooledResult and "measure" in facts:
+        kind = questions.PooledNeeded
     return kind.from_dict(facts)
 
 

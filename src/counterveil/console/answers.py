@@ -37,7 +37,8 @@ from counterveil.results import (
     SurvivalResult,
     TargetingCurve,
 )
-from counterveil.results.measures import NEEDED, OF_MEANS
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {

@@ -6,12 +6,12 @@ from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Pass, Sums, cores
+from counterveil.data.passes import Carrier, Pass, PlacedCarrier, Sums, cores
+from counterveil.data.row_order import check_columns, refuse_private_order
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
 from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
-    check_columns,
     histogram_of_rows,
     histogram_of_source,
     rows_are_made,
@@ -33,6 +33,7 @@ __all__ = [
     "Fill",
     "Layout",
     "Pass",
+    "PlacedCarrier",
     "Range",
     "SpooledRows",
     "StreamedRows",
@@ -50,6 +51,7 @@ __all__ = [
     "named_table",
     "open_table",
     "public_points",
+    "refuse_private_order",
     "rows_are_made",
     "rows_of_source",
     "silence",

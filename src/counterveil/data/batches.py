@@ -159,7 +159,9 @@ def _drained(held: deque[Table]) -> Iterator[Table]:
 
 def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | None) -> SpooledRows | None:
     """Return all rows in a scratch file, None if they were only checked; raises if they do not fit."""
-    kept = spool(survey.study, BATCH, None if extent is None else extent.rows)
+    # Of people with several rows one is kept for each: how many there are is not known yet.
+    known = None if extent is None or survey.study.person is not None else extent.rows
+    kept = spool(survey.study, BATCH, known)
     try:
         for table in tables:
             # Rows that do not fit are refused at the end, and have no codes to be kept under.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.cells import Coded, Column, Numbers
-from counterveil.data.documents import domain_to_dict, read_study, toml_value
+from counterveil.data.documents import OPEN, domain_to_dict, read_study, toml_value
 from counterveil.data.domains import Categories, Range
 from counterveil.data.encoding import gaps
 from counterveil.data.engines import check
@@ -21,9 +21,9 @@ from counterveil.data.header import columns_of
 from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
 from counterveil.data.person import identifiers
 from counterveil.data.reduction import one_row_per_person
+from counterveil.data.row_order import check_columns
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
-from counterveil.data.strata import check_columns
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, numeric_columns
@@ -40,7 +40,7 @@ _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
 several_rows = Refusal(
     "CV-D120",
-    "each row is protected by itself; column {name!r} looks like an identifier of people",
+    "each row is protected by itself; if people have several rows, declare {name!r}, which looks like an identifier",
     expected="one row for each person, or a column that says whose a row is",
     got="no person= in the study",
     fix="if people have several rows, name the column; otherwise leave the study as it is",
@@ -99,7 +99,9 @@ def check_data(source: Any, document: Mapping[str, Any], study: Study, show_labe
     unreadable = _unreadable(source, [name for name in study.read_columns if name in known], study)
     found += unreadable.values()
     faults, rows = _rows(source, _without(study, {*wrong, *unreadable}), show_labels)
-    found += faults
+    # Labels of the arms are compared with what nobody said yet: the open question is enough.
+    undeclared = {"CV-D005"} if OPEN in (document.get("treated"), document.get("control")) else set()
+    found += [fault for fault in faults if fault.code not in undeclared]
     undecided = set(NOT_KNOWN.values()) & set(study.columns)
     return Checked((*found, *advice), None if undecided else study, None if found or undecided else rows)
 

@@ -196,13 +196,19 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise _bad_rule("missing", type(given).__name__, "pass Drop(), Fill(value), or one rule per column")
+        raise _bad_rule(
+            "missing",
+            type(given).__name__,
+            "pass one rule, or one per column",
+        )
     columns = set(study.columns)
     for name, rule in given.items():
         if name not in columns:
             raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
         if not isinstance(rule, Fill | Drop):
-            raise _bad_rule(f"column {name!r}", shown(rule), "write Drop() or Fill(value)")
+            raise _bad_rule(
+                f"column {name!r}", shown(rule), "write cv.drafting.Drop() or cv.drafting.Fill(value)"
+            )
         if isinstance(rule, Fill):
             _check_fill(name, rule, study)
     return dict(given)
@@ -211,7 +217,7 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
 _bad_rule = Refusal(
     "CV-S009",
     "{what}: the rule for missing values is invalid",
-    expected="Drop() or Fill(value) for columns of the study",
+    expected="cv.drafting.Drop() or cv.drafting.Fill(value) for columns of the study",
     got="{got}",
     fix="{fix}",
 )

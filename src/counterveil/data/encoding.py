@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +76,35 @@ def domain_codes(
     return found
 
 
+# Rows of a short column, and cells of such columns that are worked on at once.
+_SHORT, TOGETHER = 1 << 13, 1 << 14
+
+
+def short_and_whole(column: Column, hole: Mask) -> TypeGuard[Numbers]:
+    """Return whether a column is one of few doubles without gaps."""
+    return (
+        isinstance(column, Numbers)
+        and len(hole) <= _SHORT
+        and column.text is None
+        and column.values.dtype == np.float64
+        and not np.count_nonzero(hole)
+    )
+
+
+def codes_of_doubles(values: Floats, domain: Binary | Categories) -> Floats:
+    """Return the same as doubles for columns of doubles without gaps, all with the labels of this domain."""
+    found, listed = np.zeros(values.shape), np.zeros(values.shape, dtype=np.bool_)
+    for number, place in index_of(domain.labels).doubles.items():
+        meant = values == number
+        listed |= meant
+        if place:
+            found += np.multiply(meant, float(place))
+    if not listed.all():
+        other = domain.other_code if isinstance(domain, Categories) else None
+        found[~listed] = _NO_LABEL if other is None else other
+    return found
+
+
 def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     if isinstance(column, Coded):
         places = [index.code(cell) for cell in column.cells]
@@ -86,7 +115,7 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     if column.values.dtype.kind in "biu":
         meant = {int(number): place for number, place in index.numbers.items() if number.denominator == 1}
     for number, place in meant.items():
-        np.copyto(found, place, where=column.values == number)
+        found = np.where(column.values == number, place, found)
     return found
 
 
@@ -204,6 +233,15 @@ def clamp(values: Floats, bounds: Range) -> Floats:
     # Adding zero makes one zero of the two, so that equal values are equal to the bit.
     found += 0.0
     return found
+
+
+def clamp_each(values: Floats, bounds: Sequence[Range]) -> Floats:
+    """Return the same for several columns without a NaN, one a row, each with bounds of its own; in place."""
+    low, high = np.array([each.floats() for each in bounds]).T[:, :, None]
+    np.maximum(values, low, out=values)
+    np.minimum(values, high, out=values)
+    values += 0.0
+    return values
 
 
 def _between(values: Floats, low: float, high: float) -> Floats:

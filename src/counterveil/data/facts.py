@@ -16,19 +16,21 @@ if TYPE_CHECKING:
 
 
 _MOST_WORDS = 12
-# The fewest rows of an arm that data are attached with.
+# The fewest rows, or people with several, of an arm that data are attached with.
 SMALLEST_ARM = 2
 
 
 def public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
     """Return one sentence per public fact, from the declarations alone; `reference` is the period of an event study."""
-    facts = ["the number of rows and their order"]
+    facts, several = ["the number of rows and their order"], "rows"
     if study.person is not None:
         several, one = ("clusters", "cluster") if study.person.whole_cluster else ("people", "person")
         facts = [
             f"the number of {several}, by {study.person.column!r}, and the order of what identifies them",
             f"how the rows of a {one} become one: {_rules_of(study)}",
         ]
+        if unit is Unit.OUTCOME:
+            facts.append(f"how many rows each {one} has, and their order")
     if study.cluster is not None and not study.cluster.whole:
         facts.append(_clusters(study.cluster, unit))
     facts += [_subset(text, unit, study.person is not None) for text in study.subsets]
@@ -55,7 +57,7 @@ def public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tu
     facts.append(_labels(study))
     # Attaching refuses other rows: that data were attached tells as much.
     facts.append(
-        f"that the rows fit the study and each arm of {study.treatment!r} has at least {SMALLEST_ARM} rows: "
+        f"that the rows fit the study and each arm of {study.treatment!r} has at least {SMALLEST_ARM} {several}: "
         "cells that cannot be read, labels that are not declared, missing values without a rule and smaller arms are "
         "refused when data are attached, and the guarantee compares data sets that are not refused"
     )

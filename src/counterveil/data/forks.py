@@ -14,28 +14,27 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
-from counterveil.data.passes import Pass, Sums, added, cores, in_order
+from counterveil.data.passes import AnyBlock, Sums, added, cores, in_order
 from counterveil.data.progress import Progress
-
-if TYPE_CHECKING:
-    from counterveil.data.table import Table
 
 # A copy is made for no fewer blocks than these.
 _FEWEST_BLOCKS = 4
 _DEATH_OF_PARENT = 1
 
 
-def side_by_side(passed: Pass, block: Callable[[int], Table], count: int, rows: int) -> Sums:
+def side_by_side(
+    passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], count: int, rows: int
+) -> Sums:
     """Return a pass's sums over `count` blocks, each given by its number, on all cores.
 
     On one where forks are not safe.
     """
-    helpers = min(cores(), count) - 1
-    if helpers < 1 or count < _FEWEST_BLOCKS or sys.platform != "linux":
+    helpers = min(cores(), count) - 1 if count >= _FEWEST_BLOCKS else 0
+    if helpers < 1 or sys.platform != "linux":
         return in_order(passed, map(block, range(count)), rows)
     total: Sums | None = None
     with closing(_Queue(count)) as queue, closing(_Forks()) as forks:
@@ -88,7 +87,9 @@ class _Forks:
     def __init__(self) -> None:
         self._pipes: dict[int, int] = {}
 
-    def start(self, passed: Pass, block: Callable[[int], Table], queue: _Queue) -> None:
+    def start(
+        self, passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], queue: _Queue
+    ) -> None:
         """Start a copy that adds up the blocks it takes."""
         out, into = os.pipe()
         # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
@@ -126,7 +127,11 @@ class _Forks:
 
 
 def _work(
-    passed: Pass, block: Callable[[int], Table], queue: _Queue, into: int, library: ctypes.CDLL
+    passed: Callable[[AnyBlock], Sums | None],
+    block: Callable[[int], AnyBlock],
+    queue: _Queue,
+    into: int,
+    library: ctypes.CDLL,
 ) -> NoReturn:
     """Add up blocks, send the sums and end, without any of what a process does when it ends."""
     try:

@@ -1,17 +1,21 @@
-"""Measurements of people in several periods, as changes between two of them."""
+"""Measurements of people in several periods, as changes between two of them, and passes that add them up."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS, to_steps
+from counterveil.data.encoding import OUTCOME_STEPS, outcome_unit, to_steps
 from counterveil.data.outcomes import Before
+from counterveil.data.passes import Carrier, Sums
+from counterveil.data.study import Study
 from counterveil.data.table import Table
+from counterveil.numerics.arms import Arms, arm_totals
 
 
 def complete(table: Table) -> Table:
@@ -20,28 +24,27 @@ def complete(table: Table) -> Table:
     return table.take(np.flatnonzero(~gaps)) if gaps.any() else table
 
 
-def declared_change(table: Table) -> bool:
-    """Return whether the study declares a range of changes, which are then released themselves."""
-    return _declared(table).change is not None
+def _declared(study: Study) -> Before:
+    assert study.before is not None
+    return study.before
 
 
-def _declared(table: Table) -> Before:
-    assert table.study.before is not None
-    return table.study.before
+def study_of_changes(study: Study) -> Study:
+    """Return the study whose outcome is a change between two periods, in the range of changes."""
+    low, high = _declared(study).levels
+    change = _declared(study).change
+    return study.changed(outcome_range=(low - high, high - low) if change is None else change)
 
 
 def changes_from(table: Table, place: int) -> Table:
     """Return the table whose outcome is the last change since the period at `place`, in the range of changes."""
-    low, high = _declared(table).levels
-    change = _declared(table).change
-    study = table.study.changed(outcome_range=(low - high, high - low) if change is None else change)
     outcome = changes(table, len(table.measures) - 1, place)
-    return replace(table, study=study, outcome=outcome).sealed()
+    return replace(table, study=study_of_changes(table.study), outcome=outcome).sealed()
 
 
 def changes(table: Table, period: int, place: int) -> NDArray[np.int64]:
     """Return everyone's change between two periods, in steps of the range of changes."""
-    before = _declared(table)
+    before = _declared(table.study)
     apart = table.measures[period] - table.measures[place]
     if before.change is None:
         # From the middle of a range of twice the width.
@@ -51,6 +54,35 @@ def changes(table: Table, period: int, place: int) -> NDArray[np.int64]:
     return to_steps(unit * apart.astype(np.float64), Range(*before.change))
 
 
-def change_unit(table: Table) -> Fraction:
+def change_unit(study: Study) -> Fraction:
     """Return the exact width of one step of a change."""
-    return changes_from(table, 0).outcome_unit
+    return outcome_unit(study_of_changes(study).outcome_bounds)
+
+
+# Passes over people with a measurement in every period.
+
+
+def complete_sizes(source: Carrier) -> tuple[int, int]:
+    """Return how many people have a measurement in every period, and how many of them are treated."""
+    ((rows, treated),) = source.run(_sizes)
+    return int(rows), int(treated)
+
+
+def _sizes(block: Table) -> Sums:
+    rows = complete(block)
+    return (np.array([rows.rows, np.count_nonzero(rows.treated)]),)
+
+
+def period_totals(source: Carrier, place: int) -> tuple[list[Arms], list[Arms]]:
+    """Return both arms' totals of every period's measurements, and of the changes since the one at `place`."""
+    levels, since = source.run(partial(_totals, place=place))
+    return [Arms.of(line) for line in levels], [Arms.of(line) for line in since]
+
+
+def _totals(block: Table, place: int) -> Sums:
+    rows = complete(block)
+    levels = [arm_totals(rows.treated, numbers).sums for numbers in rows.measures]
+    since = [
+        arm_totals(rows.treated, changes(rows, period, place)).sums for period in range(len(rows.measures))
+    ]
+    return np.stack(levels), np.stack(since)

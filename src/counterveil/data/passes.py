@@ -8,9 +8,10 @@ every cut into blocks and every order gives the same sums, to the bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,11 @@ class Pass(Protocol):
         ...
 
 
+def reads_covariates(passed: Pass) -> bool:
+    """Return whether a pass needs the rows' covariates; it does unless its `covariates` say no."""
+    return bool(getattr(passed, "covariates", True))
+
+
 class Carrier(Protocol):
     """Rows that fit a study, wherever they lie, over which passes run."""
 
@@ -55,6 +61,43 @@ class Carrier(Protocol):
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:
         """Return a pass's sums over all rows; `in_turn` asks for one block at a time, where there is a choice."""
         ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PlacedBlock:
+    """A block of rows, and the place of its first row among all rows of its carrier."""
+
+    table: Table
+    first: int
+
+    @property
+    def rows(self) -> int:
+        """The number of rows of the block."""
+        return self.table.rows
+
+
+# Sums over those rows of a block that are chosen by their places, None where there are none.
+PlacedPass: TypeAlias = Callable[[PlacedBlock], Sums | None]
+
+
+class PlacedCarrier(Carrier, Protocol):
+    """Rows with public places: every pass meets them in the same order, and replacing a record leaves its place."""
+
+    def run_placed(self, passed: PlacedPass) -> Sums:
+        """Return the sums of a pass that knows the places of rows."""
+        ...
+
+
+class Counted(Protocol):
+    """A block, with its number of rows."""
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        ...
+
+
+AnyBlock = TypeVar("AnyBlock", bound=Counted)
 
 
 def cores() -> int:
@@ -76,8 +119,8 @@ def added(first: Sums | None, second: Sums | None) -> Sums | None:
     return tuple(a + np.asarray(b).astype(object) for a, b in zip(first, second, strict=True))
 
 
-def in_order(passed: Pass, blocks: Iterable[Table], rows: int) -> Sums:
-    """Return a pass's sums over blocks that come one after the other; there is one at least."""
+def in_order(passed: Callable[[AnyBlock], Sums | None], blocks: Iterable[AnyBlock], rows: int) -> Sums:
+    """Return a pass's sums over blocks that come one after the other; one of them has sums."""
     total: Sums | None = None
     with closing(Progress(rows)) as progress:
         for block in blocks:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from counterveil.data import encoding
-from counterveil.data.cells import BLANKS, Coded, Column, Numbers
-from counterveil.data.reduction import places
+from counterveil.data.cells import Coded, Column, Numbers
+from counterveil.data.ranks import identity, places
 from counterveil.data.wrong_data import failed_source
 
 Columns = dict[str, Column]
@@ -53,7 +53,7 @@ def _who(column: Column, row: int) -> float | tuple[int, str]:
     if isinstance(column, Numbers):
         found: float = column.values[row].item()
         return found
-    text = str(column.cells[column.codes[row]]).strip(BLANKS)
+    text = identity(column.cells[column.codes[row]])
     return len(text), text
 
 

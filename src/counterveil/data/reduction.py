@@ -9,21 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import encoding
-from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.cells import Coded, Column, Mask, Numbers
 from counterveil.data.domains import Range
 from counterveil.data.labels import LabelIndex, index_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
+from counterveil.data.ranks import Places, places, ranks
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import no_person, staggered, text_for_number, varies
 from counterveil.errors import CounterveilError, DataError
-
-Places: TypeAlias = NDArray[np.intp]
 
 # Numbers beyond every bound stay so in a sum, and never cancel to no number.
 _LARGEST = 1e290
@@ -75,6 +74,18 @@ class _Rows:
     def empty(self) -> Mask:
         """Which people have no value."""
         return np.asarray(self.starts == self.ends)
+
+    def only(self, kept: Mask) -> _Rows:
+        """Return those of the rows that are marked, person by person."""
+        edges = np.append(0, np.cumsum(kept))
+        return _Rows(self.rows[kept], edges[self.starts], edges[self.ends])
+
+    def last(self, chosen: Mask, otherwise: Places) -> Places:
+        """Return the place in `rows` of each person's last row among the marked ones."""
+        if not len(chosen):
+            return otherwise
+        latest = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))[self.ends - 1]
+        return np.where(~self.empty & (latest >= self.starts), latest, otherwise)
 
     def reduced(self, values: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
         """Return a ufunc's reduction of each person's values, 0 for people without any."""
@@ -147,39 +158,36 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
     """
     assert study.person is not None
     order = study.person.order
-    rank = np.zeros(len(place)) if order is None else _ranks(columns[order])
+    if order is None:
+        # Rules that need no order take the same from rows in any.
+        return np.argsort(place, kind="stable")
+    rank = ranks(columns[order])
     rows = np.lexsort((rank, place))
     tied = np.zeros(len(rows), dtype=np.bool_)
     tied[1:] = (place[rows][1:] == place[rows][:-1]) & (rank[rows][1:] == rank[rows][:-1])
-    if not tied.any() or (order is None and not _several_others(columns[study.treatment], study)):
+    if not tied.any():
         return rows
     spots = np.flatnonzero(tied | np.append(tied[1:], False))
-    # Without an order nothing depends on it but which of several labels, none of them declared, a person has.
-    public = (*study.cluster_columns, study.treatment, *study.covariates) if order else (study.treatment,)
     keys: list[NDArray[Any]] = []
-    for name in (*public, *(study.outcomes if order else ())):
+    for name in (*study.cluster_columns, study.treatment, *study.covariates, *study.outcomes):
         keys += _meaning(columns[name].keep(rows[spots]), _index(study, name))
     rows[spots] = rows[spots][np.lexsort((*reversed(keys), np.cumsum(~tied)[spots]))]
     return rows
 
 
-def _several_others(column: Column, study: Study) -> bool:
-    """Return whether rows have different labels that are not declared."""
-    index = index_of(study.treatment_labels)
-    hole = encoding.gaps(column, index)
-    other = (encoding.codes(column, hole, index, None) < 0) & ~hole
-    return len(np.unique(_ranks(column)[other])) > 1
-
-
 def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
     """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
     hole = encoding.gaps(column, index)
-    rank = np.where(hole, 0.0, _ranks(column))
     if index is None:
         text = column.text if isinstance(column, Numbers) and column.text is not None else np.zeros_like(hole)
-        return hole, text, rank
+        return hole, text, np.where(hole, 0.0, ranks(column, exact=False))
+    return hole, *_labels(column, hole, index)
+
+
+def _labels(column: Column, hole: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the places of labels, -1 for those that are not declared, and what tells the latter apart."""
     code = encoding.codes(column, hole, index, None)
-    return hole, code, np.where(code < 0, rank, 0.0)
+    return code, np.where((code < 0) & ~hole, ranks(column), 0.0)
 
 
 def _one_cluster(column: Column, own: _Rows, name: str, study: Study) -> Column:
@@ -247,16 +255,24 @@ def _one_value(column: Column, hole: Mask, own: _Rows, name: str, study: Study) 
         picked = own.ends - 1
     elif rule == "ever":
         assert index is not None
-        # A row in the treated arm, which has the first label, where the person has one.
-        treated = encoding.codes(column, hole, index, None)[own.rows] == 0
-        last = np.maximum.accumulate(np.where(treated, np.arange(len(treated)), -1))
-        found = last[own.ends - 1] if len(last) else own.starts
-        picked = np.where(~own.empty & (found >= own.starts), found, own.starts)
+        picked = _ever(_labels(column, hole, index), own, name, study)
     else:
         values = np.clip(_numbers(column, hole, name, study), -_LARGEST, _LARGEST)
         return Numbers(_summary(values, own, rule), own.empty)
     safe = np.where(own.empty, 0, picked)
     return _taken(column, own.rows[safe] if len(own.rows) else safe, own.empty)
+
+
+def _ever(labels: tuple[NDArray[Any], NDArray[Any]], own: _Rows, name: str, study: Study) -> Places:
+    """Return a treated row of each person who has one, and of the others any row, which all have the same label.
+
+    Where the control's label is declared, a row with another label stands for whoever has one, and is refused.
+    """
+    code, other = labels
+    strange = code[own.rows] < 0
+    _check_same(other, own.only(strange), name, study)
+    found = own.last(code[own.rows] == 0, own.starts)
+    return found if study.control is None else own.last(strange, found)
 
 
 def _summary(values: NDArray[np.float64], own: _Rows, rule: str) -> NDArray[np.float64]:
@@ -278,11 +294,14 @@ def _numbers(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.
 def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> None:
     """Refuse data where a person has two values."""
     index = _index(study, name)
-    if index is not None:
-        values: NDArray[Any] = encoding.codes(column, hole, index, None)
-    else:
-        values = _numbers(column, hole, name, study)
-    _check_same(values, own, name, study)
+    if index is None:
+        _check_same(_numbers(column, hole, name, study), own, name, study)
+        return
+    code, other = _labels(column, hole, index)
+    _check_same(code, own, name, study)
+    if name == study.treatment:
+        # Labels of a covariate that are not declared may all mean one; those of a treatment are two.
+        _check_same(other, own, name, study)
 
 
 def _check_same(values: NDArray[Any], own: _Rows, name: str, study: Study) -> None:
@@ -304,49 +323,3 @@ def _index(study: Study, name: str) -> LabelIndex | None:
         return index_of(study.treatment_labels)
     domain = study.covariates.get(name)
     return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
-
-
-def places(column: Column, name: str) -> tuple[Places, int]:
-    """Return each row's person or cluster, numbered by what identifies them, and how many there are.
-
-    Rows that name none raise CV-D019.
-    """
-    if np.count_nonzero(encoding.gaps(column, None)):
-        raise no_person(name)
-    if isinstance(column, Numbers):
-        known, place = np.unique(column.values, return_inverse=True)
-        return place.astype(np.intp), len(known)
-    # By what is written: the number 7 and the text "7" are one person.
-    texts = [str(cell).strip(BLANKS) for cell in column.cells]
-    # Shorter texts first, so that whole numbers stand in the same order as text and as numbers.
-    ranks = {text: rank for rank, text in enumerate(sorted(set(texts), key=lambda text: (len(text), text)))}
-    of_cell = np.array([ranks[text] for text in texts], dtype=np.intp)
-    present, place = np.unique(of_cell[column.codes], return_inverse=True)
-    return place.astype(np.intp), len(present)
-
-
-def first_of_each(column: Column, name: str) -> Mask:
-    """Return which rows are the first of their person, as they come in the data."""
-    place, _ = places(column, name)
-    first = np.zeros(len(place), dtype=np.bool_)
-    first[np.unique(place, return_index=True)[1]] = True
-    return first
-
-
-def _ranks(column: Column) -> NDArray[np.float64]:
-    """Return numbers that order rows: those with numbers by their value, then those with texts, such as dates.
-
-    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts. Rows
-    without a value come last.
-    """
-    if isinstance(column, Numbers):
-        values = column.values.astype(np.float64)
-        return np.where(column.missing, np.inf, values)
-    numbers = [double_of(cell) for cell in column.cells]
-    keys = [
-        (1, 0.0, str(cell)) if number is None else (0, number, "")
-        for cell, number in zip(column.cells, numbers, strict=True)
-    ]
-    places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    per_cell = np.array([places[key] for key in keys], dtype=np.float64)
-    return column.take(per_cell, for_missing=np.inf)

@@ -15,10 +15,10 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import ContextDecorator, ExitStack, redirect_stderr, redirect_stdout, suppress
 from functools import cache
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import numpy as np
 
@@ -41,8 +41,15 @@ class _Dropped(io.RawIOBase):
         return self._descriptor
 
 
+_NOWHERE: dict[int, io.TextIOWrapper] = {}
+
+
 def _nowhere(descriptor: int) -> io.TextIOWrapper:
-    return io.TextIOWrapper(io.BufferedWriter(_Dropped(descriptor)), encoding="utf-8", errors="replace")
+    """Return the stream that drops what is written to it, a new one where a library closed it."""
+    if descriptor not in _NOWHERE or _NOWHERE[descriptor].closed:
+        stream = io.BufferedWriter(_Dropped(descriptor))
+        _NOWHERE[descriptor] = io.TextIOWrapper(stream, encoding="utf-8", errors="replace")
+    return _NOWHERE[descriptor]
 
 
 class _Hush:
@@ -51,11 +58,24 @@ class _Hush:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
+        # How often this thread is inside: only its first time counts.
+        self._own = threading.local()
         self._undo = ExitStack()
         # Where standard error went before, while there is silence.
         self._errors: int | None = None
 
     def enter(self) -> None:
+        times = getattr(self._own, "times", 0)
+        if not times:
+            self._begin()
+        self._own.times = times + 1
+
+    def leave(self) -> None:
+        self._own.times -= 1
+        if not self._own.times:
+            self._end()
+
+    def _begin(self) -> None:
         with self._lock:
             if not self._inside:
                 with ExitStack() as stack:
@@ -63,7 +83,7 @@ class _Hush:
                     self._undo = stack.pop_all()
             self._inside += 1
 
-    def leave(self) -> None:
+    def _end(self) -> None:
         with self._lock:
             self._inside -= 1
             if not self._inside:
@@ -81,16 +101,29 @@ class _Hush:
 _PROCESS = _Hush()
 
 
-@contextmanager
-def silence() -> Iterator[None]:
-    """Drop everything that the process prints, logs or warns about; also a decorator."""
-    _PROCESS.enter()
-    try:
+class _Silence(ContextDecorator):
+    def __enter__(self) -> Self:
+        _PROCESS.enter()
         # Of this thread alone, unlike the rest. Errors in place of warnings would depend on rows too.
-        with np.errstate(all="ignore"):
-            yield
-    finally:
-        _PROCESS.leave()
+        self._quiet = np.errstate(all="ignore")
+        self._quiet.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._quiet.__exit__(kind, error, trace)
+        finally:
+            _PROCESS.leave()
+
+    def _recreate_cm(self) -> Self:
+        return type(self)()
+
+
+def silence() -> _Silence:
+    """Drop everything that the process prints, logs or warns about; also a decorator."""
+    return _Silence()
 
 
 def say(text: str) -> None:

@@ -7,74 +7,27 @@ with rows in an executor is caught there, so that no log quotes them.
 from __future__ import annotations
 
 import json
+import os
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from counterveil.data.cells import Column
-from counterveil.data.passes import Pass, Sums, added
+from counterveil.data.passes import Pass, Sums, added, reads_covariates
 from counterveil.data.silence import silence
-from counterveil.data.sources.relations import Kind, as_decimals, from_arrow, plain_column, usable
+from counterveil.data.spark_kept import BLOCK_ROWS, Kept, at_a_time, forget, found_in, keep, needed
+from counterveil.data.spark_reading import Read, Reading, columns_in_spark, kinds_of
+from counterveil.data.spool import NEVER, VARIABLE
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
-from counterveil.data.table import Table
-from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, no_executors
 
-# What a column is cast to; exact numbers come as they are written.
-_CASTS = {
-    Kind.BOOLEAN: "BOOLEAN",
-    Kind.INTEGER: "BIGINT",
-    Kind.FLOAT: "DOUBLE",
-    Kind.EXACT: "STRING",
-    Kind.UNBOUNDED: "STRING",
-    Kind.TEXT: "STRING",
-    # ISO texts are in the order of the moments that they name.
-    Kind.MOMENT: "STRING",
-}
 # A partition answers with one text: whole numbers as JSON, nothing where it failed.
 _ANSWER = "answer string"
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How the rows of a partition are read: a study, and the kind of each of its columns."""
-
-    study: Study
-    kinds: tuple[tuple[str, Kind], ...]
-
-    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
-        """Yield the rows of Arrow batches, checked."""
-        for batch in batches:
-            if batch.num_rows:
-                yield Table.of_columns(only_subset(self.columns(batch), self.study.where), self.study, survey)
-
-    def columns(self, batch: Any) -> dict[str, Column]:
-        """Return the columns of an Arrow batch; they are in the order of the kinds."""
-        found = {}
-        for place, (name, kind) in enumerate(self.kinds):
-            column = plain_column(from_arrow(batch.column(place)), name)
-            found[name] = as_decimals(column) if kind in (Kind.EXACT, Kind.UNBOUNDED) else column
-        return found
-
-
-class Read(Protocol):
-    """How tables are made of Arrow batches in an executor."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
-
-    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
-        """Yield the rows of Arrow batches; the survey gets what was found."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,38 +81,54 @@ class SparkRows:
     reading: Read
     frame: Any
     facts: str
+    batch: int
 
     @classmethod
     def of(cls, table: Any, study: Study) -> SparkRows:
-        """Return the rows of an Ibis table on Spark, checked by the executors, or say why they do not fit."""
-        kinds = _kinds(table, study)
-        frame, reading = _frame(table, kinds), Reading(study, tuple(kinds.items()))
-        if study.person is None:
-            return cls._checked(study, reading, frame)
-        from counterveil.data import spark_people
+        """Return the rows of an Ibis table on Spark, checked by the executors, or say why they do not fit.
 
-        made = spark_people.made(frame, reading)
+        Spark keeps them encoded; where no rows may be kept, every pass reads the table again.
+        """
+        kinds = kinds_of(table, study)
+        frame, reading = columns_in_spark(table, kinds), Reading(study, tuple(kinds.items()))
+        if study.person is not None:
+            from counterveil.data import spark_people
+
+            # Sorted on the executors' disks in any case.
+            return cls._kept(spark_people.by_person(frame, reading), spark_people.OnePerPerson(reading))
+        if os.environ.get(VARIABLE) != NEVER:
+            return cls._kept(frame, reading)
+        return cls._checked(
+            reading, frame, _answers(frame, partial(surveyed, reading), BLOCK_ROWS), BLOCK_ROWS
+        )
+
+    @classmethod
+    def _kept(cls, frame: Any, reading: Read) -> SparkRows:
+        kept = keep(frame, reading)
         try:
-            found = cls._checked(study, spark_people.OnePerPerson(study), made)
+            found = cls._checked(Kept(reading.study), kept, _sound(kept, lambda: found_in(kept)), 1)
         except BaseException:
-            forget(made)
+            forget(kept)
             raise
-        weakref.finalize(found, forget, made).atexit = False
+        weakref.finalize(found, forget, kept).atexit = False
         return found
 
     @classmethod
-    def _checked(cls, study: Study, reading: Read, frame: Any) -> SparkRows:
-        survey = Survey(study)
-        for facts in _answers(frame, partial(surveyed, reading)):
+    def _checked(cls, reading: Read, frame: Any, found: list[Any], batch: int) -> SparkRows:
+        survey = Survey(reading.study)
+        for facts in found:
             survey.join(facts)
         survey.verdict()
-        return cls(study, survey.rows, reading, frame, json.dumps(survey.facts()))
+        return cls(reading.study, survey.rows, reading, frame, json.dumps(survey.facts()), batch)
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows; executors work side by side, each on one block at a time."""
         survey = Survey(self.study)
         total: Sums | None = None
-        for facts, sums in _answers(self.frame, partial(summed, self.reading, passed)):
+        frame = self.frame
+        if isinstance(self.reading, Kept):
+            frame = needed(frame, reads_covariates(passed))
+        for facts, sums in _answers(frame, partial(summed, self.reading, passed), self.batch):
             survey.join(facts)
             if sums is not None:
                 total = added(total, tuple(np.array(part, dtype=object) for part in sums))
@@ -168,8 +137,8 @@ class SparkRows:
         return total
 
     def close(self) -> None:
-        """Let Spark forget the rows that it made of people with several rows."""
-        if self.study.person is not None:
+        """Let Spark forget the rows that it keeps."""
+        if isinstance(self.reading, Kept):
             forget(self.frame)
 
     def __repr__(self) -> str:
@@ -179,49 +148,25 @@ class SparkRows:
         )
 
 
-def forget(frame: Any) -> None:
-    """Let Spark forget the rows it keeps of a frame; a session that ended has forgotten them."""
-    with suppress(Exception):
-        frame.unpersist()
+def _answers(frame: Any, answer: Callable[[Iterator[Any]], Any], batch: int) -> list[Any]:
+    """Return the answers of all partitions, which get so many rows of the frame at a time."""
+
+    def asked() -> list[Any]:
+        with at_a_time(frame, batch):
+            lines = frame.mapInArrow(Task(answer), _ANSWER).collect()
+        return [json.loads(line["answer"]) for line in lines]
+
+    return _sound(frame, asked)
 
 
-def _kinds(table: Any, study: Study) -> dict[str, Kind]:
-    """Return the kind of each column; the one that orders a person's rows may hold dates."""
-    order = None if study.person is None else study.person.order
-    # Every session knows this module, few have frames: narwhals is loaded by those.
-    from counterveil.data.sources.frames import located
-
-    found = {name: kind for name, (_, kind) in located(table, study.read_columns).items()}
-    return {name: kind if name == order else usable(kind, name) for name, kind in found.items()}
-
-
-def _frame(table: Any, kinds: dict[str, Kind]) -> Any:
-    """Return the columns of a study as a Spark DataFrame."""
-    import ibis
-
-    chosen = ", ".join(
-        f"CAST({_quoted(name)} AS {_CASTS[kind]}) AS c{place}"
-        for place, (name, kind) in enumerate(kinds.items())
-    )
+def _sound(frame: Any, asked: Callable[[], list[Any]]) -> list[Any]:
+    """Return what partitions answered; where one failed, say whether the executors could have answered."""
     try:
-        return table.get_backend().raw_sql(f"SELECT {chosen} FROM ({ibis.to_sql(table)}) AS rows_1")
-    except Exception:
-        raise failed_source("a table in Spark") from None
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
-def _answers(frame: Any, answer: Callable[[Iterator[Any]], Any]) -> list[Any]:
-    """Return the answers of all partitions; where one failed, say whether the executors could have answered."""
-    try:
-        rows = frame.mapInArrow(Task(answer), _ANSWER).collect()
+        found = asked()
     except Exception:
         # Its message may quote rows.
         _check_executors(frame)
         raise failed_source("a table in Spark") from None
-    found = [json.loads(row["answer"]) for row in rows]
     if any(one is None for one in found):
         _check_executors(frame)
         raise failed_source("a table in Spark")

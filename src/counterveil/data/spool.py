@@ -1,7 +1,6 @@
 """Scratch rows: encoded once, kept in an unnamed file, read from there at every pass.
 
-What the file takes of a row depends on the study's declarations alone, so that its size says nothing about the values
-in it. It is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
+The file is gone when it is closed, when its rows are dropped, and when the process ends, however it ends.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.forks import side_by_side
-from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.packed import columns, forms, table_of
+from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
 from counterveil.data.study import Study
 from counterveil.data.table import Table
 from counterveil.data.wrong_data import lost_scratch, unusable_scratch
@@ -39,7 +37,7 @@ class SpooledRows:
         self.rows = 0
         self._batch = batch
         self._file = file
-        self._forms = _forms(study)
+        self._forms = forms(study)
         self._end = weakref.finalize(self, file.close)
 
     def add(self, table: Table) -> bool:
@@ -47,12 +45,11 @@ class SpooledRows:
 
         Every batch but the last has the same number of rows.
         """
-        columns = (table.arm, table.outcome, *table.covariates.values(), *table.measures)
         try:
             if not self._room(table.rows):
                 raise OSError
-            for column, form in zip(columns, self._forms, strict=True):
-                left = np.ascontiguousarray(column, dtype=form).view(np.uint8).data
+            for column in columns(table):
+                left = column.view(np.uint8).data
                 while left:
                     left = left[self._file.write(left) :]
         except OSError:
@@ -72,16 +69,23 @@ class SpooledRows:
             return in_order(passed, self.batches(), self.rows)
         return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
 
+    def run_placed(self, passed: PlacedPass) -> Sums:
+        """Return the sums of a pass that knows the places of rows: those in which they were read."""
+        return side_by_side(passed, self._placed, -(-self.rows // self._batch), self.rows)
+
+    def _placed(self, number: int) -> PlacedBlock:
+        return PlacedBlock(self._read(number), number * self._batch)
+
     def _read(self, number: int) -> Table:
         """Return a batch by its number."""
         start = number * self._batch
         count = min(self._batch, self.rows - start)
         place = _size(self._forms, start)
-        columns = []
+        found = []
         for form in self._forms:
-            columns.append(self._column(place, count, form))
+            found.append(self._column(place, count, form))
             place += count * form.itemsize
-        return self._table(columns)
+        return table_of(self.study, found)
 
     def close(self) -> None:
         """Remove the rows from the disk."""
@@ -100,15 +104,6 @@ class SpooledRows:
         if len(found) != count * form.itemsize:
             raise lost_scratch()
         return np.frombuffer(found, dtype=form)
-
-    def _table(self, columns: list[NDArray[Any]]) -> Table:
-        arm = columns[0].astype(np.intp)
-        covariates = {
-            name: column.astype(np.float64, copy=False)
-            for name, column in zip(self.study.covariates, columns[2:], strict=False)
-        }
-        measures = tuple(column.astype(np.int64) for column in columns[2 + len(covariates) :])
-        return Table(self.study, arm, arm > 0, columns[1].astype(np.int64), covariates, measures).sealed()
 
     def __repr__(self) -> str:
         # Declarations only, as for a table.
@@ -140,18 +135,5 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
     return found
 
 
-def _forms(study: Study) -> tuple[np.dtype[Any], ...]:
-    """Return the smallest form that holds every value of a column, from declarations, in the order of `add`."""
-    arms = 2 if study.arms is None else len(study.arms)
-    # A range's values stay doubles: its ends need not be shorter numbers, whatever the column holds.
-    covariates = (
-        np.dtype(np.float64) if isinstance(domain, Range) else np.min_scalar_type(len(domain.labels) - 1)
-        for domain in study.covariates.values()
-    )
-    # A measurement that was not made is -1.
-    measures = (np.dtype(np.int32),) * study.measured
-    return np.min_scalar_type(arms - 1), np.min_scalar_type(OUTCOME_STEPS), *covariates, *measures
-
-
-def _size(forms: tuple[np.dtype[Any], ...], rows: int) -> int:
-    return rows * sum(form.itemsize for form in forms)
+def _size(of_row: tuple[np.dtype[Any], ...], rows: int) -> int:
+    return rows * sum(form.itemsize for form in of_row)

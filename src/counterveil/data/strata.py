@@ -13,9 +13,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.batches import StreamedRows, joined_tables, rows_of_source
+from counterveil.data.batches import StreamedRows, joined_tables
 from counterveil.data.domains import Range
-from counterveil.data.engines import Engine, check, opened
+from counterveil.data.engines import Engine, opened
 from counterveil.data.engines.fitting import Fitted, fit
 from counterveil.data.engines.grouping import (
     LIMB_BITS,
@@ -30,7 +30,9 @@ from counterveil.data.engines.opening import ROWS
 from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
 from counterveil.data.passes import Carrier, Sums
+from counterveil.data.row_order import check_order, rows_made
 from counterveil.data.silence import silence
+from counterveil.data.sources import in_spark
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
@@ -58,14 +60,17 @@ def strata_of_source(
     """Return the strata of a source; raises what `Table.attach` raises, for the columns that strata need.
 
     With `prefix`, a table in a database needs `order`, a column whose values are all different; the rows of a
-    file or a frame are in order already. `most` is the number of strata that the rows may be counted in later, where
-    that is more than the layout's: too many for the number of rows are refused now (CV-D055).
+    file or a frame are in order already, and people in that of what identifies them. `most` is the number of strata
+    that the rows may be counted in later, where that is more than the layout's: too many for the number of rows are
+    refused now (CV-D055).
     """
     _two_arms(study)
-    _check_order(study, order)
+    check_order(study, order)
     refuse_in_spark(source, study)
     if rows_are_made(study):
-        return strata_of_rows(rows_of_source(source, study), layout, prefix)
+        if prefix and in_spark(source):
+            raise _too_much_for_spark(layout, prefix)
+        return strata_of_rows(rows_made(source, study, prefix, order), layout, prefix)
     with opened(source, columns_read(study, layout), order) as engine:
         if engine is not None:
             _check_size(engine, max(layout.public, most or 0))
@@ -158,16 +163,6 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
     return counts
 
 
-def check_columns(source: object, study: Study, order: str | None = None) -> None:
-    """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
-    _check_order(study, order)
-    refuse_in_spark(source, study)
-    # Not the column that orders rows: it may hold dates.
-    person = () if study.person is None else (study.person.column,)
-    subset = () if study.where is None else study.where.columns
-    check(source, tuple(dict.fromkeys((*study.columns, *study.cluster_columns, *person, *subset))), order)
-
-
 def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:
     column = None if order is None or order.name is None else order
     rows = coding(engine, study, layout, None if column is None else column.sql)
@@ -187,12 +182,6 @@ def _check_size(engine: Engine, strata: int) -> None:
     rows = int(integers(engine.ask(f"SELECT COUNT(*) AS n FROM {ROWS}", {"n": Kind.INTEGER}), "n")[0])
     if rows > MOST_GROUPS:
         raise too_many_groups(MOST_GROUPS, rows, strata)
-
-
-def _check_order(study: Study, name: str | None) -> None:
-    """Raise CV-D054 for a column of the study: it is part of a person's record, an order must not be."""
-    if name in study.columns:
-        raise bad_order(str(name), "a column of the study")
 
 
 def _order(engine: Engine, name: str | None) -> Order:

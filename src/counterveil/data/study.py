@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from counterveil.data import documents, facts
 from counterveil.data.cluster import Cluster
@@ -21,6 +21,8 @@ from counterveil.data.several import Several
 from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.where import Where
 from counterveil.privacy import Number, Unit
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -56,6 +58,8 @@ class Study:
     several: Several | None
     where: Where | None
     bought: Mapping[str, str]
+    # What follows from the declarations and was asked for before: every question asks for the same.
+    _known: dict[Hashable, object] | None = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -95,7 +99,17 @@ class Study:
         assigned_by_cluster: bool = False,
         per_cluster: Mapping[str, str] | None = None,
     ) -> None:
+        object.__setattr__(self, "_known", None)  # nothing is kept of a study that is not whole
         declare(self, **{name: value for name, value in locals().items() if name != "self"})
+        object.__setattr__(self, "_known", {})
+
+    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+        """Return what `make` returned when this study was asked for it first."""
+        if self._known is None:
+            return make()
+        if name not in self._known:
+            self._known[name] = make()
+        return cast(Made, self._known[name])
 
     @property
     def outcomes(self) -> tuple[str, ...]:
@@ -123,7 +137,7 @@ class Study:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns that are read: treatment, outcomes, covariates."""
-        return (self.treatment, *self.outcomes, *self.covariates)
+        return self.once("columns", lambda: (self.treatment, *self.outcomes, *self.covariates))
 
     @property
     def measured(self) -> int:
@@ -156,6 +170,9 @@ class Study:
     @property
     def read_columns(self) -> tuple[str, ...]:
         """The same, and the columns of people, their order, their clusters and of the condition on rows."""
+        return self.once("read columns", self._read_columns)
+
+    def _read_columns(self) -> tuple[str, ...]:
         beside = () if self.person is None else self.person.columns
         subset = () if self.where is None else self.where.columns
         return tuple(dict.fromkeys((*self.columns, *self.cluster_columns, *beside, *subset)))
@@ -196,7 +213,7 @@ class Study:
     @property
     def outcome_bounds(self) -> Range:
         """The public bounds of the outcome."""
-        return Range(*self.outcome_range)
+        return self.once("bounds", lambda: Range(*self.outcome_range))
 
     def measured_bounds(self, name: str) -> Range | None:
         """Return the declared bounds of a column that outcomes are made of, None for other columns."""
@@ -215,8 +232,10 @@ class Study:
     def changed(self, **fields_of: Any) -> Study:
         """Return the study with some attributes replaced as they are, for parts of a table and moved outcomes."""
         found = object.__new__(Study)
+        object.__setattr__(found, "_known", {})
         for each in fields(self):
-            object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
+            if each.init:
+                object.__setattr__(found, each.name, fields_of.get(each.name, getattr(self, each.name)))
         return found
 
     def public_facts(self, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
@@ -224,7 +243,9 @@ class Study:
 
         An event study's is relative to its `reference`.
         """
-        return facts.public_facts(self, unit, reference)
+        if reference is not None:
+            return facts.public_facts(self, unit, reference)
+        return self.once(("facts", unit), lambda: facts.public_facts(self, unit))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""
@@ -252,6 +273,9 @@ class Study:
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of the canonical form; equal studies have equal fingerprints."""
+        return self.once("fingerprint", self._fingerprint)
+
+    def _fingerprint(self) -> str:
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 

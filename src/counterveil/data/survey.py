@@ -7,7 +7,6 @@ from enum import IntEnum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from counterveil.data import encoding
 from counterveil.data import encoding as fixed_point
@@ -30,6 +29,7 @@ from counterveil.data.wrong_data import (
     undeclared_category,
 )
 from counterveil.errors import CounterveilError, DataError
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import exact
 
 
@@ -77,7 +77,7 @@ class Survey:
         self._faults |= {(stage, place) for stage, place in facts["faults"]}
         self.arms.join(facts["arms"])
 
-    def numbers(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
+    def numbers(self, column: Column, hole: Mask, name: str) -> Floats:
         """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
         rule = self.rule(name)
         fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
@@ -87,7 +87,7 @@ class Survey:
             self.note(Stage.VALUES, name)
             return np.zeros(len(column))
 
-    def events(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def events(self, values: Floats) -> Floats:
         """Return a column of events; anything but 0 and 1 is noted."""
         if self.study.event is not None and wrong_events(values):
             self.note(Stage.VALUES, self.study.event.column)
@@ -97,7 +97,38 @@ class Survey:
         """Return what the study does about missing values of a column."""
         return self.study.missing.get(name)
 
-    def covariate(self, column: Column, hole: Mask, name: str) -> NDArray[np.float64]:
+    def covariates(self, columns: Mapping[str, Column], holes: Mapping[str, Mask]) -> dict[str, Floats]:
+        """Return all covariates: together those of few rows, where a step costs more than its numbers do."""
+        domains, alike = self.study.covariates, dict[object, dict[str, Floats]]()
+        for name, domain in domains.items():
+            column = columns[name]
+            if encoding.short_and_whole(column, holes[name]):
+                kind = Range if isinstance(domain, Range) else domain
+                alike.setdefault(kind, {})[name] = column.values
+        found = {name: own for each in alike.values() for name, own in self._together(each).items()}
+        return {
+            name: found[name] if name in found else self.covariate(columns[name], holes[name], name)
+            for name in domains
+        }
+
+    def _together(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return covariates of one kind: numbers inside their bounds, or codes of the same labels."""
+        domains, listed, found = self.study.covariates, list(values), dict[str, Floats]()
+        most = max(1, encoding.TOGETHER // max(1, len(values[listed[0]])))
+        for start in range(0, len(listed), most):
+            names = listed[start : start + most]
+            block, first = np.array([values[name] for name in names]), domains[names[0]]
+            if isinstance(first, Range):
+                ranges = [each for name in names if isinstance(each := domains[name], Range)]
+                found |= zip(names, encoding.clamp_each(block, ranges), strict=True)
+                continue
+            coded = encoding.codes_of_doubles(block, first)
+            found |= zip(names, coded, strict=True)
+            for place in np.flatnonzero((coded < 0).any(axis=1)):
+                self.note(Stage.VALUES, names[place])
+        return found
+
+    def covariate(self, column: Column, hole: Mask, name: str) -> Floats:
         """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
         domain = self.study.covariates[name]
         if isinstance(domain, Range):

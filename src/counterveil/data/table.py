@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,9 @@ from counterveil.data.encoding import gaps
 from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.reduction import one_row_per_person, places
+from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
+from counterveil.data.ranks import places
+from counterveil.data.reduction import one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
@@ -33,6 +36,8 @@ from counterveil.numerics.arrays import Floats, Integers
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
 # are done at about the same time.
 TABLE_ROWS = 1 << 14
+
+Made = TypeVar("Made")
 
 
 def label_index(name: str, study: Study) -> LabelIndex | None:
@@ -64,6 +69,8 @@ class Table:
     covariates: dict[str, NDArray[np.float64]]
     measures: tuple[NDArray[np.int64], ...] = ()
     cluster: NDArray[np.intp] | None = None
+    # What was made of these rows before and is the same for every question: rows cannot change.
+    _known: dict[str, Any] = field(default_factory=dict, init=False)
 
     @classmethod
     @silence()
@@ -86,7 +93,7 @@ class Table:
         kept, holes = _apply_rules(columns, study, noted)
         arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
         steps, measures = _outcomes(kept, holes, study, noted)
-        covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
+        covariates = noted.covariates(kept, holes)
         if survey is None:
             noted.verdict()
         clusters = _clusters(kept, study, arm)
@@ -99,6 +106,12 @@ class Table:
         if self.cluster is not None:
             self.cluster.setflags(write=False)
         return self
+
+    def once(self, name: str, make: Callable[[Table], Made]) -> Made:
+        """Return what `make` returned when these rows were asked for it first; not to be written to."""
+        if name not in self._known:
+            self._known[name] = make(self)
+        return cast(Made, self._known[name])
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""
@@ -115,7 +128,16 @@ class Table:
             return in_order(passed, [self], self.rows)
         return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
 
+    def run_placed(self, passed: PlacedPass) -> Sums:
+        """Return the sums of a pass that knows the places of rows."""
+        return side_by_side(passed, self._placed, -(-self.rows // TABLE_ROWS), self.rows)
+
+    def _placed(self, number: int) -> PlacedBlock:
+        return PlacedBlock(self._block(number), number * TABLE_ROWS)
+
     def _block(self, number: int) -> Table:
+        if self.rows <= TABLE_ROWS:
+            return self
         return self.take(slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS))
 
     @property
@@ -177,11 +199,12 @@ def _apply_rules(
 ) -> tuple[dict[str, Column], dict[str, Mask]]:
     """Return the columns and their gaps without the rows that a rule drops."""
     made = _made(study)
+    read_here = {*study.columns, *made}
     holes = {
         # Numbers are not compared with labels to know whether they are missing.
         name: gaps(columns[name], None if isinstance(columns[name], Numbers) else label_index(name, study))
         for name in columns
-        if name in study.columns or name in made
+        if name in read_here
     }
     keep = np.ones(len(columns[study.outcome]), dtype=np.bool_)
     for name, hole in holes.items():

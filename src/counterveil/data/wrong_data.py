@@ -60,7 +60,8 @@ missing_without_rule = Refusal(
     "column {name!r} has missing values and the study has no rule for them",
     expected="no missing values, or a rule for this column",
     got="at least one missing value",
-    fix="add missing={{{name!r}: Fill(...)}} (a public constant) or Drop() (the pattern becomes public)",
+    fix="add missing={{{name!r}: cv.drafting.Fill(...)}} (a public constant) or cv.drafting.Drop() (which rows have "
+    "missing values becomes public)",
 )
 no_person = Refusal(
     "CV-D019",
@@ -243,7 +244,8 @@ rows_of_a_database = Refusal(
     "CV-D050",
     "the rows are in Spark, and this method needs them in one place",
     expected="a method that adds rows up where they are: doubly_robust, trial or stratified with "
-    "protects='record'; groups, policies and effects as functions of records; overlap",
+    "protects='record'; difference_in_means or stratified with protects='outcome'; groups, policies, periods and "
+    "effects as functions of records; overlap and moments",
     got="{method}",
     fix="nothing was spent: use one of these methods; or, if your policy allows it, write the rows to a Parquet file "
     "and read that",

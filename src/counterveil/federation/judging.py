@@ -29,10 +29,10 @@ from counterveil.federation.public_limits import (
     budget_of,
 )
 from counterveil.privacy import Proof
-from counterveil.questions.pooled.needed import plain_difference
 from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
 from counterveil.results.effect import Linear
-from counterveil.results.measures import DIFFERENCE, OF_MEANS, MeasureResult
+from counterveil.results.measure_words import DIFFERENCE
+from counterveil.results.measures import OF_MEANS, MeasureResult, difference_result
 from counterveil.results.result import Result
 
 
@@ -85,7 +85,7 @@ def _checked(request: Request, declared: Declared, result: Result) -> Result:
     if result.means is not None:
         check_means(request.ask, declared, result)
         return result
-    plain = plain_difference(result)
+    plain = difference_result(result)
     hold(plain.limits == (declared.limits if plain.interval_of is None else None), OTHER_LIMITS)
     check_difference(request.ask, declared, plain)
     assert isinstance(result.difference.known, Linear)

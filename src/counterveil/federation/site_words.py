@@ -7,25 +7,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 from counterveil.federation.messages import Ask
 from counterveil.privacy import Unit
 from counterveil.results.result import Result
 from counterveil.statistics.folds.aggregation import ASSUMED as OF_FOLDS
-from counterveil.statistics.moments import cross_fit, doubly_robust, ipw, record_matching, score_strata
-from counterveil.statistics.moments.arm_adjustment import BENDS, lines_of
+from counterveil.statistics.moments import (
+    arm_adjustment,
+    cross_fit,
+    doubly_robust,
+    ipw,
+    record_matching,
+    score_strata,
+)
+from counterveil.statistics.moments.arm_adjustment import linear_with
 from counterveil.statistics.moments.trial import CONFOUNDED
 
 # Nothing, or one of a few texts; those of numbers have them as patterns of a format.
 _Words = tuple[str | None, ...]
 _SILENT: _Words = (None,)
 _NUMBER = r"-?[0-9][0-9.e+-]{0,12}"
-_FOLLOWED: _Words = tuple(
-    f"treatment or outcome follows {lines_of(squares, products)}{bends}"
-    for squares in (False, True)
-    for products in (False, True)
-    for bends in ("", *BENDS)
+_LINEAR = [linear_with(*more) for more in product((False, True), repeat=2)]
+_MODELS: _Words = (
+    *(doubly_robust.ASSUMED + linear for linear in _LINEAR),
+    *(arm_adjustment.ASSUMED + linear + bends for linear in _LINEAR for bends in arm_adjustment.BENDS),
 )
 
 
@@ -71,7 +78,7 @@ def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str,
         else {"interval_of": (score_strata.TARGET,)},
         "doubly_robust": {
             "condition": (None, doubly_robust.condition(kappa)) if bounded else _SILENT,
-            "assumes": _SILENT if is_trial else (None, *_FOLLOWED),
+            "assumes": _SILENT if is_trial else (None, *_MODELS),
         },
         "cross_fit": {"assumes": _SILENT if known_share else (cross_fit.ASSUMED,)},
         "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *OF_FOLDS.values())},

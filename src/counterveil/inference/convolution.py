@@ -74,6 +74,11 @@ def _interquartile_range(distribution: NoiseDistribution) -> float:
     return float(ends[1] - ends[0])
 
 
+@lru_cache(maxsize=256)
+def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
+    return float(distribution.quantile(np.array([p]))[0])
+
+
 def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
     """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given distribution."""
     if not isfinite(x):
@@ -83,15 +88,21 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
         return float(1 - distribution.cdf(np.array([x]))[0])
-    if sd < _NEGLIGIBLE * interquartile_range(distribution):
+    width = interquartile_range(distribution)
+    if sd < _NEGLIGIBLE * width:
         return float(distribution.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
-    return _tail_and_density(x, sd, distribution)[0]
+    return _tail_and_density(x, sd, distribution, width)[0]
 
 
-def _tail_and_density(x: float, sd: float, distribution: NoiseDistribution) -> tuple[float, float]:
-    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation."""
+def _tail_and_density(
+    x: float, sd: float, distribution: NoiseDistribution, width: float
+) -> tuple[float, float]:
+    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation.
+
+    `width` is the interquartile range of the noise.
+    """
     kinks = _kinks_near(x, sd, distribution)
-    z, weight = _pieces(x, sd, interquartile_range(distribution), np.zeros(1) if kinks is None else kinks)
+    z, weight = _pieces(x, sd, width, np.zeros(1) if kinks is None else kinks)
     # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
     weight *= distribution.cdf(sd * z - x)
     found = float(weight.sum())
@@ -134,15 +145,16 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
         return normal * (1 + _ROUNDING)
     if sd <= 0:
         return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
-    if sd < _NEGLIGIBLE * interquartile_range(distribution):
+    width = interquartile_range(distribution)
+    if sd < _NEGLIGIBLE * width:
         # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(float(distribution.quantile(np.array([alpha / 2]))[0]), normal)
+    h = hypot(_lower_quantile(cast(Hashable, distribution), alpha / 2), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
-        beyond, density = _tail_and_density(h, sd, distribution)
+        beyond, density = _tail_and_density(h, sd, distribution, width)
         # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
         excess = log(max(2 * beyond, 1e-300) / alpha)
         step = excess * beyond / density if density > 0 else inf

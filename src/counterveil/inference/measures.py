@@ -262,6 +262,15 @@ class Quotient:
         return min(max(one, first), 1 - first), min(max(other, second), 1 - second)
 
     @property
+    def replaced(self) -> tuple[float | None, float | None]:
+        """For each mean the standard deviation of its noise where the estimate is made with it instead, else None."""
+        sds = (self.means.parts(*which)[1] for which in ((1.0, 0.0), (0.0, 1.0)))
+        one, other = (
+            sd if seen != mean else None for seen, mean, sd in zip(self._seen, self._means, sds, strict=True)
+        )
+        return one, other
+
+    @property
     def _means(self) -> Pair:
         # A truth cannot be below the range: what noise put there is put back, which loses no coverage.
         low, high = self.means.range

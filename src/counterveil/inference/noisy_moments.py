@@ -22,6 +22,8 @@ from counterveil.numerics.arrays import Floats
 _STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
 # Least eigenvalue of a correlation matrix that is inverted, and how many standard deviations of noise it must be.
 _LEAST_EIGENVALUE, _SURE = 1e-10, 3.0
+# Distance below which a combination of regressors is the constant.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Fit:
     residual: Floats  # q - P'b, in working columns
     variance: float  # of the residual
     total: float  # variance of the response around its mean, or its mean square without a constant
+    centred: bool  # whether the regressors span a constant
     freedom: int
     identified: bool
 
@@ -111,10 +114,11 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     sampling = variance * inverse / moments.rows
     noise = _added_up(moments, influence, own, sampling, regressors)
     identified = noise is not None and determined(moments, regressors)
-    total = _total(moments, response, regressors)
+    centred = _spans_constant(regressors)
+    total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
+    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
 
 
 def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
@@ -135,10 +139,11 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     sampling = variance * inverse / moments.rows
     noise = _added_up(moments, one, own, sampling, regressors)
     identified = noise is not None and determined(moments, instruments)
-    total = _total(moments, response, instruments)
+    centred = _spans_constant(instruments)
+    total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return Fit(coefficients, sampling, known, residual, variance, total, freedom, identified)
+    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -155,14 +160,22 @@ def _variance(moments: NoisyMoments, residual: Floats, lost: float, columns: int
     return max(found, sd) / moments.weight * moments.rows / max(moments.rows - columns, 1)
 
 
-def _total(moments: NoisyMoments, response: Floats, regressors: Floats) -> float:
-    """Return the variance of the response if the regressors hold the constant, the first working column."""
+def _total(moments: NoisyMoments, response: Floats, centred: bool) -> float:
+    """Return the variance of the response, or its mean square where it is not `centred`."""
     total = float(response @ moments.matrix @ response)
-    constant = np.zeros(len(response))
-    constant[0] = 1.0
-    if any(np.array_equal(row, constant) for row in regressors):
+    if centred:
         total -= float(response @ moments.matrix[0]) ** 2 / moments.weight
     return total / moments.weight
+
+
+def _spans_constant(regressors: Floats) -> bool:
+    """Return whether a combination of the regressors is the constant, the first working column."""
+    constant = np.zeros(regressors.shape[1])
+    constant[0] = 1.0
+    # A constant column goes through the inverse of the public columns' transformation and has its rounding errors.
+    scaled = regressors / np.linalg.norm(regressors, axis=1, keepdims=True)
+    found = np.linalg.lstsq(scaled.T, constant, rcond=None)[0]
+    return bool(np.linalg.norm(scaled.T @ found - constant) < _SAME)
 
 
 def determined(moments: NoisyMoments, columns: Floats) -> bool:

@@ -53,29 +53,13 @@ class StaircaseDistribution:
 
     def tail_quantile(self, u: arb) -> arb:
         """Return a ball of the quantile, from the two ends of u since a ball may cross a step."""
-        if u.is_exact():
-            return self._quantile_at(u)
-        # The quantile falls, so its values at the ends enclose all others.
-        return self._quantile_at(u.lower()).union(self._quantile_at(u.upper()))
-
-    def _quantile_at(self, u: arb) -> arb:
-        """Return a ball of the quantile at a narrow u; not finite where the step is not certain."""
         epsilon, gamma = exact_ball(self.epsilon), exact_ball(self.gamma)
-        first = self._first_tail()
-        if u >= first:
-            return gamma * (1 - u) / (1 - first)
-        if not u > 0:
-            return arb.nan()
-        step = ((first / u).log() / epsilon).floor().unique_fmpz()
-        if step is None or step < 0:
-            return arb.nan()
-        within = u / (first * (-epsilon * step).exp())
-        return gamma + step - (1 - within) / (-epsilon).expm1()
-
-    def _first_tail(self) -> arb:
-        """Return a ball of P(|X| > gamma) = b / (gamma + (1 - gamma) b)."""
-        b, gamma = (-exact_ball(self.epsilon)).exp(), exact_ball(self.gamma)
-        return b / (gamma + (1 - gamma) * b)
+        first = _first_tail(epsilon, gamma)
+        if u.is_exact():
+            return _quantile_at(u, epsilon, gamma, first)
+        # The quantile falls, so its values at the ends enclose all others.
+        ends = (_quantile_at(end, epsilon, gamma, first) for end in (u.lower(), u.upper()))
+        return next(ends).union(next(ends))
 
     def table(self) -> Table:
         """Return a newly built table: one cell for each step, a blind cell where two steps meet."""
@@ -83,7 +67,10 @@ class StaircaseDistribution:
         with ctx.workprec(TABLE_PRECISION):
             epsilon, gamma = exact_ball(self.epsilon), exact_ball(self.gamma)
             unit = arb(2) ** -HEAD_BITS
-            upper, fall = arb(1), 1 - self._first_tail()  # tail at the near end of the step, and its loss
+            upper, fall = (
+                arb(1),
+                1 - _first_tail(epsilon, gamma),
+            )  # tail at the near end of the step, and its loss
             near, length, stop = arb(0), gamma, 2**HEAD_BITS
             for step in range(MOST_STEPS):
                 lower = upper - fall
@@ -146,6 +133,25 @@ class StaircaseDistribution:
         return np.concatenate([-(gamma + np.arange(*left))[::-1], gamma + np.arange(*right)])
 
 
+def _quantile_at(u: arb, epsilon: arb, gamma: arb, first: arb) -> arb:
+    """Return a ball of the quantile at a narrow u; not finite where the step is not certain."""
+    if u >= first:
+        return gamma * (1 - u) / (1 - first)
+    if not u > 0:
+        return arb.nan()
+    step = ((first / u).log() / epsilon).floor().unique_fmpz()
+    if step is None or step < 0:
+        return arb.nan()
+    within = u / (first * (-epsilon * step).exp())
+    return gamma + step - (1 - within) / (-epsilon).expm1()
+
+
+def _first_tail(epsilon: arb, gamma: arb) -> arb:
+    """Return a ball of P(|X| > gamma) = b / (gamma + (1 - gamma) b), b = e^-epsilon."""
+    b = (-epsilon).exp()
+    return b / (gamma + (1 - gamma) * b)
+
+
 @dataclass(frozen=True, slots=True)
 class Staircase(Noise):
     """Noise whose density falls by e^-epsilon once per sensitivity, at the steps of least variance."""
@@ -165,7 +171,7 @@ class Staircase(Noise):
     @property
     def unit(self) -> StaircaseDistribution:
         """The distribution for sensitivity one."""
-        return StaircaseDistribution(self.epsilon, least_variance_gamma(self.epsilon))
+        return _unit(self.epsilon)
 
     @property
     def scale(self) -> Fraction:
@@ -180,6 +186,11 @@ class Staircase(Noise):
     def to_dict(self) -> dict[str, str]:
         """Return the mechanism as exact text."""
         return {"mechanism": self.name, "sensitivity": str(self.sensitivity), "epsilon": str(self.epsilon)}
+
+
+@lru_cache(maxsize=256)
+def _unit(epsilon: Fraction) -> StaircaseDistribution:
+    return StaircaseDistribution(epsilon, least_variance_gamma(epsilon))
 
 
 @lru_cache(maxsize=256)

@@ -5,12 +5,14 @@ They protect nothing and must never serve as noise. Here too is the least share 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from counterveil.numerics.arrays import Floats, Indices
+from counterveil.numerics.arrays import Flags, Floats, Indices
 
 # Shares of an arm are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
 LEAST_SHARE = Fraction(1, 50)
@@ -47,12 +49,17 @@ _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
 
 
-def shuffled(rows: int) -> Indices:
-    """Return the row indices 0..rows-1 in a fixed order that depends on their number alone."""
-    mixed = (np.arange(rows, dtype=np.uint64) + np.uint64(1)) * _STEP_split  # modulo 2**64
+def _mixed(first: int, count: int) -> NDArray[np.uint64]:
+    """Return the mixed bits of the indices first..first+count-1; no two indices have the same."""
+    mixed = (np.arange(first, first + count, dtype=np.uint64) + np.uint64(1)) * _STEP_split  # modulo 2**64
     for shift, factor in zip(_SHIFTS, _FACTORS, strict=False):
         mixed = (mixed ^ (mixed >> shift)) * factor
-    return np.argsort(mixed ^ (mixed >> _SHIFTS[2]), kind="stable").astype(np.intp)
+    return np.asarray(mixed ^ (mixed >> _SHIFTS[2]))
+
+
+def shuffled(rows: int) -> Indices:
+    """Return the row indices 0..rows-1 in a fixed order that depends on their number alone."""
+    return np.argsort(_mixed(0, rows), kind="stable").astype(np.intp)
 
 
 def two_parts(rows: int, first: int) -> tuple[Indices, Indices]:
@@ -64,3 +71,32 @@ def two_parts(rows: int, first: int) -> tuple[Indices, Indices]:
 def fold_rows(rows: int, folds: int) -> list[Indices]:
     """Return the indices of every fold, in ascending order; sizes differ by one at most."""
     return [np.sort(part) for part in np.array_split(shuffled(rows), folds)]
+
+
+# Leading bits by which mixed bits are counted to find one of a given rank, and how many are mixed at once.
+_LEADING = 16
+_AT_ONCE = 1 << 16
+
+
+def last_of_first_part(rows: int, first: int) -> int:
+    """Return the largest mixed bits in the first part of `two_parts`, which has one index at least.
+
+    Indices are mixed a block at a time: memory does not grow with their number, but for one in 2**16.
+    """
+
+    def blocks() -> Iterator[NDArray[np.uint64]]:
+        return (_mixed(start, min(_AT_ONCE, rows - start)) for start in range(0, rows, _AT_ONCE))
+
+    counts = np.zeros(1 << _LEADING, dtype=np.int64)
+    for block in blocks():
+        counts += np.bincount((block >> np.uint64(64 - _LEADING)).astype(np.intp), minlength=len(counts))
+    below = np.cumsum(counts)
+    leading = int(np.searchsorted(below, first))
+    near = [block[block >> np.uint64(64 - _LEADING) == leading] for block in blocks()]
+    rank = first - 1 - int(below[leading] - counts[leading])
+    return int(np.sort(np.concatenate(near))[rank])
+
+
+def in_first_part(start: int, count: int, last: int) -> Flags:
+    """Return which of the indices start..start+count-1 are in the first part; `last` is of `last_of_first_part`."""
+    return np.asarray(_mixed(start, count) <= np.uint64(last))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import Any, TypeAlias
 
@@ -19,6 +20,7 @@ _LARGEST_EXPONENT = 400
 _TOO_LARGE = 10**_DIGITS
 # Budgets and draws outside have no use, and squares, sums and floats of those inside are safe.
 _LEAST, _MOST = Fraction(1, 10**100), Fraction(10**100)
+_LARGEST_DENOMINATOR = _TOO_LARGE // 10**100
 # The fractions of draws are quotients of budgets, and may have more digits than a person writes.
 _WRITTEN_DIGITS = 1000
 _TOO_LONG = 10**_WRITTEN_DIGITS
@@ -56,9 +58,10 @@ def _fraction(value: Number) -> Fraction:
     as_float = float(value)
     if not math.isfinite(as_float):
         raise ValueError
-    return Fraction(repr(as_float))
+    return _from_text(repr(as_float))
 
 
+@lru_cache(maxsize=1024)
 def _from_text(text: str) -> Fraction:
     """Return the number in `text`; exponents beyond any use are refused rather than expanded."""
     if len(text) > _LONGEST:
@@ -113,7 +116,7 @@ class Budget:
     def __init__(self, epsilon: Number, delta: Number = 0) -> None:
         object.__setattr__(self, "epsilon", exact(epsilon, "epsilon"))
         object.__setattr__(self, "delta", exact(delta, "delta"))
-        if self.epsilon <= 0:
+        if self.epsilon.numerator <= 0:
             raise ParameterError(
                 "CV-P004",
                 "epsilon must be positive",
@@ -121,7 +124,7 @@ class Budget:
                 got=f"epsilon={shown(epsilon)}",
                 fix="pass a positive epsilon; typical values for one estimate lie between 0.1 and 5",
             )
-        if not 0 <= self.delta < 1:
+        if not 0 <= self.delta.numerator < self.delta.denominator:
             raise ParameterError(
                 "CV-P005",
                 "delta must lie in [0, 1)",
@@ -132,13 +135,13 @@ class Budget:
 
         if not _LEAST <= self.epsilon <= _MOST or 0 < self.delta < _LEAST:
             raise _beyond("the budget is outside the supported range", str(self))
-        if max(self.epsilon.denominator, self.delta.denominator) >= _TOO_LARGE // _MOST:
+        if max(self.epsilon.denominator, self.delta.denominator) >= _LARGEST_DENOMINATOR:
             raise _beyond("the budget has too many digits", str(self))
 
     @property
     def pure(self) -> bool:
         """Whether delta is zero."""
-        return self.delta == 0
+        return self.delta.numerator == 0
 
     def to_dict(self) -> dict[str, str]:
         """Return the exact rationals as text."""

@@ -179,7 +179,7 @@ def _result(session: Session, question: PublishedQuestion, plan: Plan, published
         not_covered=(
             "PRIVACY: the claim is asymptotic, and false for some data of any size; the noise's scale, which is "
             "shown here, is computed from the rows",
-            "MODELS: errors of the fitted models, beyond the product that large samples make small",
+            "errors of the fitted models: those beyond the product that large samples make small",
             "CONFOUNDING by anything that is not among the covariates",
             "noise of the released variance; clamping of outcomes to the declared range",
         ),

@@ -209,7 +209,7 @@ def _result(
             ),
         ),
         not_covered=(
-            "SCORES: noise in the weights enters exponentially and biases the sum",
+            "errors of the propensity model: noise in the weights enters exponentially and biases the sum",
             "CONFOUNDING that the penalised model without intercept leaves",
         ),
         details={

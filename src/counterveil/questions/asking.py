@@ -9,12 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
-from counterveil.errors import StudyError
-from counterveil.inference.measures import ODDS
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
-from counterveil.results.measures import DIFFERENCE, NEEDED
+from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import with_trends
 from counterveil.results.result import Released
 from counterveil.session import BitSource, Session
@@ -60,7 +58,7 @@ def _for_reports(
         return found
     repeat = repeat_of(ask.__name__, session.study, arguments, session.simulated)
     rows = session.in_memory if found.guarantee.unit is Unit.OUTCOME else None
-    return replace(found, repeat=repeat, by_arm=None if rows is None else table_one(rows))
+    return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))
 
 
 def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
@@ -93,21 +91,8 @@ def _ask_once(
 
 def refuse_range(study: Study, measure: str) -> None:
     """Raise CV-P686 where the range of outcomes allows numbers that the measure has no meaning for."""
-    if measure == DIFFERENCE:
-        return
     low, high = study.outcome_range
-    unit = measure in (ODDS, NEEDED)
+    more = "" if study.per is None else f", per={study.per.column!r}"
+    more += "" if study.before is None else ", the range of a change"
     # What is divided by has an interval of its own.
-    if study.per is None and ((unit and low == 0 and high == 1) or (not unit and low >= 0)):
-        return
-    raise StudyError(
-        "CV-P686",
-        f"measure={measure!r} has no meaning for this outcome",
-        expected="outcome_range=(0, 1), so that means are risks"
-        if unit
-        else "an outcome that is never negative, outcome_range=(0, ...), and no per=",
-        got=f"outcome_range=({float(low):g}, {float(high):g})"
-        + ("" if study.per is None else f", per={study.per.column!r}")
-        + ("" if study.before is None else ", the range of a change"),
-        fix="ask for the difference; or declare an outcome of that range",
-    )
+    refuse_range_of(measure, (float(low), float(high)), divided=study.per is not None, more=more)

@@ -15,13 +15,8 @@ from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measures import (
-    NEEDED,
-    OF_MEANS,
-    MeasureResult,
-    check_measure,
-    no_means,
-)
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import OF_MEANS, MeasureResult, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -39,6 +34,7 @@ from counterveil.settings import (
     IPW,
     Auto,
     CrossFit,
+    DifferenceInMeans,
     DoublyRobust,
     Folds,
     Matching,
@@ -78,9 +74,10 @@ class Method:
 
     `record_settings` is for forms that protect records, where they have settings of their own. Methods
     `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the units
-    for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in clusters,
-    `of_means` those that release the means of both arms, for ratios and odds ratios.
+    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. Methods `by_place` do so
+    where rows have public places, by which they are split. `overlap` names the units for which the overlap-weighted
+    effect (ATO) is estimated. `clustered` are forms of their own for people in clusters, `of_means` those that release
+    the means of both arms, for ratios and odds ratios.
     """
 
     forms: Mapping[Unit, Estimator]
@@ -88,6 +85,7 @@ class Method:
     record_settings: type | None = None
     on_aggregates: bool = False
     in_batches: bool = False
+    by_place: bool = False
     overlap: tuple[Unit, ...] = ()
     clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
@@ -118,7 +116,10 @@ METHODS: dict[str, Method] = {
         of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
-        {Unit.OUTCOME: difference_in_means}, in_batches=True, of_means={Unit.OUTCOME: plain_means}
+        {Unit.OUTCOME: difference_in_means},
+        DifferenceInMeans,
+        in_batches=True,
+        of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
         {Unit.RECORD: trial},
@@ -145,7 +146,7 @@ METHODS: dict[str, Method] = {
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
     "ipw": Method({Unit.RECORD: ipw}, IPW, in_batches=True),
-    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit),
+    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit, by_place=True),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }
 
@@ -224,6 +225,8 @@ def _answer(session: Session, question: Question) -> Result:
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
         session.attach_batches()
+    elif method.by_place:
+        session.attach_placed(f"method={question.method!r}")
     elif not method.on_aggregates:
         session.attach(f"method={question.method!r}")
     if session.study.cluster is not None and question.method != AUTO:

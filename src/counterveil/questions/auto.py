@@ -18,7 +18,7 @@ from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.arm_plan import arms_affordable, expected_width
+from counterveil.statistics.moments.arm_plan import ArmDesign, arms_affordable, expected_width
 from counterveil.statistics.moments.doubly_robust_plan import Design
 from counterveil.statistics.moments.trial import chosen
 
@@ -34,11 +34,9 @@ _ROWS_A_FEATURE = 25
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
 # One person's part of an effect has about this standard deviation, in parts of the outcome's range.
 _TYPICAL_SD = 0.25
-# Errors of moments by arm exceed those without privacy by about this part of what their intervals do.
-_ERROR_PART = 0.4
-# What lines of folds are supposed to miss where treatment and outcome bend, in parts of the outcome's range: their
-# interval does not hold it, while moments by arm measure bends (`experiments/record_effect/NOTES.md`).
-_BENDS = 0.01
+# Up to this noise of moments by arm (their index) they measure something of the bends that lines of folds miss. Above
+# it errors are about this part of what their intervals are (`experiments/record_effect/NOTES.md`).
+_MOMENT_NOISE, _ERROR_PART = {"pure": 0.43, "gaussian": 1.0}, 0.8
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
 
@@ -107,10 +105,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
     if arms_affordable(design):
-        sampling = _TYPICAL_SD / sqrt(rows)
-        # Small folds know their models less well, which about doubles the sampling variance.
-        error = sampling * (1 + _ERROR_PART * (expected_width(design) - 1))
-        if sqrt(2 * sampling**2 + noise**2 + _BENDS**2) < error:
+        if _drowned(design, noise):
             return Choice(folds, "separate folds are expected to err less than moments of all covariates")
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
@@ -130,6 +125,14 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         )
     plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
+
+
+def _drowned(design: Design, noise: float) -> bool:
+    """Whether moments by arm have so much noise that folds with this noise of their average err less."""
+    chain, sampling = ArmDesign(design), _TYPICAL_SD / sqrt(design.rows)
+    # Small folds know their models less well, which about doubles the sampling variance.
+    folds, moments = sqrt(2 * sampling**2 + noise**2), _ERROR_PART * expected_width(design) * sampling
+    return chain.index > _MOMENT_NOISE["pure" if chain.pure else "gaussian"] and folds < moments
 
 
 def _adjusting(question: Question) -> Question:

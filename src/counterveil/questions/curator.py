@@ -38,7 +38,7 @@ from counterveil.results import (
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import Session
-from counterveil.settings import Arms, Groups, Matching, Survival, Weighting
+from counterveil.settings import Arms, DifferenceInMeans, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -130,7 +130,7 @@ class Curator(Session):
         estimand: str | None = None,
         level: float = 0.95,
         mechanism: str | None = None,
-        settings: Matching | Weighting | None = None,
+        settings: DifferenceInMeans | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> EventStudyResult:
         """Return the private effects by period; see `counterveil.event_study` for the arguments."""
@@ -146,7 +146,7 @@ class Curator(Session):
         method: str = "auto",
         level: float = 0.95,
         mechanism: str | None = None,
-        settings: Groups | Matching | Weighting | None = None,
+        settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> GroupsResult:
         """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
@@ -164,7 +164,7 @@ class Curator(Session):
         importance: Mapping[str, Number] | None = None,
         level: float = 0.95,
         mechanism: str | None = None,
-        settings: Arms | Matching | Weighting | None = None,
+        settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
         request_id: str | None = None,
     ) -> OutcomesResult:
         """Return the private effects on several outcomes; see `counterveil.outcomes` for the arguments."""

@@ -12,7 +12,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
-from counterveil.data.panels import complete
+from counterveil.data.panels import complete_sizes
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
@@ -27,13 +27,18 @@ from counterveil.results.question import (
     usual_estimand,
 )
 from counterveil.session import BitSource, Plan, Session
-from counterveil.settings import Matching, Weighting
+from counterveil.settings import DifferenceInMeans, Matching, Weighting
+from counterveil.settings.ranges import Settings
 from counterveil.statistics.linear.event_study import outcome_event_study
 from counterveil.statistics.moments.event_study import record_event_study
 
 # Methods by what they protect, with their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
-    Unit.OUTCOME: {"difference_in_means": None, "weighting": Weighting, "matching": Matching},
+    Unit.OUTCOME: {
+        "difference_in_means": DifferenceInMeans,
+        "weighting": Weighting,
+        "matching": Matching,
+    },
     Unit.RECORD: {"difference_in_means": None},
 }
 _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
@@ -51,7 +56,7 @@ def event_study(
     estimand: str | None = None,
     level: float = 0.95,
     mechanism: str | None = None,
-    settings: Matching | Weighting | None = None,
+    settings: DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -72,7 +77,7 @@ def event_study(
         reference: a period before treatment, or its column; None takes the last.
         method: "auto", "difference_in_means"; with outcomes protected also "weighting" and "matching" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `cv.settings.Weighting` or `cv.settings.Matching`.
+        settings: those of the method, such as `cv.settings.Weighting()`.
         estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_event_study, locals())
@@ -93,7 +98,7 @@ def asked_event_study(
     whose = usual_estimand(study, estimand)
     question = Question.ask(method=method, estimand=whose.value, **arguments)
     refuse_extremes(study, question.budget)
-    if known[method] is not None:
+    if method != "difference_in_means":
         require_covariates(study, method)
     refuse_other_settings(question, known[method])
     _refuse_prediction(question.settings)
@@ -112,9 +117,13 @@ def asked_event_study(
 def answer_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
-    session.attach("event_study")
+    if question.method == "difference_in_means":
+        session.attach_batches()
+    else:
+        session.attach(f"event_study with method={question.method!r}")
     if session.study.cluster is not None:
-        refuse_few_clusters(session.study, "event_study", question.method, complete(session.table).rows)
+        rows, _ = complete_sizes(session.batches)
+        refuse_few_clusters(session.study, "event_study", question.method, rows)
     question = _with_smaller_noise(session, question)
     form = outcome_event_study if question.unit is Unit.OUTCOME else record_event_study
     found, where = form(session, question, place), session.study.where
@@ -128,7 +137,7 @@ def _with_smaller_noise(session: Session, question: Question) -> Question:
     """
     if question.mechanism != "gaussian" or not question.open_noise or session.account().rule != "sum":
         return question
-    count = len(session.table.measures)
+    count = session.study.measured
     shares = {str(place): Fraction(1, count) for place in range(count)}
 
     def variance(mechanism: str) -> float:
@@ -163,7 +172,7 @@ def _place(study: Study, reference: Label | None) -> int:
     return earlier.index(reference)
 
 
-def _refuse_prediction(settings: Matching | Weighting | None) -> None:
+def _refuse_prediction(settings: Settings | None) -> None:
     """Raise CV-P672 where changes would be replaced by what a prediction leaves of them."""
     if isinstance(settings, Weighting) and settings.prediction is not None:
         raise ParameterError(

@@ -245,14 +245,14 @@ def _result(session: Session, question: Question, columns: Columns, found: _Foun
 def _caveats(found: _Found) -> tuple[str, ...]:
     """Return what intervals of regressions do not cover."""
     weighted = (
-        f"ROWS WEIGHTED DOWN: about {found.weighted_down:.1%} of rows, with unusual covariates, count less; where "
+        f"rows with unusual covariates are downweighted: about {found.weighted_down:.1%} of rows count less; where "
         "effects are not linear this shifts what a regression estimates"
     )
     return (
         "UNEQUAL VARIANCES of errors: standard errors are classical",
         "omitted variables: a coefficient is an effect only if the formula holds what it must",
         *([weighted] if found.weighted_down > 0 else []),
-        *([f"CLIPPED: {'; '.join(found.clipped)}"] if found.clipped else []),
+        *([f"outliers are clipped: {'; '.join(found.clipped)}"] if found.clipped else []),
         "clamping to the declared ranges",
     )
 

@@ -27,16 +27,21 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.session import BitSource, Kind, Plan, Session
-from counterveil.settings import Arms, Matching, Weighting
+from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.several_outcomes import record_effects
 from counterveil.statistics.outcome_list import Outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
 METHODS: dict[Unit, dict[str, type | None]] = {
-    Unit.OUTCOME: {"difference_in_means": None, "weighting": Weighting, "matching": Matching},
+    Unit.OUTCOME: {
+        "difference_in_means": DifferenceInMeans,
+        "weighting": Weighting,
+        "matching": Matching,
+    },
     Unit.RECORD: {"trial": None},
 }
+_ADJUSTING = ("weighting", "matching")
 # How much less noise an outcome may have than another.
 _MOST_IMPORTANCE = 1000
 
@@ -54,7 +59,7 @@ def outcomes(
     importance: Mapping[str, Number] | None = None,
     level: float = 0.95,
     mechanism: str | None = None,
-    settings: Arms | Matching | Weighting | None = None,
+    settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -75,7 +80,7 @@ def outcomes(
         measure: "difference", "ratio", "lift", "odds_ratio" or "nnt", as for `counterveil.ate`.
         importance: noise of each outcome is in proportion to one over this; 1 where nothing is said.
         level: confidence level of the intervals, single or simultaneous.
-        settings: `cv.settings.Weighting` or `cv.settings.Matching`; with several arms `cv.settings.Arms`.
+        settings: those of the method, `cv.settings.Weighting` for weighting; with several arms `cv.settings.Arms`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_outcomes, locals())
@@ -105,10 +110,13 @@ def asked_outcomes(
         refuse_extremes(one, question.budget)
         refuse_range(one, measure)
     _refuse_arms(study, question)
-    if METHODS[unit][method] is not None:
-        require_covariates(study, method)
     kind = METHODS[unit][method]
-    refuse_other_settings(question, Arms if kind is not None and study.arms is not None else kind)
+    if method in _ADJUSTING:
+        require_covariates(study, method)
+        kind = kind if study.arms is None else Arms
+    elif study.arms is not None:
+        kind = None
+    refuse_other_settings(question, kind)
     if isinstance(question.settings, Weighting) and question.settings.prediction is not None:
         raise ParameterError(
             "CV-P689",

@@ -30,7 +30,7 @@ def sensitivity_view(facts: Facts, full: bool = False) -> View:
 def effect_cells(facts: Facts) -> Cells:
     """Return the table of effects: the bias that takes the interval to zero, E-values and robustness values."""
     headings = ["", "estimate", f"{percent(facts['level'])} interval", "tipping"]
-    headings += ["E-value", "limit's", "RV", "limit's"]
+    headings += ["E-value", "E limit", "RV", "RV limit"]
     return Cells(headings, [_row(one) for one in facts["effects"]])
 
 
@@ -72,7 +72,8 @@ def sensitivity_items(facts: Facts) -> list[Item]:
     return [
         (
             "Tipping",
-            "tipping bias: the least that takes an effect's interval to zero; 0 where it covers zero",
+            "tipping bias: the least that takes an effect's interval to zero; 0 where it already includes zero, and no "
+            "confounding is needed to explain the effect",
         ),
         (
             "E-value",
@@ -89,12 +90,17 @@ def sensitivity_items(facts: Facts) -> list[Item]:
 
 def _single(facts: Facts, one: Facts) -> list[Item]:
     digits = max(one["high"] - one["low"], 1e-300) / 4
+    nothing = "the interval already includes no effect; no confounding is needed to explain it"
+    if one["tipping_bias"] == 0 and one["e_value_limit"] == 1:
+        return [("Tipping", nothing), *_asked(facts)]
     if one["tipping_bias"] == 0:
-        tipping = "the interval covers zero before any confounding is supposed"
+        tipping = "the interval of the difference includes zero"
     else:
         part = one["tipping_bias"] / abs(one["estimate"])
         bias = rounded(one["tipping_bias"], digits)
-        tipping = f"a bias of {bias}, {100 * part:.0f} % of the estimate, takes the interval to zero"
+        # E-values are those of a ratio; bias is one of the difference, whatever the measure.
+        whose, its = ("estimate", "the") if facts["measure"] == "difference" else ("difference", "its")
+        tipping = f"a bias of {bias}, {100 * part:.0f} % of the {whose}, takes {its} interval to zero"
     items = [
         ("Tipping", tipping),
         (
@@ -118,7 +124,9 @@ def _single(facts: Facts, one: Facts) -> list[Item]:
 
 def _how(facts: Facts, one: Facts) -> str:
     if facts["how"] == "standardised difference":
-        known = "" if one.get("sd") is None else f" with an outcome SD of {one['sd']:.3g}"
+        known = (
+            "" if one.get("sd") is None else f" with an outcome SD of {rounded(one['sd'], one['sd'] / 10)}"
+        )
         return f"approximate, from the standardised difference{known}"
     return f"from the {facts['how']}"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 LABELS = {
     "bend_bias_bound": "bias that bends found may leave",
+    "bend_doubt": "bends that noise may hide, residuals' times treatment's",
     "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",
@@ -68,15 +69,22 @@ LABELS = {
     "weight_limit": "limit on a person's weight",
 }
 
-
-def label(key: str) -> str:
-    """Return the words for a key of `details`: those of the table, or the identifier with spaces."""
-    return LABELS.get(key, key.replace("_", " "))
+# Figures that count the rows of an analysis.
+_COUNTED = ("rows", "rows_per_fold", "max_weight_times_rows")
 
 
-def details_sentence(details: Mapping[str, Any]) -> str:
+def label(key: str, unit: str = "rows") -> str:
+    """Return the words for a key of `details`: those of the table, or the identifier with spaces.
+
+    `unit` is what the rows of the analysis are, where those of a person or cluster became one.
+    """
+    found = LABELS.get(key, key.replace("_", " "))
+    return found.replace("rows", unit) if key in _COUNTED else found
+
+
+def details_sentence(details: Mapping[str, Any], unit: str = "rows") -> str:
     """Return the single figures that go with a result, in words."""
     return "; ".join(
-        f"{label(key)}: {f'{value:.4g}' if isinstance(value, float) else value}"
+        f"{label(key, unit)}: {f'{value:.4g}' if isinstance(value, float) else value}"
         for key, value in details.items()
     )

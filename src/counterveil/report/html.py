@@ -19,6 +19,7 @@ from counterveil.report.page import (
     table,
     warnings,
 )
+from counterveil.report.paragraph import write_up
 from counterveil.report.pictures import (
     Curve,
     curve_chart,
@@ -30,7 +31,6 @@ from counterveil.report.pictures import (
 from counterveil.report.scales import axis_note, comparable
 from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
-from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     View,
@@ -40,6 +40,7 @@ from counterveil.report.view import (
     mean_cells,
     percent,
     title,
+    unit_word,
 )
 from counterveil.report.words import answer_words, kind_of, protection_words, question_words
 
@@ -142,7 +143,7 @@ def _numbers(facts: dict[str, Any]) -> str:
         ("Method", facts["method"]),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
-        ("Details", details_sentence(facts["details"])),
+        ("Details", details_sentence(facts["details"], unit_word(facts))),
     ]
     arms = table(means, "Means of the arms") if means else ""
     return f"{table(effect_cells(facts), 'Effects')}{arms}{named_lines(rows)}"

@@ -10,8 +10,8 @@ from counterveil.report.balance import balance_cells, overlap_rows, overlap_sent
 from counterveil.report.confounding import benchmark_cells, sensitivity_items
 from counterveil.report.confounding import effect_cells as withstood_cells
 from counterveil.report.figures import details_sentence
+from counterveil.report.paragraph import write_up
 from counterveil.report.table_one import bought_cells, table_one_cells, table_one_words
-from counterveil.report.text import write_up
 from counterveil.report.view import (
     Cells,
     Item,
@@ -21,6 +21,7 @@ from counterveil.report.view import (
     lead_sentence,
     mean_cells,
     title,
+    unit_word,
 )
 from counterveil.report.words import answer_words, protection_words, question_words
 
@@ -40,7 +41,7 @@ def markdown_page(facts: dict[str, Any]) -> str:
         ("Method", facts["method"]),
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
-        ("Details", details_sentence(facts["details"])),
+        ("Details", details_sentence(facts["details"], unit_word(facts))),
     ]
     first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
     parts = [

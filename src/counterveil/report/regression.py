@@ -19,11 +19,15 @@ from counterveil.report.view import (
     probability,
     rounded,
     short_caveats,
+    unit_word,
 )
 
 _WIDTH = 78
+_ROUNDED = 5e-4  # what is printed as zero
 _ROWS = 40  # columns of a short table
 _LEAST = "regression from released moments; standard errors include the privacy noise and need errors of equal variance"
+
+_MORE = "standard errors are classical and include the noise; what is not covered: .full() or --json"
 
 
 def moments_view(facts: Facts, full: bool = False) -> View:
@@ -51,7 +55,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     if full:
         items += _provenance(facts)
     title = f"Second moments of {len(facts['moments_of'])} columns"
-    lead = f"{facts['rows']:,} rows; means and standard deviations as released"
+    lead = f"{facts['rows']:,} {unit_word(facts)}; means and standard deviations as released"
     more = [f"... and {left} more in moments.effects"] if left > 0 else []
     return View(_first(facts), title, lead, [cells], items, more)
 
@@ -59,7 +63,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
 def _provenance(facts: Facts) -> list[Item]:
     spent = f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})"
     return [
-        ("Details", details_sentence(facts["details"])),
+        ("Details", details_sentence(facts["details"], unit_word(facts))),
         ("Public", "; ".join(facts["guarantee"]["public"])),
         ("Spent", spent),
         ("Proofs", ", ".join(facts["guarantee"]["pages"])),
@@ -73,7 +77,9 @@ def _first(facts: Facts) -> list[str]:
 def regression_view(facts: Facts, full: bool = False) -> View:
     """Return the table of coefficients and what is to be said of them."""
     cells = effect_cells({"effects": facts["coefficients"], "level": facts["level"]})
-    lead = f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} rows"
+    lead = (
+        f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} {unit_word(facts)}"
+    )
     return View(_first(facts), f"Regression of {facts['response']}", lead, [cells], _notes(facts, full))
 
 
@@ -84,19 +90,24 @@ def compliance_view(facts: Facts, full: bool = False) -> View:
         f"{facts['assigned']} is randomised, moves the outcome through {facts['received']} alone, and makes nobody "
         "refuse who would otherwise take it"
     )
-    lead = f"{facts['rows']:,} rows; from one release of moments"
+    lead = f"{facts['rows']:,} {unit_word(facts)}; from one release of moments"
     title = f"Effects of {facts['assigned']} and of {facts['received']} on {facts['outcome']}"
     return View(_first(facts), title, lead, [cells], [("Compliers", assumed), *_notes(facts, full)])
 
 
 def _notes(facts: Facts, full: bool) -> list[Item]:
-    caveats = "; ".join(facts["not_covered"]) if full else short_caveats(facts["not_covered"])
-    return [
+    first = [
         *_instruments(facts),
         *([] if facts.get("identified", True) else [("Interval", _UNKNOWN)]),
+    ]
+    if not full:
+        # What the moments say of themselves is not repeated under every regression.
+        return [*first, ("Guarantee", guarantee_line(facts)), ("More", _MORE)]
+    return [
+        *first,
         ("Guarantee", guarantee_line(facts)),
         ("Errors", _LEAST),
-        ("Not covered", caveats),
+        ("Not covered", "; ".join(facts["not_covered"])),
     ]
 
 
@@ -135,11 +146,10 @@ def regression_text(facts: Facts) -> str:
     lines += [f"{name} Regression Results".center(_WIDTH).rstrip(), double]
     lines += [_pair(*pair) for pair in _head(facts)] + [double]
     low, high = (1 - facts["level"]) / 2, (1 + facts["level"]) / 2
-    wide = max([len(one["name"]) for one in facts["coefficients"]] + [8])
-    wide = min(wide, 24)
+    wide = _WIDTH - sum(_WIDTHS)
     headings = ["coef", "std err", "noise", "t", "P>|t|", f"[{low:.3g}", f"{high:.3g}]"]
     lines += [
-        " " * wide + "".join(text.rjust(width) for text, width in zip(headings, _WIDTHS, strict=True)),
+        " " * wide + _cells(headings),
         single,
     ]
     for one in facts["coefficients"]:
@@ -150,18 +160,35 @@ def regression_text(facts: Facts) -> str:
     return "\n".join(lines)
 
 
-_WIDTHS = (10, 9, 8, 8, 8, 10, 10)
+# A space and a number; names have what is left of a line.
+_WIDTHS = (10, 9, 9, 9, 7, 10, 10)
 
 
 def _head(facts: Facts) -> list[tuple[str, str, str, str]]:
-    adjusted = 1 - (1 - facts["r_squared"]) * (facts["rows"] - 1) / max(facts["freedom"], 1)
+    plain, adjusted = _shares(facts)
+    kind = "" if facts["centred"] else " (uncentered)"
     return [
-        ("Dep. Variable:", facts["response"], "R-squared:", f"{facts['r_squared']:.3f}"),
-        ("Model:", "OLS" if facts["method"] == "OLS" else "IV2SLS", "Adj. R-squared:", f"{adjusted:.3f}"),
+        ("Dep. Variable:", facts["response"], f"R-squared{kind}:", plain),
+        (
+            "Model:",
+            "OLS" if facts["method"] == "OLS" else "IV2SLS",
+            f"Adj. R-squared{kind}:",
+            adjusted,
+        ),
         ("Method:", "released moments", "Residual Variance:", f"{facts['residual_variance']:.4g}"),
         ("No. Observations:", f"{facts['rows']}", "Df Residuals:", f"{facts['freedom']}"),
         ("Covariance Type:", "nonrobust + noise", "Budget:", str(Budget.from_dict(facts["spent"]))),
     ]
+
+
+def _shares(facts: Facts) -> tuple[str, str]:
+    """Return R-squared and the adjusted one as text."""
+    plain = facts["r_squared"]
+    # Least squares explains no less than nothing; two-stage least squares may.
+    if not isfinite(plain) or (facts["method"] == "OLS" and plain < -_ROUNDED):
+        return "not determined (noise)", "not determined"
+    adjusted = 1 - (1 - plain) * (facts["rows"] - facts["centred"]) / max(facts["freedom"], 1)
+    return f"{plain:z.3f}", f"{adjusted:z.3f}"
 
 
 def _pair(one: str, first: str, two: str, second: str) -> str:
@@ -171,20 +198,29 @@ def _pair(one: str, first: str, two: str, second: str) -> str:
 
 def _row(one: dict[str, Any], wide: int) -> list[str]:
     ends, error = one["interval"], one["std_error"]
-    figures = (one["estimate"], error["total"], error["noise"], one["statistic"])
+    statistic = f"{one['statistic']:.3f}"
     cells = [
-        *(_number(value) for value in figures[:3]),
-        f"{figures[3]:.3f}" if isfinite(figures[3]) else "inf",
+        *map(_number, (one["estimate"], error["total"], error["noise"])),
+        statistic if len(statistic) < _WIDTHS[3] else _number(one["statistic"]),
+        probability(one["p_value"]),
+        _number(ends["low"]),
+        _number(ends["high"]),
     ]
-    cells += [probability(one["p_value"]), _number(ends["low"]), _number(ends["high"])]
-    line = "".join(cell.rjust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
     name = one["name"]
-    return [name.ljust(wide) + line] if len(name) <= wide else [name, " " * wide + line]
+    return [name.ljust(wide) + _cells(cells)] if len(name) <= wide else [name, " " * wide + _cells(cells)]
+
+
+def _cells(texts: list[str]) -> str:
+    return "".join(f" {text.rjust(width - 1)}" for text, width in zip(texts, _WIDTHS, strict=True))
 
 
 def _number(value: float) -> str:
-    """Return a number in at most nine signs."""
+    """Return a number in eight signs and a minus, or the fewest that show three digits of it."""
     if not isfinite(value):
         return "inf" if value > 0 else "-inf"
-    plain = f"{value:.4f}"
-    return plain if len(plain) <= 9 and (abs(value) >= 0.001 or value == 0) else f"{value:.3g}"
+    if value == 0 or abs(value) >= 0.001:
+        for decimals in (4, 3, 2, 1, 0):
+            plain = f"{value:.{decimals}f}"
+            if len(plain.lstrip("-")) <= _WIDTHS[1] - 1:
+                return plain
+    return f"{value:.3g}"

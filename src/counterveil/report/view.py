@@ -144,7 +144,13 @@ def mean_cells(facts: Facts) -> Cells | None:
     means = facts.get("means")
     if not means:
         return None
-    headings = ["mean of arm", "rows", "estimate", "std. error", f"{percent(facts['level'])} interval"]
+    headings = [
+        "mean of arm",
+        unit_word(facts),
+        "estimate",
+        "std. error",
+        f"{percent(facts['level'])} interval",
+    ]
     rows = []
     for mean in means:
         total = mean["std_error"]["total"]
@@ -161,6 +167,14 @@ def lead_sentence(facts: Facts) -> str:
     return str(facts["sentence"]) if "sentence" in facts else Estimand(facts["estimand"]).sentence
 
 
+def lead_line(facts: Facts, most: int | None = None) -> str:
+    """Return what was estimated and how, the method in at most so many words; once where both are the same."""
+    said, method = lead_sentence(facts), str(facts["method"])
+    if said.startswith(method):
+        return said
+    return f"{said}; {method if most is None else few_words(method, most)}"
+
+
 def interval_sentence(facts: Facts) -> str:
     """Return what the intervals cover, in words."""
     covers = "covers sampling error and privacy noise together"
@@ -173,11 +187,14 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
     bias = facts["details"].get("bias_allowance")
     if bias:
-        yield f"the sampling error includes {rounded(bias, bias)} for bias"
+        scale = (
+            "" if facts.get("measure", "difference") == "difference" else " on the scale of the difference"
+        )
+        yield f"the sampling error includes {rounded(bias, bias)} for bias{scale}"
     if effects and "simultaneous_interval" in effects[0]:
-        yield f'those "for all" hold for all {len(effects)} effects at once'
-    if effects and "holm_p_value" in effects[0]:
-        yield "p-values are adjusted for all of them by Holm's steps"
+        many = "both" if len(effects) == 2 else f"all {len(effects)}"
+        adjusted = "; p-values are Holm-adjusted" if "holm_p_value" in effects[0] else ""
+        yield f'those "for all" hold for {many} effects at once{adjusted}'
     if any(effect["interval"].get("gap") for effect in effects):
         yield (
             "it has two parts, because no effect is among what is possible: everything but what lies between"
@@ -202,6 +219,19 @@ _UNITS = {
 }
 
 
+_MANY = {
+    Adjacency.CHANGE_OUTCOMES_OF_PERSON: "people",
+    Adjacency.REPLACE_PERSON: "people",
+    Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "clusters",
+    Adjacency.REPLACE_CLUSTER: "clusters",
+}
+
+
+def unit_word(facts: Facts) -> str:
+    """Return what the rows of an analysis are: rows, or people or clusters whose rows became one."""
+    return _MANY.get(facts["guarantee"]["adjacency"], "rows")
+
+
 def guarantee_line(facts: Facts) -> str:
     """Return the guarantee in one line: epsilon, delta, what is protected, how far it is proved, and what was spent."""
     guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
@@ -214,8 +244,14 @@ def guarantee_line(facts: Facts) -> str:
     return f"{budget} differential privacy for {_UNITS[guarantee['adjacency']]}; {_PROOFS[proof]}{cost}"
 
 
-def short_caveats(not_covered: list[str], most: int = _CAVEATS) -> str:
+def short_caveats(not_covered: list[str]) -> str:
     """Return what intervals do not cover in few words: the name of each caveat, and how many are left out."""
+    said, left = caveat_names(not_covered, _CAVEATS)
+    return "; ".join([*said, *([f"and {left} more"] if left else [])])
+
+
+def caveat_names(not_covered: list[str], most: int) -> tuple[list[str], int]:
+    """Return the names of the first caveats, of at most so many letters together, and how many are left out."""
     # A caveat is a name, a colon and what is to be said of it.
     names = [text if len(text) <= _CAVEAT else text.partition(":")[0] for text in not_covered]
     said: list[str] = []
@@ -223,8 +259,7 @@ def short_caveats(not_covered: list[str], most: int = _CAVEATS) -> str:
         if said and len("; ".join([*said, name])) > most:
             break
         said.append(name)
-    left = len(set(names)) - len(said)
-    return "; ".join([*said, *([f"and {left} more"] if left else [])])
+    return said, len(set(names)) - len(said)
 
 
 def few_words(text: str, most: int) -> str:
@@ -254,7 +289,8 @@ def short_view(facts: Facts) -> View:
     """Return what a summary shows: the effects, the guarantee, what is not covered, and where to read more."""
     effects = facts["effects"]
     cells, left = effect_cells(facts, _ROWS), len(effects) - _ROWS
-    items = [("Interval", text) for text in _remarks_on_intervals(facts)]
+    remarks = "; ".join(_remarks_on_intervals(facts))
+    items = [("Interval", remarks)] if remarks else []
     items += facts.get("notes", [])
     items.append(("Guarantee", guarantee_line(facts)))
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
@@ -262,8 +298,7 @@ def short_view(facts: Facts) -> View:
     items.append(("Not covered", short_caveats(facts["not_covered"])))
     items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
-    lead = f"{lead_sentence(facts)}; {few_words(facts['method'], _METHOD)}"
-    return View(_first(facts), title(facts), lead, [cells], items, more)
+    return View(_first(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
 
 
 def full_view(facts: Facts) -> View:
@@ -274,7 +309,7 @@ def full_view(facts: Facts) -> View:
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
         *_assumed(facts),
-        ("Details", details_sentence(facts["details"])),
+        ("Details", details_sentence(facts["details"], unit_word(facts))),
         ("Not covered", "; ".join(facts["not_covered"])),
         *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
@@ -284,7 +319,7 @@ def full_view(facts: Facts) -> View:
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
-    return View(_first(facts), title(facts), f"{lead_sentence(facts)}; {facts['method']}", tables, items)
+    return View(_first(facts), title(facts), lead_line(facts), tables, items)
 
 
 def assumption(facts: Facts) -> str | None:

@@ -7,12 +7,12 @@ from math import exp
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
+from counterveil.report.measures import direction_words, effect_noun, measured, plural, value_words
 from counterveil.report.pictures import widest
-from counterveil.report.view import assumption, from_to, lead_sentence, percent, rounded
+from counterveil.report.view import assumption, lead_sentence, percent, rounded, unit_word
 
 Facts = dict[str, Any]
 
-_DIFFERENCE = "difference"
 _TOGETHER = "which hold together and include the privacy noise"
 _ALONE = "each of which holds by itself and includes the privacy noise"
 _TOLD = 3  # effects that are told by name
@@ -96,26 +96,26 @@ def answer_words(facts: Facts) -> list[str]:
 def _one(facts: Facts) -> list[str]:
     (effect,) = facts["effects"]
     about = "" if "sentence" in facts and kind_of(facts) != "one" else f" ({lead_sentence(facts)})"
-    return [f"{_direction(facts, effect)}{about}.", _interval(effect)]
+    return [f"{_direction(facts, effect)}{about}.", _interval(facts, effect)]
 
 
 def _direction(facts: Facts, effect: Facts) -> str:
-    if facts.get("measure", _DIFFERENCE) != _DIFFERENCE:
-        return f"For “{facts['treatment']}” and “{facts['outcome']}”, the estimate is {_amount(effect)}"
+    if measured(facts):
+        return direction_words(facts, effect)
     error, estimate = effect["std_error"]["total"], float(effect["estimate"])
     size = rounded(abs(estimate), error)
     way = "higher" if estimate >= 0 else "lower"
     return f"With “{facts['treatment']}”, “{facts['outcome']}” is estimated to be {size} {way} than without"
 
 
-def _interval(effect: Facts, whose: str = "The") -> str:
+def _interval(facts: Facts, effect: Facts, whose: str = "The") -> str:
     """Return what an interval says, and what it does not."""
     ends, null = effect["interval"], effect.get("null", 0.0)
     said = f"{whose} {percent(ends['level'])} interval, which includes the privacy noise, is "
-    said += f"{from_to(ends, effect['std_error']['total'])}."
+    said += f"{value_words(facts, effect)[1]}."
     if null is None:
-        holds = "It does not hold" if _leaves_out(effect, ends) else "It holds"
-        return f"{said} {holds} the case of no effect, where the number has no end."
+        holds = "It excludes" if _leaves_out(effect, ends) else "It includes"
+        return f"{said} {holds} no effect, for which the number is infinite."
     value = "Zero" if null == 0 else f"{null:g}, no effect,"
     if _leaves_out(effect, ends):
         return f"{said} {value} lies outside: neither chance nor the noise explains an effect of this direction well."
@@ -152,7 +152,7 @@ def _several(facts: Facts) -> list[str]:
         kind, "comparison"
     )
     level = percent(facts["level"])
-    first = f"{len(effects)} effects were estimated, one for each {thing}: {_named(effects)}."
+    first = f"{len(effects)} {plural(effect_noun(facts))} were estimated, one for each {thing}: {_named(effects)}."
     together = _TOGETHER if "simultaneous_interval" in effects[0] else _ALONE
     nothing = "zero" if effects[0].get("null", 0.0) == 0 else "the value of no effect"
     if not clear:
@@ -170,7 +170,7 @@ def _several(facts: Facts) -> list[str]:
 def _pooled(facts: Facts) -> list[str]:
     effect = next(one for one in facts["effects"] if one.get("summary"))
     first = f"{_direction(facts, effect)}, over {len(facts['sites'])} sites ({lead_sentence(facts)})."
-    return [first, _interval(effect)]
+    return [first, _interval(facts, effect)]
 
 
 def _policy(facts: Facts) -> list[str]:
@@ -178,8 +178,8 @@ def _policy(facts: Facts) -> list[str]:
     return [
         f"The rule changes “{facts['outcome']}” by {_amount(nobody)} per person compared with treating nobody, and by "
         f"{_amount(everybody)} compared with treating everybody.",
-        _interval(nobody, "Compared with nobody, the"),
-        _interval(everybody, "Compared with everybody, the"),
+        _interval(facts, nobody, "Compared with nobody, the"),
+        _interval(facts, everybody, "Compared with everybody, the"),
     ]
 
 
@@ -189,7 +189,7 @@ def _curve(facts: Facts) -> list[str]:
     return [
         f"Treating the {shares[0]:.0%} ranked highest changes “{facts['outcome']}” by {_amount(first)} per person of "
         f"everybody; treating everybody changes it by {_amount(last)}.",
-        _interval(last, "For everybody, the"),
+        _interval(facts, last, "For everybody, the"),
         *(
             f"Is the ranking better than chance? {text}; both are 0 for one that is not."
             for _, text in facts["notes"]
@@ -220,12 +220,12 @@ def _function(facts: Facts) -> list[str]:
     effects = facts["effects"]
     if len(effects) == 1:
         first = f"{_direction(facts, effects[0])}; the budget did not afford to tell people apart."
-        return [first, _interval(effects[0])]
+        return [first, _interval(facts, effects[0])]
     centre = effects[0]
     return [
         "The effect was released as a function of the covariates. With all of them at the middle of their range or "
         f"their first label it is {_amount(centre)}.",
-        _interval(centre, "There, the"),
+        _interval(facts, centre, "There, the"),
         *_several(facts)[1:2],
     ]
 
@@ -261,7 +261,7 @@ _WHOM = {
 }
 _KNOWN = {
     "outcome": "Who took part, their treatment and their covariates are taken as public, and are not protected.",
-    "record": "How many rows there are, and the declared ranges and labels, are public.",
+    "record": "How many {unit} there are, and the declared ranges and labels, are public.",
 }
 
 
@@ -287,7 +287,7 @@ def protection_words(facts: Facts) -> list[str]:
     return [
         first,
         _SCALE,
-        _KNOWN[str(guarantee["protects"])],
+        _KNOWN[str(guarantee["protects"])].format(unit=unit_word(facts)),
         *cost,
         "Other results about the same people add to this; the ledger of the data keeps their sum, if there is one.",
     ]

@@ -107,8 +107,9 @@ class Benchmark:
 class Sensitivity(Shown):
     """How far released effects withstand confounding by something that was not measured; nothing was spent.
 
-    `how` says where risk ratios come from. `benchmarks` are confounders as strong as covariates, for the first effect,
-    where covariates and treatment are public; `asked` is the confounder that was asked about.
+    `how` says where risk ratios come from, and `measure` on which scale the result is. `benchmarks` are confounders as
+    strong as covariates, for the first effect, where covariates and treatment are public; `asked` is the confounder
+    that was asked about.
     """
 
     treatment: str
@@ -116,6 +117,7 @@ class Sensitivity(Shown):
     level: float
     rows: tuple[EffectSensitivity, ...]
     how: str
+    measure: str = "difference"
     warnings: tuple[str, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     asked: Ends | None = None
@@ -173,6 +175,7 @@ class Sensitivity(Shown):
             "outcome": self.outcome,
             "level": self.level,
             "how": self.how,
+            "measure": self.measure,
             "asked": asked,
             "effects": [_finite(asdict(row)) for row in self.rows],
             "benchmarks": [_finite(asdict(one)) for one in self.benchmarks],
@@ -229,6 +232,7 @@ def sensitivity_of(
         level=result.level if level is None else level,
         rows=rows,
         how=how,
+        measure=str(getattr(result, "measure", "difference")),
         warnings=tuple(warnings),
         benchmarks=_benchmarks(result, rows[0]) if len(rows) == 1 else (),
         asked=asked,

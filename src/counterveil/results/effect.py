@@ -367,7 +367,7 @@ class Effect:
             "std_error": error.total,
             "se_sampling": error.sampling,
             "se_noise": error.noise,
-            "statistic": (self.estimate - self._null) / error.total if error.total else inf,
+            "statistic": self._statistic,
             "p_value": self.p_value,
             "conf_low": low,
             "conf_high": high,
@@ -382,10 +382,12 @@ class Effect:
         return found | {"level": self.level}
 
     @property
-    def _null(self) -> float:
-        """The value of no effect that a statistic is a distance from."""
-        known = self.known
-        return known.null if isinstance(known, OwnScale) and isfinite(known.null) else 0.0
+    def _statistic(self) -> float | None:
+        """The estimate in standard errors; None on a scale of its own, whose test is not made of it."""
+        if isinstance(self.known, OwnScale):
+            return None
+        total = self.std_error.total
+        return self.estimate / total if total else inf
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any], level: float, several: int) -> Effect:

@@ -32,7 +32,7 @@ def _unadjusted(condition: str | None) -> str | None:
 
 
 def _supposed(assumes: str | None) -> str | None:
-    return None if assumes is None else f"MODELS ASSUMED: the interval covers if {assumes}"
+    return None if assumes is None else f"MODELS ASSUMED: the interval is valid if {assumes}"
 
 
 def _trimmed(population: str | None) -> str | None:

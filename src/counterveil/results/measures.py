@@ -7,52 +7,36 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any, cast
+from typing import Any, Self
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.inference import Uncertainty
-from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
+from counterveil.inference.measures import ODDS, RATIO, Quotient
 from counterveil.inference.pooled_means import PooledMeans
-from counterveil.privacy import Estimand
-from counterveil.results.effect import (
-    Effect,
-    Ends,
-    Linear,
-    check_level,
-    noise_from_dict,
-    noise_to_dict,
-)
-from counterveil.results.linear_facts import (
-    WEIGHTS_ADD_UP,
-    linear_from_dict,
-    linear_to_dict,
-    uncertain_from_dict,
-    uncertain_to_dict,
+from counterveil.privacy import Estimand, Unit
+from counterveil.report.measures import needed_sentence
+from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
+from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
+from counterveil.results.mean_facts import AnyMeans, means_from_dict, means_to_dict
+from counterveil.results.measure_words import (
+    DIFFERENCE,
+    LIFT,
+    NAMES,
+    NEEDED,
+    WHOSE,
+    WORDS,
+    called,
+    difference_in_words,
+    means_in_words,
+    replaced_in_words,
 )
 from counterveil.results.own_scale import OwnScale
-from counterveil.results.result import Result, provenance_from_dict
+from counterveil.results.result import OneEffect, Result, provenance_from_dict
 from counterveil.results.stored import reads_facts
 
-# Means of both arms of one study, or of several sites.
-AnyMeans = ApartMeans | JointMeans | PooledMeans
-DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
-# What a measure is called, in a table and in a sentence.
-_NAMES = {RATIO: "ratio", ODDS: "odds ratio", LIFT: "lift", NEEDED: "NNT"}
-WORDS = {
-    RATIO: "ratio of mean outcomes {whose}, treated over control (1: no effect)",
-    ODDS: "odds ratio {whose}, treated over control (1: no effect)",
-    LIFT: "lift {whose}: the ratio of mean outcomes, treated over control, less 1 (0: no effect)",
-    NEEDED: "number needed to treat, {whose}, for one outcome more, below zero for one less: 1 over the difference",
-}
-WHOSE = {
-    Estimand.ATE: "of everyone in the study",
-    Estimand.ATT: "of those who received the treatment",
-    Estimand.ATC: "of those who did not receive the treatment",
-    Estimand.ATO: "of people weighted by overlap",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +144,7 @@ class MeasureResult(Result):
     difference: Effect
 
     @classmethod
-    def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> MeasureResult:
+    def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> Self:
         """Return the result; `terms` are the provenance and the estimand."""
         known = _known(measure, means, difference)
         variance, noise = known.sampling_sd**2, known.noise_sd
@@ -180,25 +164,25 @@ class MeasureResult(Result):
     @classmethod
     def of_difference(cls, result: Result) -> MeasureResult:
         """Return the number needed to treat of a released difference."""
-        terms = {name: getattr(result, name) for name in TERMS}
-        return cls.of(NEEDED, None, result.effect, **terms)
+        return cls.of(NEEDED, None, result.effect, **measure_terms(result))
 
     @property
     def effect(self) -> Effect:
         """The measure with its error."""
-        name = f"{_NAMES[self.measure]}, {self.estimand.value}"
+        own = self.estimand.value
+        name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
         name = name if self.population is None else f"{name}, trimmed"
         return Effect(name, _known(self.measure, self.means, self.difference), self.level)
 
-    def as_measure(self, measure: str) -> MeasureResult | Effect:
-        """Return the same released numbers as another measure; free. "difference" is returned as an `Effect`."""
-        check_measure(measure)
-        if measure == DIFFERENCE:
-            return self.difference
-        if measure in OF_MEANS and self.means is None:
-            raise no_means(self.method, f"measure={measure!r}")
-        terms = {name: getattr(self, name) for name in TERMS}
-        return MeasureResult.of(measure, self.means, self.difference, **terms)
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the same released numbers as another measure; free."""
+        if self.means is None:
+            refuse_of_difference(self, measure)
+        else:
+            refuse_range(check_measure(measure), self.means.range)
+        if measure == DIFFERENCE and self.means is None:
+            return difference_result(self)
+        return MeasureResult.of(measure, self.means, self.difference, **measure_terms(self))
 
     def uncut_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut: a ratio has no range."""
@@ -235,6 +219,8 @@ class MeasureResult(Result):
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
         facts = Result.report_facts(self)
+        if self.measure != DIFFERENCE:
+            facts |= {"called": called(self.measure, None if self.means is None else self.means.range)}
         if not isinstance(self.means, PooledMeans):
             return facts
         *sites, pooled = (effect.facts() for effect in self.table)
@@ -250,11 +236,21 @@ class MeasureResult(Result):
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
-        notes = [("Difference", _in_words(self.difference))]
+        return shown | {"sentence": self._sentence(), "notes": self._notes()}
+
+    def _notes(self) -> list[tuple[str, str]]:
+        notes = []
+        if self.measure == NEEDED:
+            notes.append(("NNT", needed_sentence(self.effect.facts())))
         if self.means is not None:
-            treated, control = self.means.values
-            notes.insert(0, ("Means", f"treated {treated:.4g}, control {control:.4g} (released)"))
-        return shown | {"sentence": self._sentence(), "notes": notes}
+            rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
+            if isinstance(self.means, PooledMeans):
+                rows += zip(self.means.names, self.means.sites, strict=True)
+            notes += [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
+            notes.append(("Means", means_in_words(self.means)))
+        if self.measure != DIFFERENCE:
+            notes.append(("Difference", difference_in_words(self.difference)))
+        return notes
 
     def _sentence(self) -> str:
         whose = (
@@ -262,7 +258,10 @@ class MeasureResult(Result):
             if self.population is None
             else f"{WHOSE[self.estimand]}, among {self.population}"
         )
-        said = WORDS[self.measure].format(whose=whose)
+        if self.measure == DIFFERENCE:
+            said = f"difference of mean outcomes {whose}, treated less control"
+        else:
+            said = WORDS[self.measure].format(whose=whose)
         if not isinstance(self.means, PooledMeans):
             return said
         # Sites count by all of their people, whatever the estimand.
@@ -286,23 +285,38 @@ class MeasureResult(Result):
 
 
 # The fields of a result that do not depend on its measure.
-TERMS = (
+_TERMS = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "assumes", "population", "estimand"),
+    *("diagnostics", "interval_of", "condition", "assumes", "population", "estimand", "by_arm"),
 )
 
 
-def _known(measure: str, means: AnyMeans | None, difference: Effect) -> Measured | Needed:
-    if measure == NEEDED:
+def measure_terms(result: OneEffect) -> dict[str, Any]:
+    """Return the fields of a result that do not depend on its measure."""
+    return {name: getattr(result, name) for name in _TERMS}
+
+
+def difference_result(result: MeasureResult) -> Result:
+    """Return the released difference that a measure of one table is made of."""
+    known = result.difference.known
+    assert isinstance(known, Linear)
+    assert isinstance(known.uncertainty, Uncertainty)
+    return Result(
+        estimate=known.estimate,
+        uncertainty=known.uncertainty,
+        limits=known.limits,
+        # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
+        variance_apart=result.guarantee.unit is Unit.OUTCOME,
+        **measure_terms(result),
+    )
+
+
+def _known(measure: str, means: AnyMeans | None, difference: Effect) -> Measured | Needed | Linear:
+    if measure in (NEEDED, DIFFERENCE):
         assert isinstance(difference.known, Linear)
-        return Needed(difference.known)
+        return Needed(difference.known) if measure == NEEDED else difference.known
     assert means is not None
     return Measured(means, measure)
-
-
-def _in_words(effect: Effect) -> str:
-    low, high = effect.interval()
-    return f"{effect.estimate:.4g} [{low:.4g}, {high:.4g}], p {effect.p_value:.3g}"
 
 
 def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
@@ -311,56 +325,6 @@ def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
     treated, control = means.values
     known = Linear(treated - control, means.error_of_difference, (low - high, high - low))
     return Effect(estimand.value, known, level)
-
-
-def means_to_dict(means: AnyMeans) -> dict[str, Any]:
-    """Return both arms' means with their joint error as JSON-ready facts."""
-    if isinstance(means, PooledMeans):
-        sites = [means_to_dict(site) for site in means.sites]
-        return {"sites": sites, "weights": list(means.weights), "names": list(means.names)}
-    if isinstance(means, ApartMeans):
-        known = [uncertain_to_dict(one) for one in means.known]
-        return {
-            "values": list(means.values),
-            "known": known,
-            "range": list(means.range),
-            "sizes": list(means.sizes),
-        }
-    return {
-        "mean": means.mean,
-        "mean_noise": noise_to_dict(means.mean_noise),
-        "difference": means.difference,
-        "known": uncertain_to_dict(means.known),
-        "share": means.share,
-        "share_sd": means.share_sd,
-        "rows": means.rows,
-        "range": list(means.range),
-    }
-
-
-def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
-    """Return what `means_to_dict` wrote."""
-    if "sites" in facts:
-        sites = tuple(means_from_dict(site) for site in facts["sites"])
-        weights, names = tuple(map(float, facts["weights"])), tuple(map(str, facts["names"]))
-        if not len(names) == len(weights) == len(sites):
-            raise ValueError("numbers of other sites")
-        if not sites or min(weights) <= 0 or abs(sum(weights) - 1) > WEIGHTS_ADD_UP:
-            raise ValueError("weights that are none")
-        if any(isinstance(site, PooledMeans) for site in sites):
-            raise ValueError("sites of sites")
-        return PooledMeans(cast(tuple[ApartMeans | JointMeans, ...], sites), weights, names)
-    low, high = facts["range"]
-    if "values" in facts:
-        first, second = (uncertain_from_dict(each) for each in facts["known"])
-        (one, other), (treated, control) = (map(float, facts[name]) for name in ("values", "sizes"))
-        if min(treated, control) <= 0:
-            raise ValueError("arms without people")
-        return ApartMeans((one, other), (first, second), (float(low), float(high)), (treated, control))
-    if not 0 < facts["share"] < 1 or facts["rows"] < 1:
-        raise ValueError("no share of people")
-    noisy = {"mean_noise": noise_from_dict(facts["mean_noise"]), "known": uncertain_from_dict(facts["known"])}
-    return JointMeans(**(facts | noisy | {"range": (float(low), float(high))}))
 
 
 # What can be asked, checked before any data or budget is touched.
@@ -377,6 +341,39 @@ def check_measure(measure: object) -> str:
         got=f"measure={shown(measure)}",
         fix='leave it out for the difference of means, or take "ratio" (a risk ratio where outcomes are 0 or 1)',
     )
+
+
+def refuse_range(measure: str, outcome_range: Ends, *, divided: bool = False, more: str = "") -> None:
+    """Raise CV-P686 where outcomes may be numbers, or are `divided`, so that the measure has no meaning for them."""
+    low, high = outcome_range
+    unit = measure in (ODDS, NEEDED)
+    allowed = (low, high) == (0, 1) if unit else low >= 0
+    if measure == DIFFERENCE or (allowed and not divided):
+        return
+    raise no_measure(measure, f"outcome_range=({low:g}, {high:g}){more}")
+
+
+def no_measure(measure: str, got: str) -> StudyError:
+    """Return CV-P686, for outcomes that have no such measure."""
+    unit = measure in (ODDS, NEEDED)
+    other = "from 0 to 1" if unit else "that cannot be negative"
+    return StudyError(
+        "CV-P686",
+        f"measure={measure!r} has no meaning for this outcome",
+        expected="outcome_range=(0, 1), so that means are risks, and no per="
+        if unit
+        else "an outcome that is never negative, outcome_range=(0, ...), and no per=",
+        got=got,
+        fix=f"ask for the difference; or use an outcome {other}",
+    )
+
+
+def refuse_of_difference(result: OneEffect, measure: str) -> None:
+    """Raise CV-P686 or CV-P687 for a measure that a released difference does not have."""
+    if check_measure(measure) in OF_MEANS:
+        raise no_means(result.method, f"measure={measure!r}, of which the difference alone was released")
+    if measure == NEEDED and result.limits is not None and result.limits != (-1.0, 1.0):
+        raise no_measure(measure, f"outcomes of which two differ by up to {result.limits[1]:g}")
 
 
 def no_means(method: str, got: str) -> ParameterError:

@@ -12,20 +12,16 @@ from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
+from counterveil.results.mean_facts import AnyMeans, means_from_dict, means_to_dict
+from counterveil.results.measure_words import DIFFERENCE, NEEDED, WHOSE, WORDS, called, replaced_in_words
 from counterveil.results.measures import (
-    DIFFERENCE,
-    NEEDED,
     OF_MEANS,
-    WHOSE,
-    WORDS,
-    AnyMeans,
     Measured,
     Needed,
     check_measure,
     difference_of,
-    means_from_dict,
-    means_to_dict,
     no_means,
+    refuse_range,
 )
 from counterveil.results.result import Comparison, provenance_from_dict
 from counterveil.results.stored import reads_facts
@@ -105,7 +101,7 @@ class OutcomesResult(Comparison):
 
     @property
     def holm_p_values(self) -> dict[str, float]:
-        """P-values for looking at all effects by Holm's (1979) steps."""
+        """P-values for looking at all effects, adjusted by Holm's (1979) method."""
         return holm({str(one.name): one.careful_p_value for one in self.table})
 
     def as_measure(self, measure: str) -> OutcomesResult:
@@ -113,6 +109,8 @@ class OutcomesResult(Comparison):
         check_measure(measure)
         if measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in self.released):
             raise no_means(self.method, f"measure={measure!r}, of which the difference alone was released")
+        for one in self.released:
+            refuse_range(measure, _range(one.numbers))
         return replace(self, measure=measure)
 
     @property
@@ -165,6 +163,17 @@ class OutcomesResult(Comparison):
             ],
         }
 
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, and how estimates are to be read."""
+        facts = Comparison.report_facts(self)
+        if self.measure == DIFFERENCE:
+            return facts
+        ranges = {_range(one.numbers) for one in self.released}
+        rows = [(one.name, one.numbers) for one in self.released if not isinstance(one.numbers, Linear)]
+        notes = [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
+        own = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
+        return facts | {"called": own} | ({"notes": notes} if notes else {})
+
     @classmethod
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> OutcomesResult:
@@ -181,8 +190,15 @@ class OutcomesResult(Comparison):
         )
 
 
+def _range(numbers: Numbers) -> Ends:
+    """Return the range of outcomes; that of a difference says how wide it is."""
+    if not isinstance(numbers, Linear):
+        return numbers.range
+    return (0.0, 1.0) if numbers.limits is None else (0.0, numbers.limits[1])
+
+
 def holm(p_values: dict[str, float]) -> dict[str, float]:
-    """Return p-values adjusted for looking at all of them, by Holm's steps."""
+    """Return p-values adjusted for looking at all of them, by Holm's method."""
     found, last, left = {}, 0.0, len(p_values)
     for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda one: one[1])):
         last = max(last, min(1.0, (left - place) * p))

@@ -153,7 +153,7 @@ class Question:
             pages=tuple(
                 dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
             ),
-            remarks=(*remarks, *session.account().remarks(self.unit)),
+            remarks=(*remarks, *session.remarks(self.unit)),
             whose=whose,
             several=several,
         )
@@ -161,6 +161,12 @@ class Question:
 
 def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
     """Return what a question about a study uses: its columns by role, level and method."""
+    return study.once(
+        ("uses", unit, question, method, order), lambda: _uses_of(study, unit, question, method, order)
+    )
+
+
+def _uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None) -> Uses:
     return Uses(
         unit=unit,
         question=question,
@@ -289,8 +295,29 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
             got=f"method={shown(method)}",
-            fix="choose one of these; 'auto' picks from public numbers only",
+            fix=_meant(method, known),
         )
+
+
+# What methods are called elsewhere.
+_ELSEWHERE = {
+    "aipw": "doubly_robust",
+    "dml": "doubly_robust",
+    "dr": "doubly_robust",
+    "cross_fitting": "cross_fit",
+    "iptw": "ipw",
+    "psm": "matching",
+    "cem": "stratified",
+    "exact_matching": "stratified",
+    "dim": "difference_in_means",
+}
+
+
+def _meant(method: object, known: Sequence[str]) -> str:
+    """Return which method was probably meant, where that can be told."""
+    found = _ELSEWHERE.get(str(method).lower().replace("-", "_"))
+    meant = f"here it is called {found!r}; " if found in known else ""
+    return f"{meant}choose one of these; 'auto' picks from public numbers only"
 
 
 def refuse_other_settings(question: Question, wanted: type | None) -> None:

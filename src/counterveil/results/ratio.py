@@ -9,8 +9,11 @@ from typing import Any
 from counterveil.inference import Uncertainty
 from counterveil.inference.ratio import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand
+from counterveil.report.view import rounded
 from counterveil.results.effect import Effect, Ends, check_level, noise_from_dict
-from counterveil.results.result import Result, provenance_from_dict
+from counterveil.results.measure_words import DIFFERENCE
+from counterveil.results.measures import check_measure, no_measure
+from counterveil.results.result import OneEffect, Result, provenance_from_dict
 from counterveil.results.stored import reads_facts
 
 
@@ -30,7 +33,13 @@ class RatioResult(Result):
         one, other = (each.known for each in self.ratios)
         assert isinstance(one, NoisyRatio)
         assert isinstance(other, NoisyRatio)
-        return Effect(self.estimand.value, RatioDifference(one, other), self.level)
+        return Effect("difference", RatioDifference(one, other), self.level)
+
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the result itself for "difference"; a difference of ratios has no other measure (CV-P686)."""
+        if check_measure(measure) == DIFFERENCE:
+            return self
+        raise no_measure(measure, f"a ratio of sums, {self.outcome}")
 
     def uncut_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut to a range of outcomes: a ratio may lie outside it."""
@@ -52,10 +61,12 @@ class RatioResult(Result):
         return {"estimand": self.estimand.value, "ratios": [each.stored() for each in self.ratios]}
 
     def _shown(self) -> dict[str, Any]:
-        by_arm = ", ".join(f"{each.name} {each.estimate:.4g}" for each in self.ratios)
+        by_arm = ", ".join(
+            f"{each.name} {rounded(each.estimate, each.std_error.total)}" for each in self.ratios
+        )
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
         return shown | {
-            "sentence": f"difference of ratios, {self.outcome}: a sum over a sum in each arm",
+            "sentence": f"difference of ratios of sums, {self.outcome}",
             "notes": [("Ratios", by_arm)],
         }
 

@@ -14,6 +14,7 @@ from counterveil.inference.noisy_moments import Fit
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, regression_text, regression_view
+from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Ends, StdError, check_level
 from counterveil.results.shown import Shown
 
@@ -21,7 +22,7 @@ from counterveil.results.shown import Shown
 WEAK = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Coefficient:
     """One coefficient, or a combination of several, with its error and interval; sampling error and noise together."""
 
@@ -31,6 +32,14 @@ class Coefficient:
     statistic: float
     p_value: float
     interval: Ends
+
+    def __repr__(self) -> str:
+        error = self.std_error.total
+        ends = ", ".join(rounded(end, error) for end in self.interval)
+        return (
+            f"<Coefficient: {self.name} {rounded(self.estimate, error)} [{ends}], "
+            f"std. error {rounded(error, error)}, p {probability(self.p_value)}>"
+        )
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts."""
@@ -109,7 +118,10 @@ class Regression(Shown):
 
     @property
     def r_squared(self) -> float:
-        """Share of the response's variance that the regressors explain."""
+        """Share of the response's variance that the regressors explain; of its mean square without a constant.
+
+        It can be below 0 where noise hides it, and with instruments.
+        """
         left = self.fit.variance * self.fit.freedom / max(self.rows, 1)
         return 1 - left / self.fit.total if self.fit.total > 0 else float("nan")
 
@@ -123,8 +135,7 @@ class Regression(Shown):
         vector = np.zeros(len(self.terms))
         for name, weight in weights.items():
             vector[self.terms.index(self._known(name))] = weight
-        said = " + ".join(f"{weight:g} {name}" for name, weight in weights.items())
-        return self._coefficient(said, vector, self.level if level is None else check_level(level))
+        return self._coefficient(_sum(weights), vector, self.level if level is None else check_level(level))
 
     def partial(self, column: str, at: Mapping[str, float] | None = None) -> Coefficient:
         """Return the effect of one more unit of a column where others have the values `at`; its interactions count.
@@ -210,6 +221,7 @@ class Regression(Shown):
             "coefficients": [one.facts() for one in self.coefficients],
             "residual_variance": self.residual_variance,
             "r_squared": self.r_squared,
+            "centred": self.fit.centred,
             "freedom": self.fit.freedom,
             "identified": self.identified,
             "endogenous": list(self.endogenous),
@@ -235,6 +247,16 @@ class Regression(Shown):
     def __repr__(self) -> str:
         first = ", ".join(f"{name} {value:.4g}" for name, value in list(self.params.items())[:3])
         return f"<Regression: {self.formula}; {first}; {self.spent}>"
+
+
+def _sum(weights: Mapping[str, float]) -> str:
+    """Return a weighted sum as it is written: "treat + 40 treat:age"."""
+    said = ""
+    for name, weight in weights.items():
+        sign = "-" if weight < 0 else "+"
+        term = name if abs(weight) == 1 else f"{abs(weight):g} {name}"
+        said += f" {sign} {term}" if said else term if sign == "+" else f"-{term}"
+    return said
 
 
 def finite(facts: Any) -> Any:

@@ -360,6 +360,14 @@ class Result(OneEffect):
     uncertainty: Uncertainty
     variance_apart: bool = False
 
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""
+        from counterveil.results.measure_words import NEEDED
+        from counterveil.results.measures import MeasureResult, refuse_of_difference
+
+        refuse_of_difference(self, measure)
+        return MeasureResult.of_difference(self) if measure == NEEDED else self
+
     def _numbers(self) -> dict[str, Any]:
         known = self.uncertainty
         return {

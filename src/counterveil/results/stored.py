@@ -16,7 +16,7 @@ from fractions import Fraction
 from functools import lru_cache, partial, wraps
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -88,61 +88,64 @@ def reads_facts(read: Callable[[Any, dict[str, Any]], Made]) -> Callable[[Any, d
 def wrong_field(made: object) -> str | None:
     """Return the first field of a dataclass, or of one inside it, whose value is not of the declared type."""
     kind: Any = type(made)
-    hints = _hints(kind)
-    for name, hint in hints.items():
+    for name, fits in _fields(kind):
         value = getattr(made, name)
-        if not _fits(value, hint):
+        if not fits(value):
             return name
         for part in value if isinstance(value, tuple) else (value,):
             own: Any = type(part)
-            inner = wrong_field(part) if _hints(own) else None
+            inner = wrong_field(part) if _fields(own) else None
             if inner is not None:
                 return f"{name}.{inner}"
     return None
 
 
+Fits: TypeAlias = Callable[[Any], bool]
+
+
 @lru_cache(maxsize=256)
-def _hints(kind: type) -> dict[str, Any]:
+def _fields(kind: type) -> tuple[tuple[str, Fits], ...]:
+    """Return the fields of a dataclass, each with what tells whether a value is of its type; nothing for others."""
     if not is_dataclass(kind):
-        return {}
+        return ()
     try:
         known = get_type_hints(kind)
     except NameError:
         # Types that are imported for the type checker alone are not there to be compared with.
-        return {}
-    return {field.name: known[field.name] for field in fields(kind)}
+        return ()
+    return tuple((field.name, _fits(known[field.name])) for field in fields(kind))
 
 
-@lru_cache(maxsize=1024)
-def _parts(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    return get_origin(hint), get_args(hint)
-
-
-def _fits(value: object, hint: Any) -> bool:
-    """Return whether a value is of a declared type; what is no plain type is taken to fit."""
-    origin, inside = _parts(hint)
+def _fits(hint: Any) -> Fits:
+    """Return what tells whether a value is of a declared type; what is no plain type is taken to fit."""
+    origin, inside = get_origin(hint), [_fits(each) for each in get_args(hint) if each is not Ellipsis]
     if origin in (Union, types.UnionType):
-        return any(_fits(value, each) for each in inside)
+        return lambda value: any(fits(value) for fits in inside)
     if hint is float:
         # A whole number beyond the largest double is none.
-        whole = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**1000
-        return isinstance(value, float) or whole
+        return lambda value: isinstance(value, float) or (_whole(value) and abs(value) < 2**1000)
     if hint is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return _whole
     if hint in (str, bool) or hint is type(None):
-        return isinstance(value, hint)
+        return lambda value: isinstance(value, hint)
     if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if len(inside) == 2 and inside[1] is Ellipsis:
-            return all(_fits(item, inside[0]) for item in value)
-        return len(value) == len(inside) and all(map(_fits, value, inside))
+        if Ellipsis in get_args(hint):
+            return lambda value: isinstance(value, tuple) and all(map(inside[0], value))
+        return lambda value: (
+            isinstance(value, tuple)
+            and len(value) == len(inside)
+            and all(fits(item) for fits, item in zip(inside, value, strict=True))
+        )
     if origin in (dict, Mapping):
         # What stands under the names is shown as it is and never computed with.
-        return isinstance(value, Mapping) and all(_fits(key, inside[0]) for key in value)
+        return lambda value: isinstance(value, Mapping) and all(map(inside[0], value))
     if origin in (list, Sequence):
-        return isinstance(value, Sequence) and all(_fits(item, inside[0]) for item in value)
-    return True
+        return lambda value: isinstance(value, Sequence) and all(map(inside[0], value))
+    return lambda _: True
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _refusal(kind: type, got: str) -> ParameterError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeVar
 
 import numpy as np
@@ -168,6 +169,7 @@ class Gate:
         return amount
 
 
+@lru_cache(maxsize=256)
 def grid_for(sensitivity: Fraction, amount: Fraction) -> Grid:
     """Return a grid that is fine beside the noise of a release of this sensitivity that pays this amount."""
     return Grid.for_scale(sensitivity / max(amount, Fraction(1)))

@@ -22,7 +22,9 @@ from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
     Carrier,
     Layout,
+    PlacedCarrier,
     SpooledRows,
+    StreamedRows,
     Study,
     Table,
     check_columns,
@@ -32,6 +34,7 @@ from counterveil.data import (
     histogram_of_source,
     in_spark,
     named_table,
+    refuse_private_order,
     rows_are_made,
     rows_of_source,
     silence,
@@ -42,14 +45,14 @@ from counterveil.data import (
     table_of_source,
 )
 from counterveil.data.cells import Column
-from counterveil.data.reduction import first_of_each
+from counterveil.data.ranks import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.data.wrong_data import rows_of_a_database
+from counterveil.data.wrong_data import no_order, rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.session.gate import Gate
 from counterveil.session.plan import Plan
 
@@ -94,6 +97,7 @@ class Session:
         self._source = named_table(source)
         self._table: Table | None = None
         self._streamed: Carrier | None = None
+        self._restricted = False
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -137,7 +141,7 @@ class Session:
     def restricted(self, table: Table) -> Self:
         """Return this session with some of its rows; they must have been chosen by what the question holds public."""
         part = copy(self)
-        part._table, part._streamed = table, None
+        part._table, part._streamed, part._restricted = table, None, True
         return part
 
     def attach_batches(self) -> None:
@@ -156,6 +160,24 @@ class Session:
         self.attach_batches()
         return cast(Carrier, self._table if self._table is not None else self._streamed)
 
+    def attach_placed(self, method: str = "a method that splits rows by their places") -> None:
+        """Check the rows as `attach_batches` does, for a method that splits them by their places.
+
+        Rows in Spark have none, and `method` is refused by this name. Rows that would be read again at every pass are
+        read into memory: nothing ensures that they come in the same order.
+        """
+        if in_spark(self._source):
+            raise rows_of_a_database(method)
+        self.attach_batches()
+        if isinstance(self._streamed, StreamedRows):
+            self.attach(method)
+
+    @property
+    def placed(self) -> PlacedCarrier:
+        """The rows with their public places, for methods that split them by these."""
+        self.attach_placed()
+        return cast(PlacedCarrier, self._table if self._table is not None else self._streamed)
+
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
         person = self.study.person
@@ -172,9 +194,15 @@ class Session:
     ) -> Strata:
         """Return counts and sums by stratum; rows that are not attached are aggregated inside the database or engine.
 
-        `most` is the number of strata that they may be counted in later.
+        `most` is the number of strata that they may be counted in later. With `prefix` rows count in their public
+        order, which `order` names for a database: CV-D053 and CV-D054, whether rows were attached or not.
         """
-        if self._table is not None:
+        if prefix and order is not None and self._restricted:
+            # These rows are in memory, without the column.
+            raise no_order("order= for those rows of a table that trim= left")
+        if prefix or order is not None:
+            refuse_private_order(self._source, self.study, order)
+        if self._table is not None and not (prefix and order is not None):
             return strata_of_table(self._table, layout, prefix)
         if rows_are_made(self.study) and order is None:
             return strata_of_rows(self.batches, layout, prefix)
@@ -227,6 +255,10 @@ class Session:
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""
         return self.ledger.account(self.dataset)
+
+    def remarks(self, unit: Unit) -> tuple[str, ...]:
+        """Return what the guarantee of an answer that protects `unit` must say about the account."""
+        return self.ledger.remarks(self.dataset, unit)
 
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""

@@ -9,7 +9,7 @@ from counterveil.settings.effects import (
     Survival,
     WeightLimits,
 )
-from counterveil.settings.outcome_level import Arms, Matching, Stratified, Weighting
+from counterveil.settings.outcome_level import Arms, DifferenceInMeans, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
     IPW,
     Auto,
@@ -30,6 +30,7 @@ __all__ = [
     "Bins",
     "Cate",
     "CrossFit",
+    "DifferenceInMeans",
     "DoublyRobust",
     "FoldQueries",
     "Folds",

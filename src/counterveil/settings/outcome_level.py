@@ -62,6 +62,13 @@ NUMBERS: Final = 1 / 8
 YES_OR_NO: Final = 3 / 8
 # The same close to matching, where the imbalance to be left is that of matching.
 _CLOSE: Final = 1 / 16
+# Parts of these that are supposed where intervals need no more. No imbalance of a trial follows outcomes but by chance,
+# and its interval holds what is left: there the first is less. An interval for the largest variance there can be holds
+# more than any imbalance that is left: there both are less. Set by `python -m experiments.outcome_level.supposed`.
+IN_TRIALS: Final = 1 / 2
+FOR_VALUE_ALONE: Final = 1 / 2
+# What `variance_share` takes.
+_SHARE: Final = exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
 
 
 def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
@@ -79,6 +86,18 @@ def allowed_bias(bias: float | None, randomised: bool) -> float:
     """Return what intervals allow for bias, in standard errors from sampling; None is the usual."""
     usual = 0.0 if randomised else ALLOWED_BIAS
     return usual if bias is None else float(bias)
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceInMeans(Settings):
+    """Settings of `method="difference_in_means"` with `protects="outcome"`.
+
+    Attributes:
+        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+            leaves everything to the estimate, with an interval for the largest variance there can be.
+    """
+
+    variance_share: Number | None = setting(None, _SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +154,9 @@ class Weighting(Settings):
             score tests), "bends" (cosines of the score's rank). None is all but "strata", and close to matching
             the first four.
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
-            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching.
-        residual: the same of outcomes around that mean.
+            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching; half of the
+            first two with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
+        residual: the same of outcomes around that mean, but for trials.
         alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
             vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the score
             and the terms. Close to matching it has no use.
@@ -167,9 +187,7 @@ class Weighting(Settings):
         | NONE,
     )
     variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
-    variance_share: Number | None = setting(
-        None, exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
-    )
+    variance_share: Number | None = setting(None, _SHARE)
     bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
     neighbours: int = setting(5, whole(1))
     penalty: float | None = setting(None, POSITIVE | NONE)

@@ -10,6 +10,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table, rows_of_source
 from counterveil.data.spark import SparkRows
+from counterveil.data.survey import Survey
 from counterveil.errors import CounterveilError
 
 PEOPLE = 150
@@ -75,8 +76,8 @@ def bits(table):
 
 def bits_in_spark(rows):
     """Return the same of rows in Spark."""
-    made = rows.frame.where("facts IS NULL").drop("facts").toArrow()
-    return sorted(zip(*(column.to_pylist() for column in made.columns), strict=True))
+    kept = rows.frame.where("held IS NOT NULL").toArrow().to_batches()
+    return sorted(row for table in rows.reading.tables(kept, Survey(rows.study)) for row in bits(table))
 
 
 def columns(table):

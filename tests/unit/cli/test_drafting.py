@@ -34,7 +34,7 @@ KNOWN = ("--treatment", "arm", "--outcome", "y", "--randomised", "--range", "bmi
 
 def test_a_draft_is_printed_or_written_once(folder):
     assert 'treatment = "arm"' in run(*DRAFT, *KNOWN)
-    assert "6 columns placed, 3 covariates, 1 ignored" in run(*DRAFT, *KNOWN, "--out", "study.toml")
+    assert "3 covariates, 1 ignored, of 6 columns" in run(*DRAFT, *KNOWN, "--out", "study.toml")
     assert run(*DRAFT, *KNOWN, "--out", "study.toml") == "CV-P722"
     run(
         *DRAFT, *KNOWN, "--out", "study.toml", "--overwrite", "--where", "age >= 30", "--labels", "site=A,B,C"

@@ -149,6 +149,12 @@ def test_open_questions_are_listed_beside_everything_else(tmp_path):
         cv.Study.from_toml(tmp_path / "study.toml")
 
 
+def test_labels_of_arms_are_not_judged_before_they_are_declared(tmp_path):
+    text = STUDY.replace('treated = "drug"', 'treated = "?"')
+    assert text != STUDY
+    assert codes(findings(people(), tmp_path, text)) == ["CV-S120"]
+
+
 def test_names_that_were_mistyped_are_mended(tmp_path):
     text = STUDY.replace("age =", "agee =").replace('"arm"', '"amr"')
     found = by_column(findings(people(), tmp_path, text))

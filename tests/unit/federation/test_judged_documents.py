@@ -12,9 +12,9 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.public_limits import SetAsideError
 from counterveil.privacy import Proof
-from counterveil.questions.pooled.needed import plain_difference
 from counterveil.questions.pooled.pool import pool
 from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.measures import difference_result
 from counterveil.settings import WeightLimits
 
 HEAD = Head(3, "0" * 64)
@@ -263,7 +263,7 @@ def test_words_are_those_of_the_declared_study():
 def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
     request, facts = document(CONTRAST, "nnt", study=OBSERVED)
     assert facts["difference"]["limits"] is None
-    assert plain_difference(sent(request, facts)).limits == (-1.0, 1.0)
+    assert difference_result(sent(request, facts)).limits == (-1.0, 1.0)
     request, facts = document(CONTRAST, "nnt")
     assert believed(request, facts, [{"interval_of": "x", "difference__limits": None}]) == []
 

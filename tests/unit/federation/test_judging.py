@@ -20,6 +20,18 @@ def answered(new_site, trial):
     return request, Reply.from_text(site.answer(request.to_text()))
 
 
+def test_a_difference_without_a_variance_of_its_own_is_judged_by_the_largest(new_site, trial):
+    site = new_site(estimators=["difference_in_means"], protects=["outcome"])
+    ask = Ask("difference_in_means", "outcome", epsilon="1", settings={"variance_share": 0})
+    request = Request("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
+    reply = Reply.from_text(site.answer(request.to_text()))
+    assert judged(request, reply, None, None).uncertainty.variance_noise is None
+    forged = copy.deepcopy(reply.result)
+    forged["uncertainty"]["variance"] /= 4
+    with pytest.raises(SetAsideError):
+        judged(request, replace(reply, result=forged), None, None)
+
+
 def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, trial):
     request, reply = answered
     assert judged(request, reply, None, None).estimate == reply.result["estimate"]

@@ -12,6 +12,7 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
+from counterveil.questions import PooledNeeded
 from counterveil.questions.pooled.pool import pool
 from counterveil.results import MeasureResult
 
@@ -114,7 +115,7 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference(world):
     differences = np.mean([one.difference.estimate for one in results.values()])
     assert 1 / found.estimate == pytest.approx(differences)
     text = json.dumps(found.to_dict(), allow_nan=False)
-    assert MeasureResult.from_dict(json.loads(text)) == found
+    assert PooledNeeded.from_dict(json.loads(text)) == found
 
 
 def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_path):

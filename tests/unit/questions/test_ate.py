@@ -174,6 +174,12 @@ def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
     assert refusal.value.code == code
 
 
+def test_the_name_that_a_method_has_elsewhere_is_told():
+    with pytest.raises(ParameterError) as refusal:
+        cv.ate("no such file.csv", study(), protects="record", epsilon=1, method="AIPW")
+    assert "here it is called 'doubly_robust'" in refusal.value.fix
+
+
 def test_smallest_trials_work():
     tiny = {"arm": [0, 0, 1, 1], "y": [0.0, 100.0, 0.0, 100.0]}
     for unit in UNITS:

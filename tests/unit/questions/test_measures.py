@@ -1,6 +1,7 @@
 """Effects as ratios, odds ratios, lifts and numbers needed to treat: numbers, refusals, renderings, storage."""
 
 import json
+from dataclasses import replace
 from math import inf
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
+from counterveil.report.view import rounded
 from counterveil.results import MeasureResult, Result
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
@@ -55,6 +57,21 @@ def test_without_noise_measures_are_those_of_the_arms_means(data, protects):
     assert np.log(high / low) == pytest.approx(2 * 1.96 * delta / wanted["ratio"], rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("method", "study", "settings"),
+    [
+        ("difference_in_means", TRIAL, cv.settings.DifferenceInMeans(variance_share=0)),
+        ("weighting", OBSERVED, cv.settings.Weighting(variance_share=0)),
+    ],
+)
+def test_everything_can_be_left_to_the_means(data, method, study, settings):
+    found = ask(data, study, method=method, measure="ratio", settings=settings)
+    assert found.details["variance_budget_share"] == 0
+    for one in found.means.known:
+        assert one.variance_noise is None
+        assert one.variance == one.variance_cap
+
+
 @pytest.mark.parametrize("method", ["weighting", "matching"])
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 def test_adjusted_means_have_the_difference_of_the_method(data, method, estimand):
@@ -98,7 +115,10 @@ def test_no_effect_has_one_p_value_on_every_scale(data):
         assert p * (1 - 1e-3) <= found.as_measure(measure).p_value <= 1.5 * p
     low, high = found.interval()
     assert (low <= 1 <= high) == (p > 0.05)
-    assert found.tidy()[0]["statistic"] == pytest.approx((found.estimate - 1) / float(found.std_error))
+    # The test of a ratio is not made of the estimate over its standard error.
+    assert found.tidy()[0]["statistic"] is None
+    plain = found.as_measure("difference")
+    assert plain.tidy()[0]["statistic"] == pytest.approx(plain.estimate / float(plain.std_error))
 
 
 def test_an_interval_of_numbers_needed_may_have_two_parts():
@@ -113,7 +133,13 @@ def test_an_interval_of_numbers_needed_may_have_two_parts():
         "gap": pytest.approx([1 / low, 1 / high]),
     }
     assert "at most" in str(found)
-    assert "at least" in found.write_up()
+    one, other = ("fewer", "more") if found.estimate < 0 else ("more", "fewer")
+    ends = {
+        "fewer": f"at least {-1 / low:.2f} for one fewer",
+        "more": f"at least {1 / high:.2f} for one more",
+    }
+    assert f"{ends[one]} or {ends[other]}" in found.write_up()
+    assert f"treated for one outcome {one}" in " ".join(str(found).split())
     assert found.tidy()[0]["conf_gap_low"] == pytest.approx(1 / low)
     assert "two parts" in " ".join(found.full().split())
 
@@ -144,6 +170,93 @@ def test_results_are_read_back(data, measure, protects):
         MeasureResult.from_dict(json.loads(text) | {"measure": "ratio", "arm_means": {"values": [1]}})
 
 
+def test_a_difference_of_released_means_is_a_result_too(data):
+    found = ask(data, measure="ratio")
+    plain = found.as_measure("difference")
+    assert isinstance(plain, Result)
+    assert (plain.estimate, plain.interval()) == (found.difference.estimate, found.difference.interval())
+    assert "Guarantee:" in str(plain)
+    assert "Not covered:" in str(plain)
+    assert plain.as_measure("ratio") == found
+    assert MeasureResult.from_dict(json.loads(json.dumps(plain.to_dict()))) == plain
+
+
+def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
+    found = ask(data, protects="record")
+    needed = found.as_measure("nnt")
+    assert needed == ask(data, protects="record", measure="nnt")
+    assert needed.as_measure("difference") == found
+    assert found.as_measure("difference") is found
+    with pytest.raises(ParameterError, match="CV-P687"):
+        found.as_measure("ratio")
+    wide = ask(
+        {"t": data["t"], "y": 2 * data["y"]}, cv.Study("t", "y", (0, 2), randomised=True), measure="ratio"
+    )
+    for measure in ("nnt", "odds_ratio"):
+        with pytest.raises(StudyError, match="CV-P686"):
+            wide.as_measure(measure)
+    with pytest.raises(StudyError, match="CV-P686"):
+        ask({"t": data["t"], "y": data["y"]}, cv.Study("t", "y", (0, 2), randomised=True)).as_measure("nnt")
+
+
+def test_an_estimate_that_is_made_with_the_noise_says_so():
+    rows = people(400)
+    found = ask(
+        rows | {"y": np.arange(400) % 199 == 0}, epsilon="0.2", measure="ratio", noise=cv.SeededNoise(1)
+    )
+    means, sd = found.means, found.means.parts(0.0, 1.0)[1]
+    assert means.values[1] < sd
+    said = " ".join(str(found).split())
+    assert f"the control mean is smaller than the SD of its noise ({rounded(sd, sd)})" in said
+    assert "the ratio is computed with that SD. Use the interval." in said
+    assert "within one SD of its noise" in " ".join(str(found.as_measure("odds_ratio")).split())
+    assert "Use the interval" not in str(found.as_measure("nnt"))
+    below = replace(found, means=replace(means, values=(means.values[0], -0.01)))
+    assert "control below 0 (noise)" in str(below)
+    assert "SD of its noise" not in str(ask(rows, measure="ratio"))
+
+
+def test_bias_that_is_allowed_for_is_on_the_scale_of_the_difference(data):
+    given = {"method": "weighting", "epsilon": NOISELESS, "settings": cv.settings.Weighting(bias=0.5)}
+    plain = ask(data, OBSERVED, **given)
+    found = ask(data, OBSERVED, measure="ratio", **given)
+    assert found.details["bias_allowance"] == pytest.approx(plain.details["bias_allowance"], rel=0.02)
+    assert "for bias on the scale of the difference" in " ".join(str(found).split())
+    assert "on the scale of the difference" not in " ".join(str(plain).split())
+
+
+def test_a_measure_is_named_where_it_is_written_up(data, tmp_path):
+    found = ask(data, measure="ratio")
+    for measure, said, answered in (
+        ("ratio", "The risk ratio (treated over control) is ", "times that without"),
+        ("odds_ratio", "The odds ratio (treated over control) is ", "times those without"),
+        ("lift", "The lift is ", "% higher than without, a lift of"),
+        ("nnt", "The number needed to treat for one outcome more is ", "people have to be treated"),
+    ):
+        one = found.as_measure(measure)
+        assert said in one.write_up()
+        assert "((" not in one.write_up().replace(" ", "")
+        assert answered in one.to_html(tmp_path / "page.html").read_text()
+    wide = ask(
+        {"t": data["t"], "y": 2 * data["y"]}, cv.Study("t", "y", (0, 2), randomised=True), measure="ratio"
+    )
+    assert "The ratio of means (treated over control) is " in wide.write_up()
+
+
+def test_numbers_needed_to_treat_have_no_sign_in_sentences(data):
+    found = ask(data | {"y": 1 - data["y"]}, epsilon=20, measure="nnt")
+    low, high = found.interval()
+    assert high < 0
+    error = found.std_error.total
+    ends = f"{rounded(-high, error)} to {rounded(-low, error)}"
+    said = " ".join(str(found).split())
+    assert f"{rounded(-found.estimate, error)} (95 % interval {ends}) treated for one outcome fewer" in said
+    assert (
+        f"for one outcome fewer is {rounded(-found.estimate, error)} (95 % interval {ends}"
+        in found.write_up()
+    )
+
+
 def test_e_values_are_those_of_the_ratio(data):
     found = ask(data, OBSERVED, method="weighting", measure="odds_ratio")
     rows = found.sensitivity().rows
@@ -151,6 +264,7 @@ def test_e_values_are_those_of_the_ratio(data):
     assert rows[0].ratio == pytest.approx(ratio.estimate)
     assert rows[0].ratio_limit == pytest.approx(max(ratio.interval()[0], 1.0))
     assert rows[0].estimate == found.difference.estimate
+    assert "% of the difference, takes its interval to zero" in " ".join(found.full().split())
 
 
 def test_both_means_are_charged_once():

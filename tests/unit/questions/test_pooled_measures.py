@@ -9,6 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.inference.pooled_means import PooledMeans
+from counterveil.questions import PooledNeeded
 from counterveil.results import MeasureResult
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
@@ -99,8 +100,11 @@ def test_what_is_not_pooled_is_refused(sites):
             cv.pool(results, method=method)
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([results[0], site(200, 7, measure="difference")])
-    with pytest.raises(ParameterError, match="another measure"):
-        cv.pool([results[0], results[1].as_measure("odds_ratio")])
+    for measure in ("odds_ratio", "difference"):
+        other = results[1].as_measure(measure)
+        for one in (other, json.loads(json.dumps(other.to_dict()))):
+            with pytest.raises(ParameterError, match="another measure"):
+                cv.pool([results[0], one])
 
 
 def test_no_site_has_more_than_its_limit(sites):
@@ -124,8 +128,18 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
     assert low < weights @ differences < high
     for method in ("all", "random_effects"):
         found = cv.pool({name: one.to_dict() for name, one in results.items()}, method=method)
-        again = MeasureResult.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+        again = PooledNeeded.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
         assert again == found
+    # What is known of the sites, as for differences.
+    assert [row["site"] for row in found.tidy()] == [*SIZES, "pooled"]
+    assert 1 / found.tidy()[0]["estimate"] == pytest.approx(differences[0])
+    said = " ".join(str(found).split())
+    for part in ("north", "I^2 =", "One more site: its effect lies in"):
+        assert part in said
+    average = found.as_measure("difference")
+    assert average.as_measure("nnt") == found
+    with pytest.raises(ParameterError, match="CV-P687"):
+        average.as_measure("ratio")
     # What was pooled is not pooled again.
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool({"all": found, "north": results["north"]})
@@ -138,7 +152,6 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
         {"arm_means": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
         {"arm_means": {"values": [1e9, 0.1]}},
         {"measure": "hazard"},
-        {"measure": "difference"},
         {"surprise": 1},
         {"level": 2},
     ],

@@ -116,6 +116,45 @@ def test_caveats_are_cut_to_their_names_and_counted():
     assert short_caveats(["x" * 70, "y" * 70, "z" * 70]) == f"{'x' * 70}; {'y' * 70}; and 1 more"
 
 
+def test_nothing_is_cut_within_a_sentence(results):
+    facts = results["one"].report_facts()
+    facts["not_covered"] = [
+        f"a limit with the number {place} and then some words, {place}" for place in range(40)
+    ]
+    facts["method"] = "one, " + "word " * 30
+    remarks = ["the first clause; " + "word " * 30, "word " * 30]
+    public = ["a list of things, 'x' [0, 1], " + "'y' {a, b}, " * 20, "word " * 20]
+    facts["guarantee"] = facts["guarantee"] | {"remarks": remarks, "public": public}
+    said = write_up(facts)
+    assert "; one)." in said
+    assert "The first clause." in said
+    assert said.endswith("; further limits are listed in the full report.")
+    for text in (said, write_up(facts | {"caution": "word " * 45})):
+        assert len(text.split()) <= 150
+        assert "..." not in text
+        assert "satisfies pure differential privacy" in text
+        assert "Further remarks on the guarantee are in the full report." in text
+    assert "Taken as public: a list of things; the full report lists the rest." in write_up(
+        facts | {"not_covered": ["one"]}
+    )
+
+
+def test_people_with_several_rows_are_called_people():
+    rows = people(300)
+    rows["who"] = np.arange(300) // 3
+    rows["t"] = rows["who"] % 2
+    study = cv.Study("t", "y", (0, 1), randomised=True, person="who")
+    for protects in ("outcome", "record"):
+        found = cv.ate(rows, study, protects=protects, epsilon=1)
+        said = " ".join(found.full().split())
+        assert "from 100 people" in found.write_up()
+        assert "people: 100" in said
+        assert "has at least 2 people" in said
+        known = "how many rows each person has, and their order" in said
+        assert known == (protects == "outcome")
+        assert "How many people there are" in html_page(found.page_facts()) or protects == "outcome"
+
+
 def test_names_of_files_stay_whole():
     path = "sensitivity/" + "x" * 90 + ".proof.md"
     assert any(path in line for line in wrapped(f"see {path} and-others", "Proofs:      "))

@@ -279,3 +279,15 @@ def test_global_matching_is_refuted_by_two_neighbours_and_by_nothing_else(monkey
     assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25 at n = 4, claimed 1")
     monkeypatch.setattr(verdicts.from_papers, "matched_effect", lambda _: 0.0)
     assert verdict(RIVALS["GlobalDPM"]).startswith("NOT REFUTED")
+
+
+def test_too_few_answers_decide_nothing():
+    few = league(auto=(0.5, -0.5, 0.5), other=(0.01, -0.01, 0.01))
+    found = outcomes(cells(few))[0]
+    assert not found.auto
+    assert not found.auto_clear
+    assert "no other method has" in found.why
+    alone = rows(AUTO[OUTCOME], [0.01], half=0.02) + rows(AUTO[OUTCOME], [0.0] * 3, refusal="CV-P404")
+    mixed = outcomes(cells([*league()[4:], *alone]))[0]
+    assert mixed.refused
+    assert not mixed.auto

@@ -6,6 +6,7 @@ import pytest
 
 from counterveil.reproduce.papers.multi_site import PAPER, claims_privacy
 from counterveil.reproduce.papers.multi_site.errors import ALPHA_NAMES, MEASURES, OUTSIDE
+from counterveil.reproduce.papers.multi_site.judging import every, leads, majority
 from counterveil.reproduce.papers.multi_site.panels import PANELS
 from counterveil.reproduce.papers.multi_site.repetition import AGGREGATIONS
 from counterveil.reproduce.papers.multi_site.sensitivities import MEASURES as BOUNDS
@@ -219,3 +220,16 @@ def test_the_page_says_what_ours_comes_to():
     assert "| 9 | Synth | 18:1:1 |" in text
     assert "- **Matching**: the published error is 300.0 to 300 times ours" in text
     assert "figure-3" not in PAPER.remarks({})
+
+
+@pytest.mark.parametrize(
+    ("ratio", "need", "verdict"),
+    [
+        ([0.5, 0.5, 1, 1, 1, 1, 1], majority, True),
+        ([0.5, 0.9, 1, 1], every, None),
+        ([0.5, 1.5, 1, 1], every, False),
+        ([1.0, 1.0], majority, None),
+    ],
+)
+def test_places_where_two_ways_of_pooling_give_one_answer_decide_nothing(ratio, need, verdict):
+    assert leads(np.array(ratio), need) is verdict

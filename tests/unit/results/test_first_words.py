@@ -13,7 +13,7 @@ from counterveil.results.first_words import first_words
     ("given", "first"),
     [
         ({}, None),
-        ({"assumes": "a line"}, "MODELS ASSUMED: the interval covers if a line"),
+        ({"assumes": "a line"}, "MODELS ASSUMED: the interval is valid if a line"),
         ({"assumes": "a line", "condition": "a bound"}, "NOT ADJUSTED: a bound"),
         (
             {"assumes": "a line", "interval_of": "a mean"},
@@ -21,7 +21,7 @@ from counterveil.results.first_words import first_words
         ),
         (
             {"assumes": "a line", "population": "some"},
-            "TRIMMED: the effect is that of some, not of everyone; MODELS ASSUMED: the interval covers if a line",
+            "TRIMMED: the effect is that of some, not of everyone; MODELS ASSUMED: the interval is valid if a line",
         ),
     ],
 )
@@ -58,9 +58,11 @@ def answers():
 def test_models_are_said_in_every_rendering(answers):
     found = answers["study"]
     assert found.assumes is not None
-    assert found.assumes.startswith("treatment or outcome follows lines in the covariates, their squares")
+    assert found.assumes.startswith(
+        "the inverse propensity score or the outcome regression is linear in the covariates, their squares"
+    )
     said = found.caution
-    assert said == f"MODELS ASSUMED: the interval covers if {found.assumes}"
+    assert said == f"MODELS ASSUMED: the interval is valid if {found.assumes}"
     assert "MODELS ASSUMED" in " ".join(str(found).split()[:12])
     assert "; MODELS ASSUMED; " in repr(found)
     assert said in found.write_up()

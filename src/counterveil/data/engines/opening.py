@@ -54,7 +54,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
 
     `order` names a column that puts the rows of a database or a relation in order. Nothing is asked of the rows.
     """
-    in_database, relation = source_in_database(source), _is_relation(source)
+    in_database, relation = source_in_database(source), is_relation(source)
     if order is not None and not in_database and not relation:
         raise bad_order(order, "a file or a frame, whose rows already have an order")
     wanted = names if order is None or order in names else (*names, order)
@@ -76,7 +76,7 @@ def opened(source: object, names: tuple[str, ...], order: str | None = None) -> 
 
 def check(source: object, names: tuple[str, ...], order: str | None = None) -> None:
     """Raise where a source lacks one of the columns or has it in an unsupported type; reads no row."""
-    if source_in_database(source) or isinstance(source, str | PathLike) or _is_relation(source):
+    if source_in_database(source) or isinstance(source, str | PathLike) or is_relation(source):
         with opened(source, names, order):
             return
     if isinstance(source, Mapping):
@@ -87,7 +87,8 @@ def check(source: object, names: tuple[str, ...], order: str | None = None) -> N
     frames.check(source, names)
 
 
-def _is_relation(source: object) -> bool:
+def is_relation(source: object) -> bool:
+    """Return whether a source is a DuckDB relation."""
     duckdb = sys.modules.get("duckdb")
     return duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation)
 

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
 from counterveil.data.wrong_data import failed_source, rows_of_a_database
-from counterveil.errors import DataError, MissingExtraError, Refusal
+from counterveil.errors import DataError, MissingExtraError, Refusal, masked, shown
 
 # Tables that are not in memory: in a database, a file, a DuckDB relation.
 
@@ -167,7 +167,7 @@ def _server(url: str, table: str) -> Any:
         return ibis.connect(url).table(table)
     except Exception:
         # The driver's message may quote the URL and its password.
-        raise _unreachable("a PostgreSQL server") from None
+        raise _unreachable(f"no table {shown(table)} at {masked(url)}") from None
 
 
 def _cluster(url: str, table: str) -> Any:
@@ -188,7 +188,7 @@ def _cluster(url: str, table: str) -> Any:
         frame = session.read.parquet(table) if "/" in table else session.table(table)
         return named_table(frame)
     except Exception:
-        raise _unreachable("a table in Spark") from None
+        raise _unreachable(f"no table {shown(table)} in Spark") from None
 
 
 def _file(path: str, table: str) -> Any:
@@ -197,7 +197,7 @@ def _file(path: str, table: str) -> Any:
     try:
         return duckdb.connect(path, read_only=True).table(table)
     except duckdb.Error:
-        raise _unreachable("a DuckDB file") from None
+        raise _unreachable(f"no table {shown(table)} in the DuckDB file") from None
 
 
 _unreachable = Refusal(

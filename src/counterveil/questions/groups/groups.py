@@ -31,7 +31,7 @@ from counterveil.results.effect import Effect, Known
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
-from counterveil.settings import Groups, Matching, Weighting
+from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells, cell_variances, model_errors
 from counterveil.statistics.moments.scoring import Scoring, scoring
@@ -124,7 +124,7 @@ def groups(
     method: str = "auto",
     level: float = 0.95,
     mechanism: str | None = None,
-    settings: Groups | Matching | Weighting | None = None,
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -141,7 +141,7 @@ def groups(
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
             records protected "scores" or "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
-        settings: `cv.settings.Weighting` or `cv.settings.Matching`; with records protected `cv.settings.Groups`.
+        settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     return ask_once(asked_groups, locals())

@@ -27,7 +27,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.session import Plan
-from counterveil.settings import Groups, Matching, Weighting
+from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.scoring import FORMS, Scoring
@@ -35,7 +35,7 @@ from counterveil.statistics.moments.scoring import FORMS, Scoring
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
     Unit.OUTCOME: {
-        "difference_in_means": None,
+        "difference_in_means": DifferenceInMeans,
         "weighting": Weighting,
         "matching": Matching,
     },

@@ -22,7 +22,7 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.formula import parse_formula
 from counterveil.results.groups import PolicyValue
-from counterveil.results.measures import DIFFERENCE, LIFT
+from counterveil.results.measure_words import DIFFERENCE, LIFT
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.ratio import RatioResult

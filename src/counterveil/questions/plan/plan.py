@@ -14,7 +14,7 @@ from counterveil.questions.plan.planned_answer import POWER, PlannedAnswer, fini
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
-from counterveil.results.measures import DIFFERENCE, NEEDED
+from counterveil.results.measure_words import DIFFERENCE, NEEDED
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
 
@@ -180,9 +180,7 @@ class Plan(Shown):
     @property
     def beside(self) -> str:
         """What `without_privacy` is the half-width of, and of how many people."""
-        what = (
-            "least squares without privacy" if self.by_least_squares else "the question with hardly any noise"
-        )
+        what = "least squares without privacy" if self.by_least_squares else "the question without privacy"
         return f"{what}, {self.rows:,} people"
 
     def __repr__(self) -> str:
@@ -266,15 +264,17 @@ class Plan(Shown):
 
     def _plain(self) -> str:
         if self.without_privacy == inf:
-            return "with hardly any noise most intervals would have no end"
+            return "without privacy most intervals would have no end"
         half = rounded(self.without_privacy, self.without_privacy)
         if not self.by_least_squares:
-            return f"with hardly any noise the question would have a half-width of {half}"
+            return f"without privacy the half-width would be {half}"
         everyone = " with everyone followed to the horizon" if self.question == "survival" else ""
         return f"least squares for the average effect{everyone} would have a half-width of {half}"
 
     def _cells(self) -> Cells:
-        headings = ["epsilon", "method", "half-width", "detectable", "noise", "coverage", "power"]
+        # Which ratio would be detected depends on the mean of the controls: power is that of the effect assumed.
+        detectable = ["detectable"] * (self.measure == DIFFERENCE)
+        headings = ["epsilon", "method", "half-width", *detectable, "noise", "coverage", "power"]
         rows = [self._row(one) for one in self.answers]
         if self._looks:
             labels = [f"{one.rows:,} at {_percent(self._level(one))}" for one in self.answers]
@@ -288,13 +288,13 @@ class Plan(Shown):
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
         if one.half_width is None or one.noise is None:
-            return [epsilon, "refused", *["-"] * 5]
+            return [epsilon, "refused", *["-"] * (5 if self.measure == DIFFERENCE else 4)]
         half, detectable = one.half_width, self._detectable(one)
         return [
             epsilon,
             _short(str(one.method)),
             _said(half),
-            "-" if detectable is None else rounded(detectable, half),
+            *(["-" if detectable is None else rounded(detectable, half)] * (self.measure == DIFFERENCE)),
             f"{100 * one.noise:.0f} %",
             "-" if one.covered is None else f"{one.covered:.3g}/{self.draws}",
             f"{one.found:.3g}/{self.draws}",
@@ -304,9 +304,10 @@ class Plan(Shown):
         return "the median" if self.skewed else "on average"
 
     def _legend(self) -> list[tuple[str, str]]:
+        detected = f"the smallest effect that is detected in {percent(POWER)} of studies"
         return [
             ("Half-width", f"{self._of_interval()}, {self._over()} over the studies"),
-            ("Detectable", f"the smallest effect that is detected in {percent(POWER)} of studies"),
+            *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
             ("Noise", "share of the squared standard error due to privacy noise"),
             ("Coverage", f"studies whose interval covers the true {self._truth()}"),
             ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),

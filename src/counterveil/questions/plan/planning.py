@@ -27,7 +27,7 @@ from counterveil.questions.plan.simulated_study import People
 from counterveil.questions.plan.simulated_study import half_width as least_squares
 from counterveil.questions.plan.trials import SEARCH_DRAWS, Draw, Search, Tell, Trial, run
 from counterveil.results.effect import check_level
-from counterveil.results.measures import DIFFERENCE
+from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.session import SeededNoise
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
-from counterveil.results.measures import DIFFERENCE, MeasureResult
+from counterveil.results.measure_words import DIFFERENCE
+from counterveil.results.measures import MeasureResult
 from counterveil.results.result import Result
 
 Named = list[tuple[str, Result]]

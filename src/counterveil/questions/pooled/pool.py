@@ -32,12 +32,13 @@ from counterveil.questions.pooled.agreement import (
     pooled_spending,
 )
 from counterveil.questions.pooled.measures import pool_measures
-from counterveil.questions.pooled.needed import needed_of, plain_difference
+from counterveil.questions.pooled.needed import needed_of
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
-from counterveil.report.view import probability
+from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
-from counterveil.results.measures import MeasureResult
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import MeasureResult, difference_result, refuse_of_difference
 from counterveil.results.result import OneEffect, Result
 from counterveil.results.stored import reads_facts
 from counterveil.settings import WeightLimits
@@ -65,11 +66,11 @@ def _held(facts: dict[str, Any]) -> str:
 
 
 def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    found = facts["heterogeneity"]
+    found, error = facts["heterogeneity"], facts["std_error"]["total"]
     differ = (
         f"Q = {found['q']:.3g} on {found['df']} degrees of freedom, p = {probability(found['p_value'])}; "
         f"I^2 = {found['i_squared']:.0%}; standard deviation of the sites' effects (tau) "
-        f"{sqrt(found['tau_squared']):.3g}"
+        f"{rounded(sqrt(found['tau_squared']), error)}"
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Differences", differ)]
@@ -80,7 +81,8 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         notes.append(
             (
                 "One more site",
-                f"its effect lies in [{ahead['low']:.4g}, {ahead['high']:.4g}] ({ahead['level']:.0%}, conservative)",
+                f"its effect lies in [{rounded(ahead['low'], error)}, {rounded(ahead['high'], error)}] "
+                f"({ahead['level']:.0%}, conservative)",
             )
         )
     return notes
@@ -111,6 +113,11 @@ class PooledResult(OneEffect):
     sites: tuple[PooledSite, ...]
     heterogeneity: Heterogeneity
     weight_limits: WeightLimits | None = None
+
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
+        refuse_of_difference(self, measure)
+        return needed_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
@@ -227,9 +234,8 @@ def pool(
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
         return pool_measures(sites, _sizes(sites), method, level, weight_limits)
-    differences = [(name, plain_difference(cast(MeasureResult, result))) for name, result in sites]
-    found = _pooled(differences, method, level, weight_limits)
-    return needed_of(found, METHOD_TEXTS[method], {site.name: site.weight for site in found.sites})
+    differences = [(name, difference_result(cast(MeasureResult, result))) for name, result in sites]
+    return needed_of(_pooled(differences, method, level, weight_limits))
 
 
 def pool_effects(

@@ -20,9 +20,9 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
-from counterveil.questions.pooled.needed import plain_difference
 from counterveil.results.effect import Linear
-from counterveil.results.measures import NEEDED, OF_MEANS, MeasureResult
+from counterveil.results.measure_words import NEEDED
+from counterveil.results.measures import MEASURES, MeasureResult, difference_result
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
 
@@ -184,7 +184,7 @@ def check_measure_document(document: object) -> None:
     numbers = "difference" if isinstance(document, Mapping) and "difference" in document else "arm_means"
     facts = Fields.of("a result", document, (*_MEASURE, numbers), _MEASURE_SHOWN)
     _check_opening(facts)
-    facts.choice("measure", (*OF_MEANS, NEEDED) if numbers == "arm_means" else (NEEDED,))
+    facts.choice("measure", MEASURES if numbers == "arm_means" else (NEEDED,))
     _check_guarantee(facts)
     _check_texts(facts)
     if numbers == "difference":
@@ -330,7 +330,7 @@ def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult
         raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
     known = result.difference.known
     if result.means is None and isinstance(known, Linear) and isinstance(known.uncertainty, Uncertainty):
-        _sound(plain_difference(result), name)
+        _sound(difference_result(result), name)
         return result
     if result.means is None or isinstance(result.means, PooledMeans):
         raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")

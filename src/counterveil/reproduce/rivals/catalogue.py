@@ -29,6 +29,7 @@ def _ours() -> list[Rival]:
         ("matching", "matching", None),
         ("stratified", "stratified", ours.by_strata),
         ("difference in means", "difference_in_means", None),
+        ("difference in means, value alone", "difference_in_means", ours.means_alone),
     ]
     record: list[_Asked] = [
         ("auto", "auto", None),

@@ -67,6 +67,11 @@ def value_alone(_: Records) -> cv.settings.Weighting:
     return cv.settings.Weighting(variance_share=0)
 
 
+def means_alone(_: Records) -> cv.settings.DifferenceInMeans:
+    """Return the same for the difference in means."""
+    return cv.settings.DifferenceInMeans(variance_share=0)
+
+
 def bounded(_: Records) -> cv.settings.Auto:
     """Return settings of an analyst who declares a bound on confounding, so that auto always answers."""
     return cv.settings.Auto(kappa=KAPPA)

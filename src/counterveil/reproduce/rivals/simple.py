@@ -92,23 +92,27 @@ def gram_scale(size: int, budget: Budget) -> float:
     """Return the standard deviation of the noise off the diagonal of a Gram matrix of `size` columns in [-1, 1].
 
     Gaussian: |z z' - w w'| is at most sqrt(2) size in the Frobenius norm, half of which sits on each side of the
-    diagonal. Laplace: each of the entries other than the first moves by at most 2, squares by at most 1.
+    diagonal. Laplace: sums of |z_i z_j - w_i w_j| are convex in every number, so largest where all are 1 or -1; if m of
+    them differ, m (size - m) products do, by 2 each. Squares move by at most 1; the first is constant and the last is
+    not released.
     """
     if budget.delta > 0:
         return size / gaussian_mu(budget.epsilon, budget.delta)
-    moves = 2 * (size * (size - 1) // 2) + (size - 1)
-    return sqrt(2) * moves / budget.epsilon
+    return sqrt(2) * (size**2 // 2 + size - 2) / budget.epsilon
 
 
 def upper_noise(size: int, budget: Budget, rng: np.random.Generator, count: int) -> Floats:
-    """Return noise for the upper halves of `count` Gram matrices, a row for each; the number of rows gets none."""
+    """Return noise for the upper halves of `count` Gram matrices, a row for each.
+
+    The number of rows gets none, nor does the sum of squared outcomes, which regression does not read.
+    """
     first, second = np.triu_indices(size)
     sd, shape = gram_scale(size, budget), (count, len(first))
     if budget.delta > 0:
         drawn = rng.normal(0, sqrt(2) * sd, shape) / np.where(first == second, 1, sqrt(2))
     else:
         drawn = rng.laplace(0, sd / sqrt(2), shape)
-    drawn[:, 0] = 0.0
+    drawn[:, [0, -1]] = 0.0
     return np.asarray(drawn)
 
 
@@ -120,9 +124,10 @@ def gram_noise(size: int, budget: Budget, rng: np.random.Generator) -> Floats:
 
 
 def gram_ridge(gram: Floats, sd: float) -> float:
-    """Return a ridge of the noise's size, as in AdaSSP (Wang 2018), and what lifts negative eigenvalues to zero.
+    """Return a ridge of the noise's size, and what lifts negative eigenvalues to zero.
 
-    Noise of `sd` in a symmetric matrix exceeds the first part, in spectral norm, at most once in twenty draws.
+    Noise of `sd` in a symmetric matrix exceeds the first part, in spectral norm, at most once in twenty draws. AdaSSP
+    (Wang 2018) buys the least eigenvalue and adds what that lacks of this part; here it is added in full.
     """
     size = len(gram)
     return sd * sqrt(size * log(2 * size**2 / _RIDGE_LEVEL)) + max(0.0, -float(np.linalg.eigvalsh(gram)[0]))

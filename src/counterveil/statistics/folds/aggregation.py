@@ -47,8 +47,8 @@ PAGES = (
 )
 # What must be true of outcomes or treatments for our learners to be right.
 ASSUMED = {
-    "ols": "outcomes of both arms follow lines in the covariates",
-    "aipw": "outcomes follow lines in the covariates, or the log odds of treatment do",
+    "ols": "the outcome regression in each arm is linear in the covariates",
+    "aipw": "the outcome regression or the logit of the propensity score is linear in the covariates",
 }
 
 

@@ -18,7 +18,7 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
-from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.effect import TYPICAL_SD, asked_share, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
 PAGES = (
@@ -83,10 +83,13 @@ class _Contrast:
 
 
 def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) -> Fraction:
-    """Return the share of the budget for the variances that makes the expected intervals of contrasts short.
+    """Return the share of the budget for the variances: the one asked for, else one for short intervals of contrasts.
 
     Reads public numbers only; `part` of the outcomes' variance is expected to be left in those released.
     """
+    asked = asked_share(question)
+    if asked is not None:
+        return asked
 
     def over_contrasts(values: list[Fraction]) -> Fraction:
         return values[0] + sum(values[1:], Fraction(0)) / (len(values) - 1)

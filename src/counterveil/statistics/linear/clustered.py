@@ -21,7 +21,13 @@ from counterveil.privacy import exact
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
-from counterveil.statistics.linear.effect import TYPICAL_SD, LinearEffect, linear_effect, treatment_shares
+from counterveil.statistics.linear.effect import (
+    TYPICAL_SD,
+    LinearEffect,
+    asked_share,
+    linear_effect,
+    treatment_shares,
+)
 from counterveil.statistics.linear.sensitivity import ClusteredEstimate
 
 PAGE = "statistics/linear/clustered_error.proof.md"
@@ -46,36 +52,42 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
     clusters = cluster_form(form, table.cluster, table.treated)
     freedom = checked_freedom(column, clusters)
     sensitivity = sensitivity_of(table, effect, form, clusters)
-    plan = chosen_plan(sensitivity, clusters, question, freedom)
+    share = asked_share(question)
+    if share is None:
+        share = chosen_share(sensitivity, clusters, question, freedom)
     shares = treatment_shares(session.table)
 
     def compute(gate: Gate) -> dict[str, object]:
         value, length = exact_numbers(form, clusters, table.outcome)
         released = gate.release(NAMES[0], value * sensitivity.width, sensitivity.estimate)
-        error = gate.release(NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error)
-        variance = max(float(error), 0.0) ** 2
+        releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
         cap = float(sensitivity.cap) ** 2
+        variance, noise = cap, None
+        if share > 0:
+            error = gate.release(NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error)
+            variance, noise = max(float(error), 0.0) ** 2, error.noise
+            releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
         return Result(
             estimate=float(released),
-            uncertainty=ClusterUncertainty(
-                released.noise, variance, cap, sd_noise=error.noise, freedom=freedom
-            ),
+            uncertainty=ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom),
             guarantee=question.guarantee(session, (*_design_pages(effect), PAGE), effect.remarks),
             method=clustered_method(effect.method, column, clusters.clusters),
             **question.effect_terms(study),
-            releases=(
-                ("effect", f"sensitivity {float(sensitivity.estimate):.6g}"),
-                ("its standard error", f"sensitivity {float(sensitivity.error):.6g}"),
-            ),
+            releases=tuple(releases),
             not_covered=clustered_caveats(effect),
             details=effect.details
             | effect.with_bias(variance, cap)
             | cluster_details(clusters, table, freedom)
-            | {"mechanism": question.mechanism, "variance_budget_share": plan.parts[NAMES[1]]},
+            | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,
         ).stored()
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    return Result.from_dict(session.run(question.request(_plan(question, share), study), compute))
+
+
+def _plan(question: Question, share: Fraction) -> Plan:
+    """Return the plan of the effect and, for `share` of the budget, its standard error."""
+    return Plan.split(question.budget, dict(zip(NAMES, (1 - share, share), strict=True)), question.mechanism)
 
 
 def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) -> tuple[Fraction, Fraction]:
@@ -98,23 +110,20 @@ def sensitivity_of(
     return ClusteredEstimate(hi - lo, form.largest, change, Fraction(clusters.cap), factor)
 
 
-def chosen_plan(
+def chosen_share(
     sensitivity: ClusteredEstimate, clusters: ClusterForm, question: Question, freedom: float
-) -> Plan:
-    """Return the split of the budget whose interval is expected to be the shortest; reads public numbers only."""
+) -> Fraction:
+    """Return the share for the standard error of the shortest expected interval; reads public numbers only."""
     typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * clusters.typical(_CORRELATION)
     wide = t_factor(freedom, 1 - question.level)
 
-    def expected(plan: Plan) -> float:
+    def expected(share: Fraction) -> float:
+        plan = _plan(question, share)
         own = plan.noise(NAMES[0], sensitivity.estimate).variance
         other = plan.noise(NAMES[1], sensitivity.error).variance
         return own + (wide * (typical + _ALLOWED * sqrt(other))) ** 2
 
-    plans = [
-        Plan.split(question.budget, dict(zip(NAMES, (1 - share, share), strict=True)), question.mechanism)
-        for share in _SHARES
-    ]
-    return min(plans, key=expected)
+    return min(_SHARES, key=expected)
 
 
 def checked_freedom(column: str, clusters: ClusterForm) -> float:

@@ -21,6 +21,7 @@ from counterveil.statistics.linear.effect import (
     NAMES,
     TYPICAL_SD,
     LinearEffect,
+    asked_share,
     effect_plan,
     variance_share,
 )
@@ -88,7 +89,10 @@ def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
 
 
 def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
-    """Return the share of the budget for the variance, from public numbers alone."""
+    """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
+    asked = asked_share(question)
+    if asked is not None:
+        return asked
     per_arm = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
     return variance_share(sensitivity, question, typical=TYPICAL_SD**2 * sensitivity.width**2 * per_arm)
 

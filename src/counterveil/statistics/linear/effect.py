@@ -57,6 +57,12 @@ class Sensitivities(Protocol):
         ...
 
 
+def asked_share(question: Question) -> Fraction | None:
+    """Return the share of the budget for the variance that the settings name, None where it is to be chosen."""
+    share = getattr(question.settings, "variance_share", None)
+    return None if share is None else exact(share, "variance_share")
+
+
 def variance_share(
     sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
 ) -> Fraction:
@@ -68,15 +74,29 @@ def variance_share(
     is within that factor of the smallest, which leaves the estimate more of the budget.
     """
     cap, least = float(sensitivity.variance_cap), float(typical)
-    per_noise, per_variance_noise = float(sensitivity.estimate) ** 2, float(sensitivity.variance)
+    parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
+    return _least_share(cap, least, *parts, question.budget, question.mechanism, slack)
+
+
+@lru_cache(maxsize=1024)
+def _least_share(
+    cap: float,
+    least: float,
+    per_noise: float,
+    per_variance_noise: float,
+    budget: Budget,
+    mechanism: str,
+    slack: float,
+) -> Fraction:
+    """Return that share, from the numbers that it depends on."""
 
     def expected(place: int) -> float:
-        own, other = _unit_variances(question.budget, question.mechanism, place)
+        own, other = _unit_variances(budget, mechanism, place)
         return per_noise * own + least + per_variance_noise * sqrt(other)
 
     last = len(_SHARES) - 1
     # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
-    whole = _unit_variances(question.budget, question.mechanism, 0)[0]
+    whole = _unit_variances(budget, mechanism, 0)[0]
     alike = [
         per_noise * whole / (1 - part) ** 2 + per_variance_noise * sqrt(whole) / part for part in _PARTS[1:]
     ]
@@ -118,6 +138,7 @@ def effect_plan(question: Question, share: Fraction) -> Plan:
     return _two_releases(question.budget, question.mechanism, share)
 
 
+@lru_cache(maxsize=1024)
 def _two_releases(budget: Budget, mechanism: str, share: Fraction) -> Plan:
     return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), mechanism)
 

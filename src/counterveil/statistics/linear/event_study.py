@@ -15,10 +15,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.data.panels import changes, changes_from, complete, declared_change
+from counterveil.data import OUTCOME_STEPS, Carrier, Table
+from counterveil.data.outcomes import Before
+from counterveil.data.panels import (
+    changes,
+    changes_from,
+    complete,
+    complete_sizes,
+    period_totals,
+    study_of_changes,
+)
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.arms import Arms
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy import Budget
 from counterveil.results.effect import Effect, Linear
@@ -38,66 +46,118 @@ _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A public comparison of the arms: a weighted sum of any numbers of these rows, and its variance.
+    """A public comparison of the arms by weights: a weighted sum of any numbers of these rows, and its variance.
 
-    `width` is that of one change. Without a `form` the arms' means are compared.
+    The width of its sensitivity is that of one change.
     """
 
     table: Table
-    sensitivity: DifferenceInMeans | LinearEstimate
+    sensitivity: LinearEstimate
     share: Fraction
-    form: LinearForm | None = None
-    variance_form: VarianceForm | None = None
-    effect: LinearEffect | None = None
+    form: LinearForm
+    variance_form: VarianceForm
+    effect: LinearEffect
 
     @property
     def largest(self) -> Fraction:
         """How far a number that moves by one moves the comparison."""
         return self.sensitivity.estimate / self.sensitivity.width
 
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many people are compared, and how many of them are treated."""
+        return self.table.rows, int(self.table.treated.sum())
+
     def value(self, numbers: NDArray[np.int64]) -> Fraction:
         """Return the comparison of whole numbers, exact."""
-        if self.form is not None:
-            return self.form.total(numbers)
-        arms = arm_totals(self.table.treated, numbers)
-        return arms.treated.mean() - arms.control.mean()
+        return self.form.total(numbers)
 
     def variance(self, changes: NDArray[np.int64]) -> Fraction:
         """Return the variance of the comparison of changes in steps of their range."""
-        if self.variance_form is not None:
-            return self.variance_form.value(changes, _STEP_BITS) * self.sensitivity.width**2
-        arms = arm_totals(self.table.treated, changes)
+        return self.variance_form.value(changes, _STEP_BITS) * self.sensitivity.width**2
+
+    def compared(self, place: int, by_change: bool) -> Compared:
+        """Return the comparison of every period's measurements, or changes, and variances of the changes."""
+        since = [changes(self.table, period, place) for period in range(len(self.table.measures))]
+        return Compared(
+            [self.value(numbers) for numbers in (since if by_change else self.table.measures)],
+            [self.variance(numbers) for numbers in since] if self.share else [],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MeanChanges:
+    """The difference of both arms' means, added up in passes; the width of its sensitivity is that of one change."""
+
+    source: Carrier
+    sizes: tuple[int, int]
+    sensitivity: DifferenceInMeans
+    share: Fraction
+
+    @property
+    def largest(self) -> Fraction:
+        """How far a number that moves by one moves the comparison."""
+        return self.sensitivity.estimate / self.sensitivity.width
+
+    def compared(self, place: int, by_change: bool) -> Compared:
+        """Return the comparison of every period's measurements, or changes, and variances of the changes."""
+        levels, since = period_totals(self.source, place)
+        return Compared(
+            [arms.treated.mean() - arms.control.mean() for arms in (since if by_change else levels)],
+            [self._variance(arms) for arms in since] if self.share else [],
+        )
+
+    def _variance(self, arms: Arms) -> Fraction:
         parts = (arm.variance() / arm.count for arm in (arms.treated, arms.control))
         return sum(parts, Fraction(0)) * (self.sensitivity.width / OUTCOME_STEPS) ** 2
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Exact numbers by the place of the period: comparisons in steps, and the variances of changes' comparisons.
+
+    There are no variances where none is released.
+    """
+
+    values: list[Fraction]
+    variances: list[Fraction]
+
+
 def outcome_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; only outcomes are private."""
-    table = complete(session.table)
+    study, before = session.study, session.study.before
+    assert before is not None
     # Each of P measurements has about so much of the budget.
-    count = len(table.measures)
+    count = study.measured
     part = Fraction(1, count)
     if question.mechanism == "gaussian":
         part = Fraction(count**-0.5).limit_denominator(10**6)
-    budget = Budget(question.budget.epsilon * part, question.budget.delta)
-    made = comparison(changes_from(table, place), replace(question, budget=budget))
-    plan = periods_plan(question, count, place, made.share, declared_change(table))
+    one = replace(question, budget=Budget(question.budget.epsilon * part, question.budget.delta))
+    made: Comparison | MeanChanges
+    if question.method == "difference_in_means":
+        made = mean_changes(session.batches, one)
+    else:
+        made = comparison(changes_from(complete(session.table), place), one)
+    plan = periods_plan(question, count, place, made.share, before.change is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
-        released = release(gate, made, place)
+        released = release(gate, made, before, place)
         return _result(session, question, place, made, released).stored()
 
-    request = question.request(plan, session.study, question="event_study", reference=place)
+    request = question.request(plan, study, question="event_study", reference=place)
     return EventStudyResult.from_dict(session.run(request, compute))
 
 
+def mean_changes(source: Carrier, question: Question) -> MeanChanges:
+    """Return the difference of means of people with a measurement in every period."""
+    rows, treated = complete_sizes(source)
+    means = DifferenceInMeans(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
+    share = difference_in_means.chosen_share(means, question)
+    return MeanChanges(source, (rows, treated), means, share)
+
+
 def comparison(table: Table, question: Question) -> Comparison:
-    """Return the comparison that the question's method makes of public columns."""
-    width = table.study.outcome_bounds.width
-    if question.method == "difference_in_means":
-        treated = int(table.treated.sum())
-        means = DifferenceInMeans(width, treated, table.rows - treated)
-        return Comparison(table, means, difference_in_means.chosen_share(means, question))
+    """Return the comparison by the weights that the question's method finds from public columns."""
     effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
     rows = effect.table or table
     form, variance_form = linear_form(effect.coefficients), effect.variance_form()
@@ -130,29 +190,27 @@ class ReleasedPeriods:
 
 
 # Proof: event_study.proof.md
-def release(gate: Gate, made: Comparison, place: int) -> ReleasedPeriods:
+def release(gate: Gate, made: Comparison | MeanChanges, before: Before, place: int) -> ReleasedPeriods:
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
-    table = made.table
-    before = table.study.before
-    assert before is not None
-    count, values, variances = len(table.measures), {}, {}
-    unit, reach = (before.levels[1] - before.levels[0]) / OUTCOME_STEPS, before.levels[1] - before.levels[0]
-    if before.change is not None:
-        reach = made.sensitivity.width
-        unit = reach / OUTCOME_STEPS
-    for period in range(count):
+    exact = made.compared(place, before.change is not None)
+    reach = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
+    unit, values, variances = reach / OUTCOME_STEPS, {}, {}
+    for period, value in enumerate(exact.values):
         if before.change is None or period != place:
-            numbers = table.measures[period] if before.change is None else changes(table, period, place)
-            values[period] = gate.release(_name(period), made.value(numbers) * unit, made.largest * reach)
-    for period in range(count):
-        if made.share and period != place:
-            value = made.variance(changes(table, period, place))
-            variances[period] = gate.release(_name(period, "variance"), value, made.sensitivity.variance)
+            values[period] = gate.release(_name(period), value * unit, made.largest * reach)
+    for period, variance in enumerate(exact.variances):
+        if period != place:
+            name = _name(period, "variance")
+            variances[period] = gate.release(name, variance, made.sensitivity.variance)
     return ReleasedPeriods(values, variances)
 
 
 def _result(
-    session: Session, question: Question, place: int, made: Comparison, released: ReleasedPeriods
+    session: Session,
+    question: Question,
+    place: int,
+    made: Comparison | MeanChanges,
+    released: ReleasedPeriods,
 ) -> EventStudyResult:
     study, before = session.study, session.study.before
     assert before is not None
@@ -170,7 +228,8 @@ def _result(
         effects.append(
             Effect(label, Linear(estimate, uncertainty, (-width, width)), question.level, len(labels) - 1)
         )
-    pages = (PAGE, *((difference_in_means.PAGE,) if made.effect is None else made.effect.pages))
+    effect = made.effect if isinstance(made, Comparison) else None
+    pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
     return EventStudyResult(
         periods=tuple(effects),
         reference=labels[place],
@@ -179,14 +238,12 @@ def _result(
         estimand=question.estimand,
         reference_noise=None if reference is None else reference.noise,
         guarantee=question.guarantee(session, pages, reference=labels[place]),
-        method="difference in means" if made.effect is None else made.effect.method,
+        method="difference in means" if effect is None else effect.method,
         **(question.terms(study) | {"outcome": study.outcome}),
         releases=_releases(labels, released),
-        not_covered=causal_caveats(study, question.estimand)
-        if made.effect is None
-        else made.effect.not_covered,
-        details=_details(session, question, made),
-        diagnostics={} if made.effect is None else made.effect.diagnostics,
+        not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
+        details=_details(session.batches.rows, question, made),
+        diagnostics={} if effect is None else effect.diagnostics,
     )
 
 
@@ -200,14 +257,10 @@ def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tupl
     return tuple(found)
 
 
-def _details(session: Session, question: Question, made: Comparison) -> dict[str, float | str]:
-    treated = int(made.table.treated.sum())
-    found: dict[str, float | str] = {
-        "rows": made.table.rows,
-        "treated": treated,
-        "control": made.table.rows - treated,
-    }
-    found |= {} if made.effect is None else made.effect.details
-    if made.table.rows < session.table.rows:
-        found["rows_with_gaps"] = session.table.rows - made.table.rows
+def _details(everyone: int, question: Question, made: Comparison | MeanChanges) -> dict[str, float | str]:
+    rows, treated = made.sizes
+    found: dict[str, float | str] = {"rows": rows, "treated": treated, "control": rows - treated}
+    found |= made.effect.details if isinstance(made, Comparison) else {}
+    if rows < everyone:
+        found["rows_with_gaps"] = everyone - rows
     return found | {"mechanism": question.mechanism, "variance_budget_share": float(made.share)}

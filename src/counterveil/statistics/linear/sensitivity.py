@@ -110,9 +110,8 @@ class DifferenceInMeans:
     @property
     def variance_cap(self) -> Fraction:
         """Largest possible s1^2/n1 + s0^2/n0 over all outcomes in [0, width]."""
-        return sum(
-            (self.width**2 * _largest_variance(n) / n for n in (self.treated, self.control)), Fraction(0)
-        )
+        parts = (_largest_variance(n) / n for n in (self.treated, self.control))
+        return self.width**2 * sum(parts, Fraction(0))
 
 
 def _largest_variance(n: int) -> Fraction:

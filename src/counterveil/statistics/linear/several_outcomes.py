@@ -157,7 +157,6 @@ def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
     if question.measure in OF_MEANS:
         return _both_means(source, one)
     made = comparison(source, one)
-    assert made.effect is not None
     said = _said(source, made.effect)
     groups = (Group.of("the arms", made),)
     return Compared(

@@ -17,18 +17,26 @@ from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import exact
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
-from counterveil.settings.outcome_level import BALANCE, BY_ROW, MATCHING
+from counterveil.settings.outcome_level import (
+    BALANCE,
+    BY_ARM,
+    BY_ROW,
+    FOR_VALUE_ALONE,
+    IN_TRIALS,
+    MATCHING,
+)
 from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,
     SLACK,
     LinearEffect,
+    asked_share,
     chosen_share,
     covariate_diagnostics,
     effect_plan,
@@ -68,10 +76,10 @@ def weighting(session: Session, question: Question) -> Result:
 
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
-    settings: Weighting = question.settings or Weighting()
+    settings = _supposing(question.settings or Weighting(), question, rows.study)
     table, lines = arms_apart(adjusted_table(rows, settings), settings)
     design = weighting_design(table, settings, lines)
-    share = None if settings.variance_share is None else exact(settings.variance_share, "variance_share")
+    share = asked_share(question)
     slack = SLACKS[settings.goal]
     noise_variance = unit_noise(question, share, design.arms, slack)
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
@@ -92,6 +100,25 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         share=share,
         slack=slack,
         bias=settings.allowed_bias(rows.study.randomised is True),
+    )
+
+
+def _supposing(settings: Weighting, question: Question, study: Study) -> Weighting:
+    """Return the settings with what is supposed of outcomes where the interval holds what less balance leaves.
+
+    The largest variance there can be holds it. So does, in a trial, one variance an arm, which keeps as much of what
+    covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either arm's mean, for
+    which the imbalance of that arm counts.
+    """
+    if settings.goal != BALANCE:
+        return settings
+    alone = asked_share(question) == 0
+    held = alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
+    usual = settings.assumed_sds(study.outcome_range)
+    both = FOR_VALUE_ALONE if alone else 1.0
+    first = both * (IN_TRIALS if held and study.randomised is True else 1.0)
+    return replace(
+        settings, signal=settings.signal or first * usual[0], residual=settings.residual or both * usual[1]
     )
 
 

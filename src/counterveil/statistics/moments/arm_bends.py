@@ -187,6 +187,7 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
     off_balance = _unseen((turns, turn_doubt, own), known, _weight_sizes(score, p) ** 2)
     # A product of two errors is at most that of their lengths, arm by arm.
     hidden = room * float(np.sqrt(unseen * off_balance).sum())
+    doubts = _by_arm(np.diag(own @ doubt)) * _by_arm(np.diag(own @ turn_doubt))
     return replace(
         found,
         score=changed,
@@ -195,6 +196,7 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
         bends=bends,
         hidden=hidden,
         known=known,
+        doubt=float(np.sqrt(np.maximum(doubts, 0.0) / fit.residual).sum()),
     )
 
 
@@ -205,10 +207,14 @@ def _unseen(curve: tuple[Floats, Floats, Floats], known: float, largest: Floats)
     than half of `largest` is not supposed.
     """
     value, doubt, own = curve
-    doubts = np.diag(own @ doubt).reshape(2, -1).sum(axis=1)
-    sizes = (value * (own @ value)).reshape(2, -1).sum(axis=1)
+    doubts, sizes = _by_arm(np.diag(own @ doubt)), _by_arm(value * (own @ value))
     found = doubts + (1 / max(known, _LEAST_KNOWN) - 1) * (sizes + doubts)
     return np.asarray(np.clip(found, 0.0, _MOST_HIDDEN * largest))
+
+
+def _by_arm(values: Floats) -> Floats:
+    """Return the sums over the knots of both arms, (2,)."""
+    return np.asarray(values.reshape(2, -1).sum(axis=1))
 
 
 def _kept(curve: Floats, doubt: Floats, own: Floats) -> float:

@@ -84,7 +84,7 @@ def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place
     low, high = -1.0, 1.0
     for look in (1, 2):
         edges = np.linspace(low, high, cells + 1)
-        (counts,) = records.run(outcome_counts, edges)
+        (counts,) = records.run(outcome_counts, edges, covariates=False)
         released = release_counts(gate, f"place {look}", counts, pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:

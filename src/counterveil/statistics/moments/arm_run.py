@@ -73,7 +73,8 @@ class ArmEffect:
 
     `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which `bends`
     is due to bends along the index; `hidden` squared is the part of `product` for bends that noise hides, `known` the
-    squared correlation of the index with what it stands for.
+    squared correlation of the index with what it stands for, `doubt` the product of what noise may hide of the curves
+    of residuals and of treatment along it.
     """
 
     value: float
@@ -85,6 +86,7 @@ class ArmEffect:
     bends: float
     hidden: float
     known: float
+    doubt: float
 
 
 def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand, room: float) -> ArmEffect:
@@ -241,4 +243,5 @@ def _effect(
         found.bends * unit,
         found.hidden * unit,
         found.known,
+        found.doubt,
     )

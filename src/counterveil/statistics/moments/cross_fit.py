@@ -12,19 +12,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import inf, sqrt
+from math import sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
-from counterveil.data import Study, Table
+from counterveil.data import PlacedCarrier, Study
 from counterveil.data.features import feature_map, require_covariates
+from counterveil.data.places import two_parts_by_place
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.newton import checked_tolerance
-from counterveil.numerics.products import FeatureMap, Standard
-from counterveil.numerics.propensity import fit_propensity
-from counterveil.numerics.public_choices import two_parts
+from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, exact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -35,23 +31,23 @@ from counterveil.statistics.moments.cross_fit_models import (
     OUTCOME,
     TREATMENT,
     HalfModels,
-    Propensity,
     affordable,
     chosen_penalty,
     cross_fit_plan,
     half_models,
     outcome_bound_factor,
 )
+from counterveil.statistics.moments.cross_fit_passes import Fitting, release_propensity, score_sums
 from counterveil.statistics.moments.doubly_robust_models import scaling_of
 from counterveil.statistics.moments.doubly_robust_plan import Design, clip_reach
 from counterveil.statistics.moments.doubly_robust_releases import (
     release_gram,
 )
 from counterveil.statistics.moments.doubly_robust_run import standard_rows
-from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments, shrunk
-from counterveil.statistics.moments.kernels.scores import moments, whole_parts
-from counterveil.statistics.moments.records import Records, TableRecords
-from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit, RobustScore
+from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments
+from counterveil.statistics.moments.kernels.scores import Moments
+from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.sensitivity import RobustScore
 
 # What the results of cross-fitting say in words.
 
@@ -65,7 +61,7 @@ PAGES = (
     "session/parallel.proof.md",
 )
 # What must be right for the interval to cover.
-ASSUMED = "outcomes follow lines in the covariates, or the log odds of treatment do"
+ASSUMED = "the outcome regression or the logit of the propensity score is linear in the covariates"
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
@@ -94,8 +90,8 @@ def not_covered(settings: CrossFitSettings, penalty: float, declared: float | No
             "clamping of outcomes to the declared range",
         )
     return (
-        "MODELS: outcomes that are not linear in the covariates with one effect, where the propensity model, "
-        f"penalised ({penalty:.3g}) and noisy, is wrong as well",
+        "misspecified models: outcomes that are not linear in the covariates with one effect, where the propensity "
+        f"model, penalised ({penalty:.3g}) and noisy, is wrong as well",
         "CONFOUNDING by anything that is not among the covariates",
         f"propensities outside [{settings.clip:.3g}, {1 - settings.clip:.3g}], which are clipped, and scores far "
         "beyond their predicted standard deviation",
@@ -147,10 +143,11 @@ class Scored:
 
 def cross_fit(session: Session, question: Question) -> Result:
     """Return the cross-fitted effect, or refuse where the models would be noise."""
-    design = design_of(session.study, session.table.rows, question)
+    source = session.placed
+    design = design_of(session.study, source.rows, question)
 
     def compute(gate: Gate) -> dict[str, object]:
-        scored = release(gate, session.table, design, question.estimand)
+        scored = release(gate, source, design, question.estimand)
         return _result(session, question, design, scored).stored()
 
     return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
@@ -175,66 +172,36 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
     return CrossFit(settings, features, half, plan, penalty, declared)
 
 
-def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> Scored:
+def release(gate: Gate, source: PlacedCarrier, design: CrossFit, estimand: Estimand) -> Scored:
     """Return the released numbers: centre and lengths of all rows, both halves' models, the score of all rows."""
-    parts = two_parts(table.rows, table.rows // 2)
-    everyone = Records(table, design.features)
-    centre, standard = standard_rows(gate, everyone, replace(design.half, rows=table.rows), None)
+    rows = source.rows
+    parts = two_parts_by_place(source, rows // 2)
+    everyone = Records(source, design.features)
+    centre, standard = standard_rows(gate, everyone, replace(design.half, rows=rows), None)
     scaling = scaling_of(centre, 1 + standard.squared_length, TREATMENT, OUTCOME)
     wide = min(1 + abs(scaling.mean), outcome_bound_factor(design.half, design.plan) * scaling.outcome_bound)
     scaling = replace(scaling, outcome_bound=wide)
+    fitting = Fitting(design.penalty, design.settings.shrink, design.declared)
     halves, kept = [], []
     for place, part in enumerate(parts, 1):
-        own = table.take(part)
-        propensity = release_propensity(gate, f"weights {place}", own, standard, design)
-        second = release_gram(gate, Records(own, design.features), standard, scaling, f"gram {place}")
+        own = Records(part, design.features)
+        propensity = release_propensity(gate, f"weights {place}", own, standard, fitting)
+        second = release_gram(gate, own, standard, scaling, f"gram {place}")
         halves.append(half_models(second, scaling, propensity, estimand.value, design.settings.clip))
         kept.append(propensity.kept)
     clip = _clip(design, halves, estimand)
-    steps, treated = np.empty(table.rows, dtype=np.int64), table.treated
-    for part, other in zip(parts, reversed(halves), strict=True):
-        steps[part] = score_steps(table.take(part), design, standard, other, estimand, clip)
-    sizes = (len(parts[1]), len(parts[0]))
-    effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / table.rows
-    unit = (
-        Fraction(clip / (1 - effect_bias)) * (table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
+    own_sums, other_sums = (
+        Records(part, design.features).run(score_sums, standard, other.models, estimand.value, clip)[0]
+        for part, other in zip(parts, reversed(halves), strict=True)
     )
-    weighted = release_moments(
-        gate, design.plan, moments(steps, treated), unit, _denominator(design, estimand)
-    )
+    total, squares, treated = own_sums + other_sums
+    sizes = (parts[1].rows, parts[0].rows)
+    effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / rows
+    low, high = source.study.outcome_range
+    unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
+    found = Moments(total, squares, treated, rows)
+    weighted = release_moments(gate, design.plan, found, unit, _denominator(design, estimand))
     return Scored(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
-
-
-def release_propensity(
-    gate: Gate, name: str, table: Table, standard: Standard, design: CrossFit
-) -> Propensity:
-    """Return the released propensity model of a half; none is fitted where it is declared."""
-    if design.declared is not None:
-        return Propensity(np.zeros(design.features.size), 0.0, design.declared)
-    length = sqrt(standard.squared_length)
-    blocks = list(TableRecords(table, design.features).models(standard))
-    x = np.concatenate([u[:, 1:] for u, _, _ in blocks]) / length
-    treated = np.concatenate([t for _, t, _ in blocks]) == 1
-    fitted = fit_propensity(x, treated, design.penalty).weights
-    tolerance = checked_tolerance(len(x), x.shape[1] + 1, 2, design.penalty, None)
-    reach = 2 * (1 + LENGTH_SLACK)
-    sensitivity = PenalisedFit(len(x), reach, Fraction(design.penalty), Fraction(tolerance)).weights
-    released = gate.release_vector(name, [Fraction(weight) for weight in fitted], sensitivity)
-    weights, kept = released.floats(), 1.0
-    if design.settings.shrink:
-        weights, kept = shrunk(weights, sqrt(released.variance), inf)
-    return Propensity(weights[:-1] / length, float(weights[-1]), None, kept)
-
-
-def score_steps(
-    table: Table, design: CrossFit, standard: Standard, half: HalfModels, estimand: Estimand, clip: float
-) -> NDArray[np.int64]:
-    """Return every row's score less the model's effect, in whole parts of 2**-GRID_BITS of `clip`."""
-    found = [
-        whole_parts(half.models.centred(estimand.value, u, t, y), clip)
-        for u, t, y in TableRecords(table, design.features).models(standard)
-    ]
-    return np.concatenate(found)
 
 
 def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> float:

@@ -26,7 +26,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, lines_in
+from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_in
 from counterveil.statistics.moments.arm_plan import arms_affordable
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
@@ -70,6 +70,7 @@ def condition(kappa: float) -> str:
     )
 
 
+ASSUMED = "the propensity score or the outcome regression is "
 PAGES = (
     "statistics/moments/record_moments.proof.md",
     "statistics/histogram.proof.md",
@@ -113,7 +114,7 @@ def _orthogonal(
         answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
         found = _result(session, question, settings, design, shares, answer)
         if answer.adjusted and session.study.randomised is not True:
-            found = replace(found, assumes=f"treatment or outcome follows {lines_in(features)}")
+            found = replace(found, assumes=ASSUMED + linear_in(features))
         return found.stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))

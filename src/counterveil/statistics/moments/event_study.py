@@ -9,9 +9,9 @@ from __future__ import annotations
 from fractions import Fraction
 
 from counterveil.data import OUTCOME_STEPS
-from counterveil.data.panels import change_unit, changes, complete
+from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
@@ -35,23 +35,22 @@ def record_event_study(session: Session, question: Question, place: int) -> Even
     """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
     study, before = session.study, session.study.before
     assert before is not None
-    table = complete(session.table)
-    others = [period for period in range(len(table.measures)) if period != place]
+    source = session.batches
+    rows, _ = complete_sizes(source)
+    others = [period for period in range(study.measured) if period != place]
     declared = study.treated_share
-    plan = periods_plan(question, table.rows, others, declared is not None)
+    plan = periods_plan(question, rows, others, declared is not None)
 
     def compute(gate: Gate) -> dict[str, object]:
-        labels, unit = before.labels(study.outcome), change_unit(table)
+        labels, unit = before.labels(study.outcome), change_unit(study)
         width = float(unit * OUTCOME_STEPS)
-        share, effects = None, []
+        _, since = period_totals(source, place)
+        share, effects = release_share(gate, since[place], declared), []
         for period in others:
-            arms = arm_totals(table.treated, changes(table, period, place))
-            share = release_share(gate, arms, declared) if share is None else share
-            found = release(gate, plan, arms, unit, share, period, declared is not None)
+            found = release(gate, plan, since[period], unit, share, period, declared is not None)
             known = Linear(*found, (-width, width))
             effects.append(Effect(labels[period], known, question.level, len(others)))
-        assert share is not None
-        return _result(session, question, place, tuple(effects), float(share[0]), table.rows).stored()
+        return _result(session, question, place, tuple(effects), float(share[0]), rows).stored()
 
     request = question.request(plan, study, question="event_study", reference=place)
     return EventStudyResult.from_dict(session.run(request, compute))

@@ -105,8 +105,8 @@ UNADJUSTED = (
     "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
 )
 WEIGHTED = (
-    "the contrast weighted by the released scores, clipped to [{low:.3g}, {high:.3g}]; it is the effect only if "
-    "those scores are right"
+    "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; it estimates the effect "
+    "only if those scores are correct"
 )
 
 
@@ -125,8 +125,8 @@ def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: 
     penalty, clip = 0.0 if fitting is None else fitting.penalty, settings.clip or 0.0
     shrunk = " and shrunk" if settings.shrink else ""
     said = [
-        f"SCORES: the propensity model is penalised ({penalty:.3g}), noisy{shrunk}; its errors leave "
-        "residual confounding",
+        f"errors of the propensity model: it is penalised ({penalty:.3g}), noisy{shrunk}, which leaves residual "
+        "confounding",
         "CONFOUNDING by anything that is not among the covariates, or not linear in the logit",
         f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped",
         clamping,

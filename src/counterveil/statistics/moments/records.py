@@ -72,11 +72,15 @@ Kernel = Callable[..., Sums]
 
 @dataclass(frozen=True, slots=True)
 class RecordPass:
-    """A kernel with its arguments: what it is called with after a table's records."""
+    """A kernel with its arguments: what it is called with after a table's records.
+
+    `covariates` says whether it reads any; rows may come without them otherwise.
+    """
 
     features: FeatureMap
     kernel: Kernel
     arguments: tuple[Any, ...]
+    covariates: bool = True
 
     def __call__(self, block: Table, /) -> Sums:
         """Return the kernel's sums over a block."""
@@ -95,6 +99,6 @@ class Records:
         """Number of rows, public."""
         return self.source.rows
 
-    def run(self, kernel: Kernel, *arguments: Any, in_turn: bool = False) -> Sums:
+    def run(self, kernel: Kernel, *arguments: Any, in_turn: bool = False, covariates: bool = True) -> Sums:
         """Return the kernel's sums over all rows; `in_turn` asks for one block at a time."""
-        return self.source.run(RecordPass(self.features, kernel, arguments), in_turn)
+        return self.source.run(RecordPass(self.features, kernel, arguments, covariates), in_turn)

@@ -58,9 +58,11 @@ def test_no_row_moves_a_gram_matrix_further_than_its_noise_is_made_for():
         rows[:, 0] = 1.0
         gap = np.outer(rows[0], rows[0]) - np.outer(rows[1], rows[1])
         most_square = max(most_square, float(np.linalg.norm(gap)))
-        most_sum = max(most_sum, float(np.abs(gap[upper]).sum()))
+        # The last square, of the outcome, is not released.
+        most_sum = max(most_sum, float(np.abs(gap[upper][:-1]).sum()))
     assert most_square <= sqrt(2) * size
-    assert most_sum <= 2 * size * (size - 1) // 2 + size - 1
+    largest = simple.gram_scale(size, Budget(1.0, 0.0)) / sqrt(2)
+    assert 0.8 * largest <= most_sum <= largest
 
 
 def test_gram_noise_has_its_scale_and_leaves_the_rows_alone():
@@ -68,12 +70,12 @@ def test_gram_noise_has_its_scale_and_leaves_the_rows_alone():
     budget = Budget(1.0, 1e-6)
     drawn = np.array([simple.gram_noise(3, budget, rng) for _ in range(1200)])
     sd = sqrt(2) * 3 / simple.gaussian_mu(1.0, 1e-6)
-    assert np.all(drawn[:, 0, 0] == 0)
+    assert np.all(drawn[:, [0, 2], [0, 2]] == 0)
     assert np.array_equal(drawn, drawn.transpose(0, 2, 1))
     assert drawn[:, 1, 1].std() == pytest.approx(sd, rel=0.06)
     assert drawn[:, 0, 1].std() == pytest.approx(sd / sqrt(2), rel=0.06)
     pure = np.array([simple.gram_noise(3, Budget(1.0, 0.0), rng)[0, 1] for _ in range(1200)])
-    assert np.abs(pure).mean() == pytest.approx(8, rel=0.08)
+    assert np.abs(pure).mean() == pytest.approx(5, rel=0.08)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-6])

@@ -143,18 +143,22 @@ def test_no_other_method_has_weights_of_less_supposed_error(alike, noise_varianc
     settings, mean = WeightSettings(signal=0.125, residual=0.125, alike=alike), features.mean(axis=0)
     score = 1 / (1 + np.exp(-(features @ (features[treated].mean(axis=0) - features[~treated].mean(axis=0)))))
     inverse = np.where(treated, 1 / score, 1 / (1 - score))
+    # What the treatment's coefficient of a regression multiplies outcomes by, but for a factor.
+    columns = np.column_stack([np.ones(400), features])
+    left = treated - columns @ np.linalg.lstsq(columns, treated.astype(float), rcond=None)[0]
     others = {
         "matching": np.abs(matching_coefficients(treated, score, 5).coefficients),
         "difference in means": np.ones(400),
         "inverse probabilities": inverse,
         "overlap": np.where(treated, 1 - score, score),
+        "least squares": np.where(treated, left, -left),
     }
     ours = balance_weights(features, treated, noise_variance=noise_variance, settings=settings).objective
     for sizes in others.values():
         whole = np.where(treated, sizes[treated].sum(), sizes[~treated].sum())
         values, goals = sizes / whole, {True: mean, False: mean}
         given = (features, treated, noise_variance, settings, goals, np.zeros(400))
-        assert ours < supposed_error(values, values.max(), *given)
+        assert ours < supposed_error(values, np.abs(values).max(), *given)
 
 
 def test_with_a_reference_the_objective_equals_that_of_a_general_solver():

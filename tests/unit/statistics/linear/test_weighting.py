@@ -93,6 +93,25 @@ def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
     assert result.uncertainty.variance_noise is None
 
 
+@pytest.mark.parametrize(
+    ("given", "parts", "told"),
+    [
+        ({}, (1, 1), {}),
+        ({}, (0.5, 1), {"randomised": True}),
+        ({"variance_share": 0}, (0.5, 0.5), {}),
+        ({"variance_share": 0}, (0.25, 0.5), {"randomised": True}),
+        ({"variance_by": "row"}, (1, 1), {"randomised": True}),
+    ],
+)
+def test_less_is_supposed_where_the_interval_holds_what_is_left(confounded, given, parts, told):
+    study = replace(confounded.study, **({"randomised": False} | told))
+    usual = cv.settings.Weighting(**given)
+    said = replace(usual, signal=parts[0] / 8, residual=parts[1] / 8)
+    one, other = (ask(replace(confounded, study=study), settings=settings) for settings in (usual, said))
+    assert one.details == other.details
+    assert one.estimate == other.estimate
+
+
 def test_smaller_budgets_have_smaller_largest_weights_and_more_imbalance(confounded):
     results = [ask(confounded, epsilon=epsilon) for epsilon in ("1/10", 1, 10)]
     largest = [result.details["max_weight_times_rows"] for result in results]

@@ -61,6 +61,15 @@ SEVERAL = cv.Study(
 ARMS = cv.Study(
     "c", "y", (0, 3), arms=["u", "v", "w"], reference="u", randomised=True, missing={"c": cv.drafting.Drop()}
 )
+EVENTS = cv.Study(
+    "t",
+    "y",
+    (0, 3),
+    control=0,
+    before=["a", "early"],
+    missing={"a": cv.drafting.Drop()},
+    change_range=(-2, 2),
+)
 RULE = cv.Policy.where(a=(0.3, 0.8), c=["u", "v"])
 QUESTIONS = {
     "doubly robust": ate("doubly_robust"),
@@ -77,12 +86,19 @@ QUESTIONS = {
     "outcomes": about(cv.outcomes, SEVERAL, protects="outcome"),
     "ratios of outcomes": about(cv.outcomes, SEVERAL, protects="outcome", measure="ratio"),
     "outcomes of records": about(cv.outcomes, SEVERAL),
+    "periods": about(cv.event_study, EVENTS),
+    "periods of outcomes": about(cv.event_study, EVENTS, protects="outcome", method="difference_in_means"),
     "policy": other(cv.policy_value, policy=RULE),
     "T-learner": other(cv.cate, method="t_learner"),
     "R-learner": other(cv.cate, method="r_learner"),
     "overlap": other(cv.overlap),
     "moments": other(cv.moments),
     "moments of outcomes": other(cv.moments, protects="outcome"),
+}
+# Questions whose answers split rows by their places, which rows in Spark do not have.
+BY_PLACE = {
+    "cross-fitted": ate("cross_fit"),
+    "cross-fitted, ATT": other(cv.ate, method="cross_fit", estimand="ATT", epsilon=16, delta=0),
 }
 
 

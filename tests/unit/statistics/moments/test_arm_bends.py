@@ -1,5 +1,7 @@
 """Bends along a released index are taken out of lines and weights, and what is left is in the interval."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate
@@ -9,9 +11,11 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Estimand
+from counterveil.statistics.moments.arm_adjustment import _assumed
 from counterveil.statistics.moments.arm_bends import _unseen, bent
 from counterveil.statistics.moments.arm_models import arm_moments, first_fit
 from counterveil.statistics.moments.arm_releases import Place, Scale, release_arm_grams
+from counterveil.statistics.moments.arm_run import ArmEffect
 from counterveil.statistics.moments.arm_weights import Guard, weighted
 from counterveil.statistics.moments.records import Records, TableRecords
 
@@ -80,9 +84,13 @@ def test_without_a_kink_nothing_changes():
 
 
 def test_noise_hides_bends_and_lengthens_the_interval():
-    products = [answers(0.0, Estimand.ATE, sd)[3].product for sd in (1e-6, 1e-3, 1e-2)]
+    found = [answers(0.0, Estimand.ATE, sd)[3] for sd in (1e-6, 1e-3, 1e-2)]
+    products, doubts = [one.product for one in found], [one.doubt for one in found]
     assert products == sorted(products)
     assert products[2] > 100 * products[0]
+    assert doubts == sorted(doubts)
+    assert doubts[0] < 0.005
+    assert doubts[2] > 0.06
 
 
 @pytest.mark.parametrize("estimand", list(TARGETS))
@@ -108,3 +116,12 @@ def test_what_is_not_seen_of_a_curve():
     # An index of which nothing is known hides nineteen times as much, not infinitely much, and no more than a half.
     assert _unseen((value, doubt, own), 0.0, far) == pytest.approx([0.1 + 19 * 1.1, 0.05 + 19 * 1.05])
     assert _unseen((value, doubt, own), 0.0, np.array([2.0, 0.2])) == pytest.approx([1.0, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("known", "doubt", "said"), [(0.9, 0.01, "with bends"), (0.6, 0.01, "hides"), (0.9, 0.1, "hides")]
+)
+def test_bends_are_said_to_be_followed_where_index_and_curves_are_known(known, doubt, said):
+    effect = ArmEffect(0, 0, 0, 0, 0, 0.5, 0, 0, known, doubt)
+    session = SimpleNamespace(study=STUDY)
+    assert said in _assumed(session, feature_map(STUDY, 1), effect)

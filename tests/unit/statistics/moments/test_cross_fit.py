@@ -31,7 +31,7 @@ def test_is_near_the_truth_and_covers_it(estimand, epsilon, delta):
 
 def test_says_what_is_not_covered_and_what_was_done():
     result = ask()
-    assert result.not_covered[0].startswith("MODELS")
+    assert result.not_covered[0].startswith("misspecified models")
     assert result.details["adjusted"] is True
     assert 0 < result.details["slope_shrinkage"] <= 1
     assert "statistics/moments/robust_score.proof.md" in result.guarantee.pages
@@ -53,7 +53,7 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     assert low < 0.5 < high
     assert result.uncertainty.extra == result.uncertainty.bias == 0
     assert result.details["declared_propensity"] == 0.5
-    assert "MODELS" not in result.not_covered[0]
+    assert "misspecified" not in result.not_covered[0]
     treated_only = ask(frame, study, estimand="ATT")
     assert abs(treated_only.estimate - 0.5) < 4 * treated_only.std_error.total
 

@@ -58,7 +58,8 @@ def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     assert kept.condition is None
     assert (
         kept.caution
-        == "MODELS ASSUMED: the interval covers if treatment or outcome follows lines in the covariates"
+        == "MODELS ASSUMED: the interval is valid if the propensity score or the outcome regression is linear in the "
+        "covariates"
     )
     # A loose bound is no reason to leave covariates out.
     loose = ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5))

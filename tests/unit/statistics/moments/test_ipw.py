@@ -121,7 +121,7 @@ def test_an_estimated_propensity_has_no_valid_interval_for_the_effect(tmp_path):
     page = result.to_html(tmp_path / "page.html").read_text()
     for rendering in (str(result), result.to_latex(), page, json.dumps(result.to_dict())):
         assert "NO VALID INTERVAL FOR THE EFFECT" in rendering.replace("\n", " ")
-    assert result.not_covered[0].startswith("SCORES")
+    assert result.not_covered[0].startswith("errors of the propensity model")
     assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
     assert result.details["adjusted"] == "yes"
 

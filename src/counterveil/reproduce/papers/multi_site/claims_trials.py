@@ -16,6 +16,7 @@ from counterveil.reproduce.papers.multi_site.judging import (
     Tables,
     both,
     counted,
+    every,
     in_general,
     leads,
     majority,
@@ -58,7 +59,7 @@ def _over_different(tables: Tables, panel: Panel, measure: str = MEAN) -> Floats
 
 def _least_spread(tables: Tables) -> Judged:
     ratio = _over_different(tables, _TWO, SD)
-    holds = leads(ratio, majority(ratio.size))
+    holds = leads(ratio, majority)
     return Judged.of(
         holds, counted(ratio, "alphas"), f"than those of the ways that answer differently; {_LEAD}"
     )
@@ -69,7 +70,7 @@ def _all_is_worst(tables: Tables) -> Judged:
     others = max(error for way, error in errors.items() if way != "AggAll")
     ratio = others / errors["AggAll"]
     return Judged.of(
-        leads(np.array([ratio]), 1), f"{1 / ratio:.1f} times the error of the next at alpha 1/8", _LEAD
+        leads(np.array([ratio]), every), f"{1 / ratio:.1f} times the error of the next at alpha 1/8", _LEAD
     )
 
 
@@ -85,16 +86,16 @@ def _inverse_variance(tables: Tables) -> Judged:
     ratio = Lines(tables).of(_TWO, _FORM, "IVW") / Lines(tables).of(_TWO, _FORM)
     number = f"IVW / MVAgg: {ratio[LOW]:.2f} at alpha 1/8, {ratio[EQUAL]:.2f} at 1, {ratio[HIGH]:.2f} at 8"
     # A ratio of ratios has four means, and twice the chance of a ratio of two.
-    worse = leads(np.sqrt(ratio[[HIGH]] / ratio[LOW]), 1)
+    worse = leads(np.sqrt(ratio[[HIGH]] / ratio[LOW]), every)
     return Judged.of(worse, number, f"chance may change a ratio of ratios by {NO_WORSE**2:.1f} times")
 
 
 def _beat_rules(tables: Tables) -> Judged:
     ratios = {way: Lines(tables).ratio(of_figure(4), way, RULES) for way in ("MVAgg", "IVW")}
-    holds = both(*(leads(ratio, majority(ratio.size)) for ratio in ratios.values()))
+    holds = both(*(leads(ratio, majority) for ratio in ratios.values()))
     number = "; ".join(f"{way}: {counted(ratio)}" for way, ratio in ratios.items())
     same = of_all(ratios["MVAgg"] == 1)
-    return Judged.of(holds, number, f"than the better rule; MVAgg gives the same answer as a rule in {same}")
+    return Judged.of(holds, number, f"than the better rule; left out: MVAgg is the same as a rule in {same}")
 
 
 def _largest_gap(tables: Tables, rule: str, named: str, places: slice, why: str) -> Judged:
@@ -134,20 +135,20 @@ def _star_high(tables: Tables) -> Judged:
     errors = {way: lines.of(_STAR, _FORM, way)[HIGH - 1 :].mean() for way in AGGREGATIONS}
     number = ", ".join(f"{way} {error:.2g}" for way, error in errors.items())
     why = f"alpha 4 and 8, where MVAgg can be AggAll, against the ways that answer differently; {_LEAD}"
-    return Judged.of(leads(ratio, ratio.size), number, why)
+    return Judged.of(leads(ratio, every), number, why)
 
 
 def _star_low(tables: Tables) -> Judged:
     ratio = (Lines(tables).of(_STAR, _FORM, "IVW") / Lines(tables).of(_STAR, _FORM))[:EQUAL]
     number = ", ".join(f"{one:.2f}" for one in ratio)
-    return Judged.of(leads(ratio, ratio.size), number, f"IVW / MVAgg at alpha 1/8, 1/4, 1/2; {_LEAD}")
+    return Judged.of(leads(ratio, every), number, f"IVW / MVAgg at alpha 1/8, 1/4, 1/2; {_LEAD}")
 
 
 def _star_three(tables: Tables) -> Judged:
     ratio = Lines(tables).ratio((_STAR,), "MVAgg", RULES)
     same = of_all(ratio == 1, "alphas")
-    why = f"than the better rule; MVAgg gives the same answer as a rule at {same}; {_LEAD}"
-    return Judged.of(leads(ratio, ratio.size), counted(ratio, "alphas"), why)
+    why = f"than the better rule; left out: MVAgg is the same as a rule at {same}; {_LEAD}"
+    return Judged.of(leads(ratio, every), counted(ratio, "alphas"), why)
 
 
 _TEXT = "Section IV-B1 (preprint 4.2.1)"

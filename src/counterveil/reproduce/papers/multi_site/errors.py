@@ -15,7 +15,7 @@ from counterveil.reproduce.protocol import Cell, Row
 if TYPE_CHECKING:
     import pandas as pd
 
-QUICK, FULL, BLOCK = 20, 40, 10
+QUICK, FULL, BLOCK = 20, 100, 10
 ALPHA_NAMES = {alpha: {0.125: "1/8", 0.25: "1/4", 0.5: "1/2"}.get(alpha, f"{alpha:g}") for alpha in ALPHAS}
 KEYS = ["study", "sites", "method", "pooled_by"]
 MEASURES = MEAN, SD, OUTSIDE = ("mean error", "SD of errors", "share outside [-1, 1]")

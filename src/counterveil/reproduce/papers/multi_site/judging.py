@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Tables = Mapping[str, "pd.DataFrame"]
-# The mean of 40 absolute errors has a standard error of about an eighth of itself: less than two are no difference.
+# The mean of 100 absolute errors has a standard error of about a twelfth of itself, a ratio of two such means of an
+# eighth: less than two of these are no difference. Errors of one draw go together, so it is rather too much.
 NO_WORSE = 1.25
 # What holds in general holds in this part of the cells at least.
 _GENERAL = 0.75
@@ -85,16 +86,18 @@ class Lines:
         )
 
 
-def leads(ratio: Floats, need: int) -> bool | None:
-    """Return whether an error is clearly below the others' in so many places; None where chance may decide.
+def leads(ratio: Floats, need: Callable[[int], int]) -> bool | None:
+    """Return whether an error is clearly below the others' in enough places; None where chance may decide.
 
-    `ratio` is the error over the least of the others. Where it is one, both ways of pooling give the same answer, and
-    neither leads.
+    `ratio` is the error over the least of the others. Where it is one, both ways of pooling give the same answer: these
+    places are left out. `need` says how many of the places that are left are enough.
     """
-    ahead, behind = ratio <= 1 / NO_WORSE, (ratio >= NO_WORSE) | (ratio == 1)
-    if ahead.sum() >= need:
+    left = ratio[ratio != 1]
+    if not left.size:
+        return None
+    if (left <= 1 / NO_WORSE).sum() >= need(left.size):
         return True
-    return False if (~behind).sum() < need else None
+    return False if (left < NO_WORSE).sum() < need(left.size) else None
 
 
 def both(first: bool | None, second: bool | None) -> bool | None:
@@ -113,6 +116,11 @@ def counted(ratio: Floats, what: str = "cells") -> str:
 def majority(size: int) -> int:
     """Return how many of so many are more than half."""
     return size // 2 + 1
+
+
+def every(size: int) -> int:
+    """Return how many of so many are all."""
+    return size
 
 
 def of_all(held: NDArray[np.bool_], what: str = "cells") -> str:

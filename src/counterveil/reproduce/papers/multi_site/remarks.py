@@ -14,9 +14,9 @@ _COMPARED = """## What is compared
 The preprint and the published version have the same figures, but differ in numbers 4 and 5, which are the other
 way round, and in IVW, which the published version alone has. Numbers here are those of the published version. The
 lines of the printed figures are not in the text, so that claims of the text are judged, not values. Sizes and slopes
-of Figures 6 and 7 are chosen here. The paper has 100 repetitions, a full run here 40. One error is clearly smaller
-than another where that is 1.25 times it or more: two standard errors of a mean of 40. Where a claim of a lead depends
-on less, it cannot be checked.
+of Figures 6 and 7 are chosen here. A full run has 100 repetitions, as the paper. One error
+is clearly smaller than another where that is 1.25 times it or more: two standard errors of a ratio of two means of
+100. Where a lead depends on less, it cannot be checked; a quick run of 20 repetitions decides less than that.
 
 - Site j spends alpha^((j-1)/(J-1)) times the epsilon of the first site (1; for IHDP and LaLonde 5). Two sites
   of equal size, three in four proportions, STAR's four kinds of school. Errors are absolute, in ranges of the

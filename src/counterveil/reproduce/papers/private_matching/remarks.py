@@ -32,10 +32,13 @@ tables is the root mean square error to the true effect, as a part of it; LaLond
 - `true_epsilon` is what the published noise loses on that study, at least. Where it exceeds epsilon, the claim is \
 false.
 - Tables IV and V: before its first estimate, every process has loaded the code of all methods but not numba, and \
-holds the records in the form that its method takes: arrays, or columns and a study. Seconds of Table IV are the least \
-of three estimates. One of ours checks and reads the columns, opens an account and charges it, draws exact noise, and \
-gives an interval and, where covariates are public, a Table 1; SmoothDPM, DPCI and PrivSyn are functions of arrays \
-that do none of this.
+holds the records in the form that its method takes: arrays, or columns and a study. All methods are measured alike: \
+CPU seconds of one thread, whatever else the machine does. Table IV has the least of the estimates that a second \
+holds, three at least and fifty at most: the first one loads code, and others are disturbed. Ours keep between calls \
+what follows from a study and public arguments alone. One of ours checks and reads all columns, opens an account and \
+charges it, draws exact noise, and gives an interval and, where covariates are public, a Table 1; SmoothDPM, DPCI \
+and PrivSyn are functions of arrays that do none of this, and SmoothDPM reads few columns. Megabytes are those of all \
+code and data: much of what ours add is the code of the exact arithmetic that draws noise, which the others lack.
 - Competitors have delta 1e-5, PrivATE and our methods none. "ours, outcome" stays close to matching and spends all \
 of epsilon on the estimate, as the paper lets its competitors do; "ours, outcome (auto)" and "ours, record" are what \
 the library chooses, and spend a part on their intervals. Records of these sizes often afford no adjustment: then \

@@ -1,0 +1,94 @@
+"""Ratios, odds ratios, lifts and numbers needed to treat in words, from the facts of a result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from counterveil.report.view import from_to, percent, rounded
+
+Facts = dict[str, Any]
+_DIFFERENCE, _NEEDED = "difference", "nnt"
+
+
+def measured(facts: Facts) -> bool:
+    """Return whether effects are on another scale than that of differences."""
+    return str(facts.get("measure", _DIFFERENCE)) != _DIFFERENCE
+
+
+def effect_noun(facts: Facts) -> str:
+    """Return what the numbers of a result are called: "effect", or the name of the measure."""
+    return str(facts["called"]) if measured(facts) else "effect"
+
+
+def plural(noun: str) -> str:
+    """Return the noun of several numbers: "risk ratios", "ratios of means", "numbers needed to treat"."""
+    first, _, rest = noun.partition(" ")
+    return f"{first}s {rest}" if rest.startswith(("of", "needed")) else f"{noun}s"
+
+
+def estimated(facts: Facts, effect: Facts) -> str:
+    """Return the first words of a sentence that says what one estimate is."""
+    if not measured(facts):
+        return "The estimated effect is"
+    more = {_NEEDED: f" for one outcome {_way(effect['estimate'])}", "lift": ""}
+    return f"The {effect_noun(facts)}{more.get(facts['measure'], ' (treated over control)')} is"
+
+
+def value_words(facts: Facts, effect: Facts) -> tuple[str, str]:
+    """Return an estimate and the ends of its interval as words of a sentence."""
+    total = effect["std_error"]["total"]
+    if facts.get("measure") == _NEEDED:
+        return _amount(effect), _ends(effect)
+    return rounded(effect["estimate"], total), from_to(effect["interval"], total)
+
+
+def direction_words(facts: Facts, effect: Facts) -> str:
+    """Return what treatment does to the outcome, on the scale of the measure."""
+    treatment, outcome = f"“{facts['treatment']}”", f"“{facts['outcome']}”"
+    estimate, error = effect["estimate"], effect["std_error"]["total"]
+    amount, measure = rounded(estimate, error), facts["measure"]
+    mean = f"With {treatment}, the mean of {outcome} is estimated to be"
+    if measure == _NEEDED:
+        return f"For one outcome {_way(estimate)}, an estimated {_amount(effect)} people have to be treated"
+    if measure == "odds_ratio":
+        return f"With {treatment}, the odds of {outcome} are estimated to be {amount} times those without"
+    if measure == "lift" and estimate is not None:
+        size = rounded(100 * abs(estimate), None if error is None else 100 * error)
+        way = "higher" if estimate >= 0 else "lower"
+        return f"{mean} {size} % {way} than without, a lift of {amount}"
+    return f"{mean} {amount} times that without"
+
+
+# Numbers needed to treat have a sign in tables, and none in sentences.
+
+
+def needed_sentence(effect: Facts) -> str:
+    """Return a number needed to treat and its interval without signs: for one outcome more or fewer."""
+    level = f"{percent(effect['interval']['level'])} interval {_ends(effect)}"
+    amount, way = _amount(effect), f"treated for one outcome {_way(effect['estimate'])}"
+    return f"{amount} {way} ({level})" if effect["interval"].get("gap") else f"{amount} ({level}) {way}"
+
+
+def _amount(effect: Facts) -> str:
+    estimate = effect["estimate"]
+    return "infinitely many" if estimate is None else rounded(abs(estimate), effect["std_error"]["total"])
+
+
+def _ends(effect: Facts) -> str:
+    """Return the ends of an interval, or its two parts with what each is for (Altman 1998)."""
+    ends, error, estimate = effect["interval"], effect["std_error"]["total"], effect["estimate"]
+    if not ends.get("gap"):
+        low, high = sorted(abs(ends[end]) for end in ("low", "high"))
+        return f"{rounded(low, error)} to {rounded(high, error)}"
+    parts = [f"at least {_end(end)} for one {_way(end)}" for end in ends["gap"] if end is not None]
+    # The direction of the estimate comes first.
+    return " or ".join(parts if estimate is not None and estimate < 0 else parts[::-1])
+
+
+def _end(value: float) -> str:
+    """Return the end of a part, whose standard error says nothing, with three digits."""
+    return rounded(abs(value), abs(value) / 10)
+
+
+def _way(value: float | None) -> str:
+    return "fewer" if value is not None and value < 0 else "more"
