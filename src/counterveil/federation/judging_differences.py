@@ -39,16 +39,14 @@ from counterveil.federation.public_limits import (
     farthest,
     most_mu,
 )
-from counterveil.inference import Uncertainty, half_width, other_variance, rare_events
+from counterveil.inference import Uncertainty, half_width, other_variance, rare_events, t_factor
 from counterveil.inference.uncertainty import HEADROOM
-from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Unit
 from counterveil.questions.pooled.reading import rows_of
 from counterveil.results.effect import uncertainty_to_dict
 from counterveil.results.result import Result
-from counterveil.statistics.folds.aggregation import student_factor
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
-from counterveil.statistics.moments.doubly_robust_plan import LEFT_OF_TREATMENT
 from counterveil.statistics.moments.sensitivity import CentredContrast
 
 # Methods for private records whose scores range over the outcome's whole range, whatever the rows are.
@@ -213,7 +211,8 @@ def _rows_of_scores(ask: Ask, result: Result) -> float:
     if ask.method not in ("fold_aggregation", "auto") or "folds" not in result.details:
         return rows
     folds = Fields("details", result.details).whole("folds", 2, rows)
-    return (folds - 1) / student_factor(folds, result.level)
+    # Raised so that normal quantiles are Student's.
+    return (folds - 1) / t_factor(folds - 1, 1 - result.level) ** 2
 
 
 def _check_reach(declared: Declared, result: Result) -> None:

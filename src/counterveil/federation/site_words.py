@@ -12,27 +12,17 @@ from typing import Any
 
 from counterveil.federation.messages import Ask
 from counterveil.privacy import Unit
+from counterveil.results import method_words as said
 from counterveil.results.result import Result
-from counterveil.statistics.folds.aggregation import ASSUMED as OF_FOLDS
-from counterveil.statistics.moments import (
-    arm_adjustment,
-    cross_fit,
-    doubly_robust,
-    ipw,
-    record_matching,
-    score_strata,
-)
-from counterveil.statistics.moments.arm_adjustment import linear_with
-from counterveil.statistics.moments.trial import CONFOUNDED
 
 # Nothing, or one of a few texts; those of numbers have them as patterns of a format.
 _Words = tuple[str | None, ...]
 _SILENT: _Words = (None,)
 _NUMBER = r"-?[0-9][0-9.e+-]{0,12}"
-_LINEAR = [linear_with(*more) for more in product((False, True), repeat=2)]
+_LINEAR = [said.linear_in(*more) for more in product((False, True), repeat=2)]
 _MODELS: _Words = (
-    *(doubly_robust.ASSUMED + linear for linear in _LINEAR),
-    *(arm_adjustment.ASSUMED + linear + bends for linear in _LINEAR for bends in arm_adjustment.BENDS),
+    *(said.OVERLAP_SCORES + linear for linear in _LINEAR),
+    *(said.ARM_SCORES + linear + bends for linear in _LINEAR for bends in (said.FOLLOWED, said.UNDETECTED)),
 )
 
 
@@ -41,8 +31,10 @@ def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
     if result.population is not None:  # a question has no trim
         return False
     allowed = _allowed(ask, declaration)
-    said = {name: getattr(result, name) for name in ("interval_of", "condition", "assumes")}
-    return all(any(_is(text, word) for word in allowed.get(name, _SILENT)) for name, text in said.items())
+    return all(
+        any(_is(getattr(result, name), word) for word in allowed.get(name, _SILENT))
+        for name in ("interval_of", "condition", "assumes")
+    )
 
 
 def _is(text: str | None, word: str | None) -> bool:
@@ -69,17 +61,18 @@ def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str,
     is_trial, known_share = declaration.get("randomised") is True, "treated_share" in declaration
     kappa = ask.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
+    bound = float(kappa or 0.0) if bounded else 0.0
     return {
-        "trial": {"interval_of": _SILENT if is_trial else (CONFOUNDED,)},
-        "ipw": {"interval_of": _SILENT if known_share else (ipw.UNADJUSTED, ipw.WEIGHTED)},
-        "matching": {"interval_of": (record_matching.SHRUNK, record_matching.DIVIDED)},
-        "score_strata": {"condition": (score_strata.condition(kappa),)}
+        "trial": {"interval_of": _SILENT if is_trial else (said.CONFOUNDED,)},
+        "ipw": {"interval_of": _SILENT if known_share else (said.UNADJUSTED, said.WEIGHTED)},
+        "matching": {"interval_of": (said.SHRUNK, said.DIVIDED)},
+        "score_strata": {"condition": (said.little_adjusted(bound),)}
         if bounded
-        else {"interval_of": (score_strata.TARGET,)},
+        else {"interval_of": (said.WITHIN_STRATA,)},
         "doubly_robust": {
-            "condition": (None, doubly_robust.condition(kappa)) if bounded else _SILENT,
+            "condition": (None, said.not_adjusted(bound)) if bounded else _SILENT,
             "assumes": _SILENT if is_trial else (None, *_MODELS),
         },
-        "cross_fit": {"assumes": _SILENT if known_share else (cross_fit.ASSUMED,)},
-        "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *OF_FOLDS.values())},
+        "cross_fit": {"assumes": _SILENT if known_share else (said.CROSS_FITTED,)},
+        "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *said.OF_FOLDS.values())},
     }

@@ -21,6 +21,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
+from counterveil.results.method_words import OF_FOLDS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -45,11 +46,6 @@ PAGES = (
     "statistics/moments/inverse_weighting.proof.md",
     "statistics/moments/centred_contrast.proof.md",
 )
-# What must be true of outcomes or treatments for our learners to be right.
-ASSUMED = {
-    "ols": "the outcome regression in each arm is linear in the covariates",
-    "aipw": "the outcome regression or the logit of the propensity score is linear in the covariates",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +123,14 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
 
-def student_factor(folds: int, level: float) -> float:
-    """Return what the variance between folds is raised by, so that normal quantiles are Student's at this level."""
-    tail = (1 - level) / 2
-    return float((stdtrit(folds - 1, tail) / ndtri(tail)) ** 2)
-
-
 def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
     """Return the uncertainty of the average from the variance between folds, with K - 1 degrees of freedom."""
     bound, folds = float(clip.bound), clip.folds
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2
     between = bound**2 * (weighted.square - mean_square) / (folds - 1)
-    student = student_factor(folds, level)
+    # Normal quantiles are used later on; the variance is raised so that at this level they are Student's.
+    tail = (1 - level) / 2
+    student = float((stdtrit(folds - 1, tail) / ndtri(tail)) ** 2)
     cap = bound**2 / (folds - 1)
     lost = clip.lost(weighted.mean, weighted.square) if clip.chosen else 0.0
     return Uncertainty(
@@ -176,5 +168,5 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
             **details(clip),
         },
         interval_of=f"the expected answer of {name} on about {size} rows" if own else None,
-        assumes=None if study.randomised is True else ASSUMED.get(name),
+        assumes=None if study.randomised is True else OF_FOLDS.get(name),
     )

@@ -17,6 +17,7 @@ from math import sqrt
 from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.results.method_words import ARM_SCORES, FOLLOWED, UNDETECTED, linear_in
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -29,12 +30,6 @@ from counterveil.statistics.moments.records import Records
 # Bends along an index are followed where this part of it is known or more, and where noise hides no more of them than
 # this: above it, bent indices of `experiments/causal` were covered in .5 to .8 of the draws, below it in .9 and more.
 _KNOWN, _DOUBT = 0.7, 0.06
-ASSUMED = "the inverse propensity score or the outcome regression is "
-# What is said of bends where they are followed, and where they are not.
-BENDS = (
-    ", apart from curvature along the fitted outcome index",
-    "; at this budget most curvature would go undetected",
-)
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
     "statistics/moments/arm_statistics.proof.md",
@@ -81,15 +76,9 @@ def arm_adjusted(
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def linear_in(features: FeatureMap) -> str:
+def linear_features(features: FeatureMap) -> str:
     """Return what a function that is linear in these features is linear in."""
-    return linear_with(any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs))
-
-
-def linear_with(squares: bool, products: bool) -> str:
-    """Return the same of features with squares of covariates, or products of two."""
-    more = ["their squares"] * squares + ["pairwise products"] * products
-    return " and ".join([", ".join(["linear in the covariates", *more[:-1]]), *more[-1:]])
+    return linear_in(any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs))
 
 
 def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str | None:
@@ -97,7 +86,7 @@ def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str |
     if session.study.randomised is True:
         return None
     seen = effect.known >= _KNOWN and effect.doubt <= _DOUBT
-    return ASSUMED + linear_in(features) + BENDS[0 if seen else 1]
+    return ARM_SCORES + linear_features(features) + (FOLLOWED if seen else UNDETECTED)
 
 
 def _result(

@@ -22,6 +22,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, exact
+from counterveil.results.method_words import CROSS_FITTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -60,8 +61,6 @@ PAGES = (
     "statistics/histogram.proof.md",
     "session/parallel.proof.md",
 )
-# What must be right for the interval to cover.
-ASSUMED = "the outcome regression or the logit of the propensity score is linear in the covariates"
 _PURE_PAGES = ("mechanisms/ball.proof.md", "mechanisms/laplace.proof.md")
 
 
@@ -270,7 +269,7 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
-        assumes=None if design.declared is not None else ASSUMED,
+        assumes=None if design.declared is not None else CROSS_FITTED,
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
         | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
     )

@@ -33,6 +33,7 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.whole_logistic import probabilities
 from counterveil.privacy import Budget, Estimand
+from counterveil.results.method_words import UNADJUSTED, WEIGHTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -99,15 +100,6 @@ def _amount(budget: Budget, mechanism: str, share: float) -> float:
 
 
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
-
-
-UNADJUSTED = (
-    "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
-)
-WEIGHTED = (
-    "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; it estimates the effect "
-    "only if those scores are correct"
-)
 
 
 def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str | None:

@@ -26,6 +26,7 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
+from counterveil.results.method_words import DIVIDED, SHRUNK
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses, Session
@@ -50,9 +51,6 @@ def record_matching_plan(question: Question, settings: RecordMatching, weights: 
 
 
 PAGE = "statistics/moments/record_matching.proof.md"
-# What the interval is for, as it is and where the shrinkage is divided out.
-SHRUNK = "the contrast of randomized treatments, which randomized response shrinks towards zero"
-DIVIDED = "that shrunk contrast divided by the estimated shrinkage"
 PAGES = (
     PAGE,
     "statistics/moments/penalised_fit.proof.md",
