@@ -1,5 +1,5 @@
 """`python -m experiments.causal [--draws N] [--only NAME ...] [--levels LEVEL ...] [--estimands NAME ...]
-[--out FOLDER] [--beside FOLDER]`.
+[--methods NAME ...] [--epsilons X ...] [--deltas X ...] [--people SEED] [--out FOLDER] [--beside FOLDER]`.
 
 Prints coverage / root mean square error / median width of 95 % intervals in Markdown, one line for each method; the
 designs on real covariates need COUNTERVEIL_DATA. Answers are saved in the folder as they are made; a second call makes
@@ -13,9 +13,10 @@ import os
 import tempfile
 from pathlib import Path
 
+import experiments.causal.designs as people
 from experiments.causal.designs import Design, bent, births, correlated, varying, yes_or_no
 from experiments.causal.real import real
-from experiments.causal.runs import run, saved
+from experiments.causal.runs import ADJUSTED, Asked, run, saved
 from experiments.causal.table import failing, markdown
 
 
@@ -37,12 +38,14 @@ def main() -> None:
     chosen = arguments()
     folder = Path(chosen.out or Path(tempfile.gettempdir()) / "causal")
     folder.mkdir(parents=True, exist_ok=True)
+    people.FIRST_SEED = chosen.people
     found = named(designs(), chosen.only or [])
+    asked = Asked(chosen.levels, chosen.estimands, chosen.methods, chosen.epsilons, chosen.deltas)
     below = []
     for design in found:
         name = "".join(letter if letter.isalnum() else "-" for letter in design.name) + ".csv"
         if not chosen.print:
-            run(design, folder / name, chosen.draws, chosen.levels, chosen.estimands)
+            run(design, folder / name, chosen.draws, asked)
         rows = [row for row in saved(folder / name) if row.level in chosen.levels]
         other = (
             [row for row in saved(Path(chosen.beside, name)) if row.level in chosen.levels]
@@ -79,6 +82,10 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--levels", nargs="*", default=["outcome", "record"], choices=["outcome", "record"])
     parser.add_argument("--estimands", nargs="*", default=["ATE", "ATT", "ATC"], metavar="NAME")
+    parser.add_argument("--methods", nargs="*", default=[ADJUSTED], metavar="NAME")
+    parser.add_argument("--epsilons", nargs="*", default=[], metavar="X", help="all by default")
+    parser.add_argument("--deltas", nargs="*", default=[], metavar="X", help="all by default")
+    parser.add_argument("--people", type=int, default=people.FIRST_SEED, metavar="SEED")
     parser.add_argument(
         "--out", metavar="FOLDER", help="where answers are saved; a temporary folder by default"
     )

@@ -55,21 +55,32 @@ def saved(path: Path) -> list[Row]:
 Key = tuple[str, str, str, str, str]
 
 
-def wanted(design: Design, levels: list[str], estimands: list[str]) -> Iterator[Key]:
+@dataclass(frozen=True)
+class Asked:
+    """What is asked of every draw: all budgets of a level where none are named."""
+
+    levels: list[str]
+    estimands: list[str]
+    methods: list[str]
+    epsilons: list[str]
+    deltas: list[str]
+
+
+def wanted(design: Design, asked: Asked) -> Iterator[Key]:
     """Yield level, estimand, method, epsilon and delta of every answer to one draw."""
-    for level in levels:
-        for estimand in design.estimands if level in design.levels else ():
-            if estimand not in estimands:
-                continue
+    for level in asked.levels:
+        chosen = design.estimands if level in design.levels else ()
+        for estimand in (name for name in chosen if name in asked.estimands):
             for name in (*FREE, ZERO):
                 yield level, estimand, name, "", ""
-            for epsilon in EPSILONS[level]:
-                for delta in DELTAS[level]:
-                    yield level, estimand, ADJUSTED, epsilon, delta
+            for epsilon in asked.epsilons or EPSILONS[level]:
+                for method in asked.methods:
+                    for delta in asked.deltas or DELTAS[level]:
+                        yield level, estimand, method, epsilon, delta
                 yield level, estimand, PLAIN, epsilon, "0"
 
 
-def run(design: Design, path: Path, draws: int, levels: list[str], estimands: list[str]) -> None:
+def run(design: Design, path: Path, draws: int, asked: Asked) -> None:
     """Make the answers that are not saved yet."""
     done = {
         (row.level, row.estimand, row.method, row.epsilon, row.delta, row.draw)
@@ -77,7 +88,7 @@ def run(design: Design, path: Path, draws: int, levels: list[str], estimands: li
         if row.design == design.name
     }
     for number in range(draws):
-        keys = [key for key in wanted(design, levels, estimands) if (*key, number) not in done]
+        keys = [key for key in wanted(design, asked) if (*key, number) not in done]
         if not keys:
             continue
         y = design.outcomes(number)
@@ -99,7 +110,7 @@ def answer(design: Design, table: Table, key: Key, draw: int) -> Row:
     if method in FREE:
         estimate, se = FREE[method](table, estimand)
         return Row(*head, estimate - truth, NORMAL * se, 1, "", "")
-    named = {"outcome": "difference_in_means", "record": "trial"}[level] if method == PLAIN else "auto"
+    named = {"outcome": "difference_in_means", "record": "trial"}[level] if method == PLAIN else method
     settings = cv.settings.Trial("none", "pooled") if named == "trial" else None
     if method == PLAIN:
         estimand = "ATE"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -69,13 +70,16 @@ def markdown(rows: list[Row], other: list[Row]) -> str:
             "| method | " + " | ".join(f"epsilon {epsilon}" for epsilon in EPSILONS[level]) + " |",
             "|---|" + "---|" * len(EPSILONS[level]),
         ]
-        for delta in DELTAS[level]:
-            note = f", delta {delta}" if level == "record" else ""
-            text.append(_line(f"auto{note}", made, level, estimand, ADJUSTED, delta))
+        methods = dict.fromkeys(row.method for row in rows if row.epsilon and row.method != PLAIN)
+        for method, delta in product(methods, DELTAS[level]):
+            if all((level, estimand, method, epsilon, delta) not in made for epsilon in EPSILONS[level]):
+                continue
+            note = f"{method}, delta {delta}" if level == "record" else method
+            text.append(_line(note, made, level, estimand, method, delta))
             if before:
                 kept = [cell.draws for key, cell in before.items() if key[:2] == (level, estimand)]
-                title = f"auto{note}, before ({max(kept, default=0)} draws)"
-                text.append(_line(title, before, level, estimand, ADJUSTED, delta))
+                title = f"{note}, before ({max(kept, default=0)} draws)"
+                text.append(_line(title, before, level, estimand, method, delta))
         text.append(_line("private difference in means", made, level, estimand, PLAIN, "0"))
         for name in (*FREE, ZERO):
             only = made.get((level, estimand, name, "", ""))

@@ -20,9 +20,6 @@ from counterveil.data.wrong_data import no_person
 
 Places: TypeAlias = NDArray[np.intp]
 
-# Of numbers that have a nearest double of their own, nothing more is compared.
-_TIED = (Fraction(0), "")
-
 
 def places(column: Column, name: str) -> tuple[Places, int]:
     """Return each row's person or cluster, numbered by what identifies them, and how many there are.
@@ -59,8 +56,9 @@ def first_of_each(column: Column, name: str) -> Mask:
 def ranks(column: Column, exact: bool = True) -> NDArray[np.float64]:
     """Return numbers that order rows: those with numbers by their value, then those with texts, such as dates.
 
-    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts. Rows
-    without a value come last. Without `exact`, numbers whose nearest double is the same are not told apart.
+    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts.
+    Infinity, which may be a moment, comes after both, and rows without a value come last. Without `exact`, numbers
+    whose nearest double is the same are not told apart.
     """
     if isinstance(column, Numbers):
         values = column.values
@@ -69,21 +67,18 @@ def ranks(column: Column, exact: bool = True) -> NDArray[np.float64]:
             values = np.unique(values, return_inverse=True)[1]
         return np.where(column.missing, np.inf, values.astype(np.float64))
     doubles = [double_of(cell) for cell in column.cells]
-    cells_of = Counter(doubles)
+    sharing = Counter(doubles)
     keys = [
-        (1, 0.0, Fraction(0), str(cell))
-        if double is None
-        else (0, double, *(_exactly(cell) if exact and cells_of[double] > 1 else _TIED))
+        _key(cell, double, exact and sharing[double] > 1)
         for cell, double in zip(column.cells, doubles, strict=True)
     ]
-    places = {key: place for place, key in enumerate(sorted(set(keys)))}
-    empty = encoding.gaps(column, None)
-    return np.where(
-        empty, np.inf, column.take(np.array([places[key] for key in keys], dtype=np.float64), 0.0)
-    )
+    place_of = {key: place for place, key in enumerate(sorted(set(keys)))}
+    per_cell = np.array([place_of[key] for key in keys], dtype=np.float64)
+    return np.where(encoding.gaps(column, None), np.inf, column.take(per_cell, for_missing=0.0))
 
 
-def _exactly(cell: object) -> tuple[Fraction, str]:
-    """Return what tells a number from others with the same nearest double."""
-    number = number_of(cell)
-    return _TIED if number is None else (number, "")
+def _key(cell: object, double: float | None, exact: bool) -> tuple[int, float, Fraction, str]:
+    if double is None:
+        return 1, 0.0, Fraction(0), str(cell)
+    number = number_of(cell) if exact else None
+    return 2 if double == np.inf else 0, double, number or Fraction(0), ""

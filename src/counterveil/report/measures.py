@@ -26,19 +26,19 @@ def plural(noun: str) -> str:
     return f"{first}s {rest}" if rest.startswith(("of", "needed")) else f"{noun}s"
 
 
-def estimated(facts: Facts, effect: Facts) -> str:
+def estimated(facts: Facts) -> str:
     """Return the first words of a sentence that says what one estimate is."""
     if not measured(facts):
         return "The estimated effect is"
-    more = {_NEEDED: f" for one outcome {_way(effect['estimate'])}", "lift": ""}
-    return f"The {effect_noun(facts)}{more.get(facts['measure'], ' (treated over control)')} is"
+    between = "" if facts["measure"] in (_NEEDED, "lift") else " (treated over control)"
+    return f"The {effect_noun(facts)}{between} is"
 
 
 def value_words(facts: Facts, effect: Facts) -> tuple[str, str]:
     """Return an estimate and the ends of its interval as words of a sentence."""
     total = effect["std_error"]["total"]
     if facts.get("measure") == _NEEDED:
-        return _amount(effect), _ends(effect)
+        return f"{_amount(effect)} for one outcome {_way(effect['estimate'])}", _ends(effect)
     return rounded(effect["estimate"], total), from_to(effect["interval"], total)
 
 

@@ -110,7 +110,7 @@ def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
         for effect in shown
     )
     if not several:
-        return f"{estimated(facts, shown[0])} {found}. {covers}"
+        return f"{estimated(facts)} {found}. {covers}"
     if shown[0].get("summary"):
         return f"The {found}. {covers} The effects of the sites are in the table."
     left = len(effects) - len(shown)
@@ -124,8 +124,9 @@ def _figures(facts: dict[str, Any], effect: dict[str, Any], parts: bool) -> str:
     split = f": {sampling} from sampling, {noise} from privacy noise" if parts else ""
     if error["sampling"] == 0:
         split = ", all from privacy noise: the sampling variance is lost in the noise it was released with"
-    p = probability(effect["p_value"]) if "p_value" in effect else ""
-    tested = f", p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}" if p else ""
+    adjusted = "Holm-adjusted " if "holm_p_value" in effect else ""
+    p = probability(effect.get("holm_p_value", effect["p_value"])) if "p_value" in effect else ""
+    tested = f", {adjusted}p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}" if p else ""
     value, ends = value_words(facts, effect)
     return f"{value} ({percent(interval['level'])} interval {ends}{tested}; standard error {total}{split})"
 

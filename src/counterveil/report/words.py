@@ -160,9 +160,8 @@ def _several(facts: Facts) -> list[str]:
     elif len(clear) == len(effects):
         second = f"All their {level} intervals, {together}, exclude {nothing}."
     else:
-        second = (
-            f"The {level} intervals, {together}, exclude {nothing} for {_named(clear)}, and contain it else."
-        )
+        others = "and include it for the others"
+        second = f"The {level} intervals, {together}, exclude {nothing} for {_named(clear)}, {others}."
     apart = {"groups": "Whether two groups differ from each other is another question."}
     return [first, second, *([apart[kind]] if kind in apart else [])]
 

@@ -367,7 +367,7 @@ def refuse_range(measure: str, outcome_range: Ends, *, divided: bool = False, mo
 def no_measure(measure: str, got: str) -> StudyError:
     """Return CV-P686, for outcomes that have no such measure."""
     unit = measure in (ODDS, NEEDED)
-    other = "from 0 to 1" if unit else "that cannot be negative"
+    other = "that is 0 or 1" if unit else "that cannot be negative"
     return StudyError(
         "CV-P686",
         f"measure={measure!r} has no meaning for this outcome",

@@ -195,7 +195,7 @@ def nothing_kept(table, kept):
     session.conf.unset(name)
     kept.close()
     assert not kept.frame.is_cached
-    # A block that was lost is made anew.
+    # What was lost is made anew.
     assert kept.run(treated_and_old)[0].tolist() == wanted.tolist()
 
 
@@ -212,6 +212,37 @@ def test_every_question_in_spark(known, in_spark, spark, monkeypatch):
     for count in (1, 2, 7):
         frames = {one: spark.table(f"people_{one}".lower()).repartition(count) for one in (False, True)}
         check(frames, known, ["doubly robust", "periods", "groups"])
+
+
+QUARTERS = cv.Study(
+    "t",
+    "y",
+    (0, 3),
+    control=0,
+    person="who",
+    time="quarter",
+    before=[0, 1],
+    after=[2, 3],
+    missing={"y": cv.drafting.Drop()},
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["duckdb", "postgres", "spark"])
+def test_periods_of_people_with_several_rows(kind, request, tmp_path, stream_everything):
+    rng, who = np.random.default_rng(5), np.repeat(np.arange(400), 4)
+    columns = {"who": who, "quarter": np.tile(np.arange(4), 400), "t": who % 2}
+    # Some have no row in a quarter.
+    rows = pa.table(columns | {"y": rng.random(1600) + who % 2}).take(rng.permutation(1600)[:1580])
+    source = make(kind, request, tmp_path).table("quarters", rows)
+    for protects in ("outcome", "record"):
+        words = {"protects": protects, "epsilon": 1}
+        there, here = (
+            cv.event_study(data, QUARTERS, noise=cv.SeededNoise(3), **words).to_dict()
+            for data in (source, rows)
+        )
+        assert there == here
+        assert 300 < there["details"]["rows"] < 400
 
 
 def refused_rows(table):

@@ -395,3 +395,18 @@ def test_threads_take_turns(ledger):
         thread.join()
     assert sorted(outcomes) == [False] * 6 + [True] * 10
     assert ledger.verify().ok
+
+
+def test_an_entry_that_was_changed_after_it_was_read_is_refused():
+    store = MemoryStore()
+    ledger = Ledger(store)
+    ledger.register("trial", Budget(1))
+    spend(ledger, "r1", pure("0.4"))
+    assert ledger.remarks("trial", Unit.OUTCOME) == ()
+    row = store.latest_reserve("trial")
+    changed = row.body.replace('"unproved":0', '"unproved":1')
+    assert changed != row.body
+    store._latest_reserve["trial"] = replace(row, body=changed)
+    for look in (lambda: ledger.remarks("trial", Unit.OUTCOME), lambda: spend(ledger, "r2", pure("0.1"))):
+        with refuses("CV-L016"):
+            look()

@@ -1,16 +1,21 @@
 """One row for each person does not depend on where rows stand, nor what is public in it on outcomes."""
 
 from dataclasses import fields
-from itertools import product
+from decimal import Decimal
+from itertools import permutations, product
 
+import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import counterveil as cv
 from counterveil.data import Layout, Table, batches, rows_of_source, strata_of_source, strata_of_table
 from counterveil.data.cells import from_array, from_cells
 from counterveil.data.people import whole_people
+from counterveil.data.ranks import identity, places
 from counterveil.errors import CounterveilError, DataError
 
 AGES = cv.Range(0, 9)
@@ -58,17 +63,130 @@ def test_rows_may_come_in_any_order(declared):
             assert found.covariates[name].tobytes() == values.tobytes()
 
 
-def test_several_other_labels_are_refused_in_any_order():
+def verdict(rows, declared):
+    """Return the arms of people, or the code of the refusal."""
+    try:
+        return Table.attach(rows, declared).arm.tolist()
+    except CounterveilError as error:
+        return error.code
+
+
+@pytest.mark.parametrize("rule", ["constant", "ever"])
+def test_several_other_labels_are_refused_in_any_order(rule):
     cells = {"id": [1, 1, 2, 3, 4], "arm": ["old", "older", "new", "old", "new"], "y": [1, 2, 3, 4, 5]}
-    declared = cv.Study("arm", "y", (0, 9), treated="new", person="id")
-    codes = set()
-    for order in ([0, 1, 2, 3, 4], [1, 0, 2, 3, 4]):
+    declared = cv.Study("arm", "y", (0, 9), treated="new", person="id", per_person={"arm": rule})
+    for order in permutations(range(5)):
         moved = {name: [values[place] for place in order] for name, values in cells.items()}
-        try:
-            codes.add(Table.attach(moved, declared).rows)
-        except CounterveilError as error:
-            codes.add(error.code)
-    assert len(codes) == 1
+        assert verdict(moved, declared) == "CV-D020"
+
+
+# The labels of one person's two rows, and what becomes of them where "new" is treated and where "old" is control.
+EVER = {
+    ("new", "new"): (1, 1),
+    ("new", "old"): (1, 1),
+    ("old", "old"): (0, 0),
+    ("old", "x"): ("CV-D020", "CV-D005"),
+    ("new", "x"): (1, "CV-D005"),
+    ("x", "x"): ("CV-D005", "CV-D005"),
+    ("x", "z"): ("CV-D020", "CV-D020"),
+    ("new", None): (1, 1),
+    ("old", None): (0, 0),
+    ("x", None): ("CV-D005", "CV-D005"),
+}
+
+
+@pytest.mark.parametrize("labels", EVER)
+@pytest.mark.parametrize("control", [None, "old"])
+def test_ever_treated_depends_on_the_rows_of_one_person(labels, control, tmp_path, monkeypatch):
+    """In both orders, whatever others hold, in memory and from files in blocks of one row."""
+    declared = cv.Study(
+        "arm", "y", (0, 9), treated="new", control=control, person="id", per_person={"arm": "ever"}
+    )
+    wanted = EVER[labels][control is not None]
+    others = ["new", "new", "old", "old"]
+    for own in {labels, labels[::-1]}:
+        for place, who in enumerate(([9, 9], [0, 0])):
+            rows = pd.DataFrame({"id": [*who, 1, 2, 3, 4], "arm": [*own, *others], "y": 1.0})
+            found = verdict(rows, declared)
+            assert (found if isinstance(found, str) else found[-1 if place == 0 else 0]) == wanted
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    monkeypatch.setattr(batches, "BATCH", 1)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    assert verdict_of_file(tmp_path / "rows.parquet", declared) == found
+
+
+def verdict_of_file(path, declared):
+    try:
+        rows = rows_of_source(path, declared)
+    except CounterveilError as error:
+        return error.code
+    return [arm for table in rows.batches() for arm in table.arm.tolist()]
+
+
+LATE = np.datetime64("2024-10-27T00:16:40", "ns")
+# Columns of two places in time, the first one before the second.
+ORDERS = {
+    "whole numbers": [2**60, 2**60 + 1],
+    "unsigned": np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64),
+    "texts of whole numbers": [str(2**60), str(2**60 + 1)],
+    "exact numbers": [Decimal(2**60), Decimal(2**60 + 1)],
+    "with a gap": ["2024-01-01", ""],
+    "without an end": ["2024-01-01", "infinity"],
+    "without a start": ["-infinity", "2024-01-01"],
+    "nanoseconds": np.array([LATE, LATE + np.timedelta64(1, "ns")]),
+}
+ZONED = [pd.Timestamp(LATE).tz_localize("UTC").tz_convert("Europe/Berlin")]
+ZONED += [ZONED[0] + pd.Timedelta(seconds=3599)]
+
+
+def last_outcomes(source):
+    declared = cv.Study("arm", "y", (0, 9), control=0, person="id", order="when", per_person={"y": "last"})
+    return Table.attach(source, declared).outcome.tolist()
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_places_in_time_keep_their_order(kind):
+    for y, last in ((0, 9), (9, 0)):
+        rows = {"id": [1, 1, 2, 2, 3, 3, 4, 4], "arm": [0, 0, 1, 1] * 2, "y": [y, last] * 4}
+        when = ORDERS[kind]
+        rows["when"] = np.tile(when, 4) if isinstance(when, np.ndarray) else when * 4
+        assert last_outcomes(rows) == [2**24 * (last > 0)] * 4
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_the_end_of_summer_time(unit, tmp_path):
+    """Two moments whose local texts stand in the other order, from frames, files and relations of a local zone."""
+    rows = pd.DataFrame({"id": np.arange(8) // 2, "arm": np.arange(8) // 2 % 2, "y": [0.0, 9.0] * 4})
+    rows["when"] = pd.Series(ZONED * 4).dt.as_unit(unit)
+    rows.to_parquet(tmp_path / "rows.parquet")
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'Europe/Berlin'")
+    relation = connection.read_parquet(str(tmp_path / "rows.parquet"))
+    for source in (
+        rows,
+        pl.from_pandas(rows),
+        pa.Table.from_pandas(rows),
+        tmp_path / "rows.parquet",
+        relation,
+    ):
+        assert last_outcomes(source) == [2**24] * 4
+    with pytest.raises(DataError, match="CV-D013"):
+        last_outcomes(relation.project('* REPLACE (CAST("when" AS TIMETZ) AS "when")'))
+    with pytest.raises(DataError, match="CV-D013"):
+        last_outcomes(rows.assign(when=rows["when"] - ZONED[0]))
+
+
+def test_decimals_name_people_as_engines_write_them():
+    small = [Decimal("-1E-7"), Decimal("0E-7"), Decimal("1E-7"), Decimal("2"), Decimal("-1")]
+    texts = ["-0.0000001", "0.0000000", "0.0000001", "2", "-1"]
+    assert [identity(cell) for cell in small] == texts
+    place, count = places(from_cells([*small, *texts], "id"), "id")
+    assert count == 5
+    assert place[:5].tolist() == place[5:].tolist()
+    by_size = sorted(texts, key=lambda text: (len(text), text))
+    cells = [Decimal(text) for text in by_size]
+    stream = iter([{"id": from_cells(cells[:2], "id")}, {"id": from_cells(cells[2:], "id")}])
+    assert sum(len(part["id"]) for part in whole_people(stream, "id")) == 5
 
 
 @pytest.mark.parametrize("most_rows", [1, 2])

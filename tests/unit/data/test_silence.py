@@ -94,3 +94,12 @@ def test_it_is_a_decorator(capfd):
 
     assert answer() == answer() == 42
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_stream_that_a_library_closes_is_made_anew(capfd):
+    with silence():
+        sys.stdout.close()
+    with silence():
+        print("inside")
+    print("after")
+    assert capfd.readouterr().out.split() == ["after"]

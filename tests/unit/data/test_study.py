@@ -272,3 +272,18 @@ def test_public_facts_name_what_is_public():
         assert "pattern of missing values is public" in text
         assert "probability 0.5" in text
         assert "'rural'" in text
+
+
+def test_what_a_study_keeps_is_its_own():
+    study = full_study()
+    first = study.fingerprint(), study.public_facts(Unit.OUTCOME), study.outcome_bounds
+    assert (study.fingerprint(), study.public_facts(Unit.OUTCOME), study.outcome_bounds) == first
+    moved = study.changed(outcome_range=(Fraction(0), Fraction(2)))
+    assert moved.outcome_bounds.hi == 2
+    assert moved.fingerprint() != study.fingerprint()
+    # Equal labels of two types have texts of their own.
+    one, other = (Study("arm", "score", (0, 1), treated=label) for label in (1, True))
+    assert one.public_facts(Unit.RECORD) == Study("arm", "score", (0, 1), treated=1).public_facts(Unit.RECORD)
+    assert other.public_facts(Unit.RECORD) == Study("arm", "score", (0, 1), treated=True).public_facts(
+        Unit.RECORD
+    )

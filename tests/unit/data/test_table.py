@@ -243,3 +243,28 @@ def test_masked_arrays():
     refused("CV-D003", data(y=masked))
     table = Table.attach(data(y=masked), Study("t", "y", (0, 1), missing={"y": Fill(0)}))
     assert same(table, Table.attach(data(), table.study))
+
+
+def test_columns_read_together_are_those_read_one_by_one():
+    values = {
+        "a": [-0.0, 0.0, 7.5, -3.0, np.inf, -np.inf],
+        "b": [0.25, 1e300, -1e300, 0.5, 0.0, 1.0],
+        "flag": [0.0, 1.0, 1.0, 0.0, 1.0, 0.0],
+        "kind": [3.0, 5.0, 9.0, 3.0, np.inf, 5.0],
+    }
+    covariates = {
+        "a": Range(0, 5),
+        "b": Range("0.1", "0.7"),
+        "flag": Binary(),
+        "kind": Categories([3, 5, "rest"], other="rest"),
+    }
+    study = Study("t", "y", (0, 1), covariates)
+    rows = {"t": [0, 1] * 3, "y": [0.5] * 6}
+    found = Table.attach(rows | {name: np.array(column) for name, column in values.items()}, study)
+    # Cells of Python are read one by one.
+    single = Table.attach(rows | values, study)
+    for name in covariates:
+        assert found.covariates[name].tobytes() == single.covariates[name].tobytes(), name
+    strange = {"flag": np.array([0.0, 1.0, 2.0, 0.0, 1.0, 0.0])}
+    with pytest.raises(DataError, match="CV-D007"):
+        Table.attach(rows | {name: np.array(column) for name, column in values.items()} | strange, study)

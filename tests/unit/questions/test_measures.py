@@ -231,7 +231,7 @@ def test_a_measure_is_named_where_it_is_written_up(data, tmp_path):
         ("ratio", "The risk ratio (treated over control) is ", "times that without"),
         ("odds_ratio", "The odds ratio (treated over control) is ", "times those without"),
         ("lift", "The lift is ", "% higher than without, a lift of"),
-        ("nnt", "The number needed to treat for one outcome more is ", "people have to be treated"),
+        ("nnt", "The number needed to treat is ", "people have to be treated"),
     ):
         one = found.as_measure(measure)
         assert said in one.write_up()
@@ -251,10 +251,8 @@ def test_numbers_needed_to_treat_have_no_sign_in_sentences(data):
     ends = f"{rounded(-high, error)} to {rounded(-low, error)}"
     said = " ".join(str(found).split())
     assert f"{rounded(-found.estimate, error)} (95 % interval {ends}) treated for one outcome fewer" in said
-    assert (
-        f"for one outcome fewer is {rounded(-found.estimate, error)} (95 % interval {ends}"
-        in found.write_up()
-    )
+    said = f"is {rounded(-found.estimate, error)} for one outcome fewer (95 % interval {ends}"
+    assert said in found.write_up()
 
 
 def test_e_values_are_those_of_the_ratio(data):

@@ -111,6 +111,10 @@ def test_results_are_read_back_and_shown(data, tmp_path):
         assert OutcomesResult.from_dict(json.loads(text)) == found
     assert OutcomesResult.from_dict(json.loads(json.dumps(plain.to_dict(), allow_nan=False))) == plain
     assert "p, Holm" in str(plain)
+    assert "Holm-adjusted p" in plain.write_up()
+    said = " ".join(str(plain).split())
+    assert said.count("Interval: ") == 1
+    assert "at once; p-values are Holm-adjusted" in said
     assert "primary outcome: death" in " ".join(str(plain).split())
     assert "<svg" in plain.to_html(tmp_path / "page.html").read_text()
     assert cv.plots.forest(plain).get_xlabel().endswith("in its standard errors")

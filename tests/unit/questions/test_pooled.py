@@ -224,7 +224,7 @@ class Page(HTMLParser):
 def test_renderings_show_every_site_and_the_whole(sites, tmp_path):
     found = cv.pool({"north": sites[0], "a<b": sites[1], "west": sites[2]})
     said = str(found)
-    for word in ("north", "a<b", "west", "pooled", "weight", "Differences:", "Q = ", "tau"):
+    for word in ("north", "a<b", "west", "pooled", "weight", "Heterogeneity:", "Q = ", "tau"):
         assert word in said
     assert "for all" not in said
     table = found.to_latex()
@@ -234,7 +234,7 @@ def test_renderings_show_every_site_and_the_whole(sites, tmp_path):
     assert page.tags.count("polygon") == 1
     assert page.tags.count("circle") == 3
     assert "a<b" in page.text
-    assert "Differences" in page.text
+    assert "Heterogeneity" in page.text
 
 
 def test_files_and_facts_are_read(sites, tmp_path):

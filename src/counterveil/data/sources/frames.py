@@ -37,12 +37,23 @@ def read(source: object, names: tuple[str, ...], order: str | None = None) -> di
     """
     frame = _open(source)
     kinds = _kinds(frame, names)
-    moments = () if order is None or not kinds[order].is_temporal() else (order,)
     chosen = frame.select(
-        *(nw.col(name).cast(nw.String) if name in moments else nw.col(name) for name in names)
+        *(_as_text(name, kinds[name]) if name == order else nw.col(name) for name in names),
     )
     eager = _collect(chosen) if isinstance(chosen, nw.LazyFrame) else chosen
     return {name: column_of(eager[name], name) for name in names}
+
+
+def _as_text(name: str, kind: DType) -> nw.Expr:
+    """Return moments as texts in the same order, in UTC where they have a zone; what is no moment as it is."""
+    column = nw.col(name)
+    if not kind.is_temporal() or kind == nw.Duration:
+        # Spans of time are refused: their texts are in another order.
+        return column
+    if isinstance(kind, nw.Datetime) and kind.time_zone is not None:
+        # In its own zone an hour comes twice when summer time ends.
+        column = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+    return column.cast(nw.String)
 
 
 def schema_of(source: object) -> dict[str, DType]:

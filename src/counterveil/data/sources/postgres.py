@@ -33,7 +33,6 @@ _CASTS = {
     Kind.EXACT: "text",
     Kind.UNBOUNDED: "text",
     Kind.TEXT: "text",
-    Kind.MOMENT: "text",
 }
 _WIDTHS = {Kind.BOOLEAN: ">i1", Kind.INTEGER: ">i8", Kind.FLOAT: ">f8"}
 _SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -89,7 +88,13 @@ def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> G
     """Yield one message a row, sorted if asked for; the bytes that come before the first are taken off."""
     import ibis
 
-    chosen = ", ".join(f"CAST({quoted(name)} AS {_CASTS[kind]})" for name, kind in kinds.items())
+    schema = table.schema()
+    chosen = ", ".join(
+        _moment_as_text(quoted(name), schema[name])
+        if kind is Kind.MOMENT
+        else f"CAST({quoted(name)} AS {_CASTS[kind]})"
+        for name, kind in kinds.items()
+    )
     rows = f"({ibis.to_sql(table)}) AS rows_1" + (f" ORDER BY {', '.join(by)}" if by else "")
     query = f"COPY (SELECT {chosen} FROM {rows}) TO STDOUT (FORMAT BINARY)"
     connection = table.get_backend().con
@@ -106,6 +111,19 @@ def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> G
     except Exception:
         # Whatever the server stumbled on, its message may quote rows.
         raise failed_source("a table in a database") from None
+
+
+def _moment_as_text(column: str, kind: Any) -> str:
+    """Return the SQL of a text that stands in the order of the moments, whatever style and zone the session has."""
+    text = f"CAST({column} AS text)"
+    if kind.is_time():
+        return text
+    if kind.is_date():
+        written = f"to_char(CAST({column} AS timestamp), 'YYYY-MM-DD')"
+    else:
+        there = column if kind.timezone is None else f"({column} AT TIME ZONE 'UTC')"
+        written = f"rtrim(rtrim(to_char({there}, 'YYYY-MM-DD HH24:MI:SS.US'), '0'), '.')"
+    return f"CASE WHEN isfinite({column}) THEN {written} ELSE {text} END"
 
 
 def _columns(messages: list[bytes], kinds: dict[str, Kind]) -> dict[str, Column]:

@@ -153,8 +153,23 @@ def fetch(
 def _without_moments(wanted: dict[str, tuple[str, str]], order: str | None) -> dict[str, tuple[str, str]]:
     if order is None or duckdb_kind(wanted[order][1], order) is not Kind.MOMENT:
         return wanted
-    # ISO texts are in the order of the moments that they name.
-    return wanted | {order: (f"CAST({wanted[order][0]} AS VARCHAR)", "VARCHAR")}
+    return wanted | {order: (_moment_as_text(*wanted[order], order), "VARCHAR")}
+
+
+def _moment_as_text(identifier: str, sql_type: str, name: str) -> str:
+    """Return the SQL of a text that stands in the order of the moments, or raise CV-D013 for times of a zone.
+
+    ISO texts do where all are written in one zone. Moments of a zone are written in UTC: in that of the connection an
+    hour comes twice when summer time ends.
+    """
+    text = f"CAST({identifier} AS VARCHAR)"
+    if "ZONE" not in sql_type and "TZ" not in sql_type:
+        return text
+    if not sql_type.startswith("TIMESTAMP"):
+        raise unreadable_type(name, sql_type)
+    there = "make_timestamp_ns(epoch_ns({}))" if "NS" in sql_type else "make_timestamp(epoch_us({}))"
+    # What is infinite has no such number.
+    return f"coalesce(CAST({there.format(identifier)} AS VARCHAR), {text})"
 
 
 def fetch_parts(

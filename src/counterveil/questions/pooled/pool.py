@@ -73,7 +73,7 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         f"{rounded(sqrt(found['tau_squared']), error)}"
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
-    notes = [("Average", average), ("Differences", differ)]
+    notes = [("Average", average), ("Heterogeneity", differ)]
     if "weight_limits" in facts:
         notes.append(("Weights", _held(facts)))
     if "prediction" in facts:

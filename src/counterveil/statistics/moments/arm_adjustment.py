@@ -108,8 +108,9 @@ def _result(
         **question.effect_terms(study),
         releases=_releases(chain),
         not_covered=(
-            "undeclared covariates; nonlinear relations of treatment or outcome with covariates that neither the "
-            "features nor curvature along the outcome index captures",
+            "undeclared covariates",
+            "nonlinearity: relations of treatment and outcome with covariates that neither the features nor curvature "
+            "along the outcome index captures",
             "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
             "large-sample one whose coverage was measured, not proved",
         ),

@@ -189,11 +189,11 @@ def release(gate: Gate, source: PlacedCarrier, design: CrossFit, estimand: Estim
         halves.append(half_models(second, scaling, propensity, estimand.value, design.settings.clip))
         kept.append(propensity.kept)
     clip = _clip(design, halves, estimand)
-    own_sums, other_sums = (
+    first_sums, second_sums = (
         Records(part, design.features).run(score_sums, standard, other.models, estimand.value, clip)[0]
         for part, other in zip(parts, reversed(halves), strict=True)
     )
-    total, squares, treated = own_sums + other_sums
+    total, squares, treated = first_sums + second_sums
     sizes = (parts[1].rows, parts[0].rows)
     effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / rows
     low, high = source.study.outcome_range

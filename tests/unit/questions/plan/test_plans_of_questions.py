@@ -104,6 +104,9 @@ def test_a_ratio_is_planned_on_its_own_scale():
     assert found.answers[0].unbounded == 0
     assert found.to_dict()["answers"][0]["detectable"] is None
     assert "(ratio)" in str(found)
+    # Which ratio is detectable depends on the mean of the controls: the column would be empty.
+    assert "detectable" not in found.full().lower()
+    assert "without privacy the half-width would be" in str(found)
     assert found.without_privacy <= found.answers[0].half_width
     rare = plan(TRIAL, rows=60, measure="ratio", mean=0.02, epsilon=0.1)
     assert rare.answers[0].half_width == inf

@@ -167,6 +167,12 @@ def test_results_come_back_and_show_both_ratios():
     assert again.interval(0.9) == found.interval(0.9)
     assert again.uncut_interval() == found.uncut_interval()
     assert "treated 0." in str(found)
+    # The method is not said twice, and the row is not called an average effect.
+    assert str(found).count("of sums") == 1
+    assert any(line.startswith(" difference ") for line in str(found).splitlines())
+    assert found.as_measure("difference") is found
+    with pytest.raises(CounterveilError, match="CV-P686"):
+        found.as_measure("nnt")
     assert "n per d" in found.write_up()
     assert found.tidy()[0]["conf_low"] == found.interval()[0]
     known = found.ratios[0].known
