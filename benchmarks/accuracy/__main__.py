@@ -29,7 +29,9 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--only", nargs="*", default=[], help="data by name")
     parser.add_argument("--rows", type=Path, default=DEFAULT, help="the file of answers")
     parser.add_argument("--html", type=Path, help="write the page")
-    parser.add_argument("--audit", action="store_true", help="audit every claim again")
+    parser.add_argument(
+        "--audit", nargs="*", metavar="METHOD", help="audit claims again, all if none is named"
+    )
     parser.add_argument(
         "--tests", type=int, default=0, metavar="DRAWS", help="rejections of tests of no effect"
     )
@@ -56,7 +58,7 @@ def main() -> int:
         sys.exit("no answers yet: pass --draws")
     found = cells(rows)
     beside = {
-        "verdicts": verdicts.verdicts() if given.audit else kept.verdicts(),
+        "verdicts": kept.verdicts() | (verdicts.verdicts(given.audit) if given.audit is not None else {}),
         "costs": kept.costs() | (resources.measured_all(given.measure) if given.measure is not None else {}),
         "tests": testing.rejections(given.tests) if given.tests else kept.rejected(),
     }

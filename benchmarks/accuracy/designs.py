@@ -36,12 +36,13 @@ class Data:
 
     def drawn(self, draw: int) -> tuple[Records, float]:
         """Return the records of a draw and the true average effect."""
-        base, design = _base(self.name, draw % len(self.designs))
+        base, design = based(self.name, draw % len(self.designs))
         return replace(base, y=design.outcomes(draw)), design.truth("ATE")
 
 
 @cache
-def _base(name: str, place: int) -> tuple[Records, Design]:
+def based(name: str, place: int) -> tuple[Records, Design]:
+    """Return the records of one of the designs of a data set, with its first outcomes, and the design."""
     design = DATA[name].designs[place]()
     first = design.outcomes(0)
     table = Table.attach({**design.columns, design.study.outcome: first}, design.study)

@@ -72,7 +72,8 @@ def _counts(ended: list[Outcome], found: Cells) -> list[str]:
         f"clearly in {won['auto_clear']}: by {CLEAR:g} standard errors of the difference in squared error, over common "
         f'draws. It refuses {won["refused"]}, and answers no better than "always zero" in {won["no_better"]}.',
         f"- Some method of ours, which one is known only afterwards, is closer than every method of others in "
-        f"{won['ours']} cells, clearly in {won['ours_clear']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
+        f"{won['ours']} cells, clearly in {won['ours_clear']}; one of others' is clearly closer than all of ours in "
+        f"{won['beaten']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
         f"first of all, ours included, in {won['near']}.",
         "- A pure guarantee holds at any delta: with a delta the better of a method's two answers counts, which one is "
         f"known only afterwards. By the answers that `auto` gives when asked with the delta it is first in "

@@ -32,7 +32,8 @@ class Outcome:
     Nobody leads where no other method has enough answers, nor with too few answers or a refusal of its own.
 
     `best` is the first of others' methods. `ours` and `auto` say whether one of our methods and
-    auto are ahead of all others', the clear ones by more than chance; `bounded` the same of auto with a bound on
+    auto are ahead of all others', the clear ones by more than chance, `beaten` whether one of the others' is clearly
+    ahead of all of ours; `bounded` the same of auto with a bound on
     confounding, `adjusted` of auto beside methods that adjust, in a trial beside all. `no_better` says whether auto
     answers no better than zero. `why` explains a cell that auto does not win, `closer` one in which another method
     of ours is closer than auto.
@@ -42,6 +43,7 @@ class Outcome:
     best: str
     ours: bool
     ours_clear: bool
+    beaten: bool
     auto: bool
     auto_clear: bool
     near: bool
@@ -66,6 +68,7 @@ def outcome(key: Key, cell: dict[str, Cell], rivals: dict[str, Rival] = RIVALS) 
         others[0] if others else "",
         ours=any(leads(cell, name, others) for name in own),
         ours_clear=any(leads(cell, name, others, clearly=True) for name in own),
+        beaten=any(leads(cell, name, own, clearly=True) for name in others),
         auto=ahead,
         auto_clear=leads(cell, auto, others, clearly=True),
         near=not refused and all(gap(cell[auto], cell[name]).ratio <= NEAR for name in order),

@@ -13,6 +13,7 @@ from counterveil.reproduce.rivals.ours import KAPPA
 COUNTED = {
     "ours": "one of ours first",
     "ours_clear": "clearly",
+    "beaten": "one of others' clearly ahead of all of ours",
     "auto": "auto first",
     "auto_clear": "clearly",
     "near": f"auto within {100 * (NEAR - 1):.0f} % of the first, ours included",

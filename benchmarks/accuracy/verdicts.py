@@ -154,6 +154,6 @@ def verdict(rival: Rival) -> str:
     return "by the authors' proof; not audited here" if rival.apart else "by proof; not audited here"
 
 
-def verdicts() -> dict[str, str]:
-    """Return the verdict of every method."""
-    return {name: verdict(rival) for name, rival in RIVALS.items()}
+def verdicts(names: list[str]) -> dict[str, str]:
+    """Return the verdicts of methods, of all if none is named."""
+    return {name: verdict(RIVALS[name]) for name in names or RIVALS}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from math import exp, log, sqrt
@@ -47,14 +47,8 @@ FOR_VARIANCES = 60
 Judge = Callable[[Table, np.ndarray], np.ndarray]
 
 
-def weights(
-    table: Table, epsilon: float, parts: tuple[float, float], alone: bool
-) -> tuple[np.ndarray, float]:
+def weights(table: Table, epsilon: float, settings: Weighting) -> tuple[np.ndarray, float]:
     """Return the coefficients of the rows as they are, and the variance of their noise for a range of 1."""
-    usual = assumed_sd(table.study.outcome_range)
-    settings = Weighting(
-        signal=parts[0] * usual, residual=parts[1] * usual, variance_share=0 if alone else None
-    )
     question = question_of(epsilon, "weighting", "ATE", settings)
     effect = weighted_effect(table, question)
     share = effect.share
@@ -63,9 +57,14 @@ def weights(
         share = chosen_share(bounds, question, effect.expected_part, effect.slack)
     own = np.empty(table.rows)
     own[np.argsort(~table.treated, kind="stable")] = effect.coefficients
-    return own, effect_plan(question, share).noise("effect", Fraction(1)).variance * float(
-        np.abs(own).max()
-    ) ** 2
+    unit = effect_plan(question, share).noise("effect", Fraction(1)).variance
+    return own, unit * float(np.abs(own).max()) ** 2
+
+
+def supposing(table: Table, parts: tuple[float, float], alone: bool) -> Weighting:
+    """Return settings with these parts of the usual signal and residual."""
+    usual, share = assumed_sd(table.study.outcome_range), 0 if alone else None
+    return Weighting(signal=parts[0] * usual, residual=parts[1] * usual, variance_share=share)
 
 
 def means(table: Table, epsilon: float, alone: bool) -> tuple[np.ndarray, float]:
@@ -131,7 +130,7 @@ def print_trial(name: str, make: Callable[[int], tuple[Table, Judge]], draws: in
                 found = (
                     judge(t, own) + noise
                     for t, judge in made
-                    for own, noise in [weights(t, epsilon, parts, alone)]
+                    for own, noise in [weights(t, epsilon, supposing(t, parts, alone))]
                 )
                 ratios = np.sqrt(_mean(found) / plain)
                 cells.append(" ".join(f"{ratio:.3f}" for ratio in ratios))
@@ -171,18 +170,34 @@ def designs(tuning: bool) -> list[Callable[[], Design]]:
     ]
 
 
+@dataclass(frozen=True)
+class Truth:
+    """Mean outcomes of the rows in their own arms, their variances, and the effect, for a range of 1."""
+
+    mean: np.ndarray
+    variance: np.ndarray
+    effect: float
+
+    @classmethod
+    def of(cls, design: Design) -> Truth:
+        width = float(design.study.outcome_bounds.width)
+        drawn_anew = [design.outcomes(70_000 + k) for k in range(FOR_VARIANCES)]
+        untreated, treated = design.expected or design.means
+        mean = np.where(design.treated, treated, untreated) / width
+        return cls(mean, np.var(drawn_anew, axis=0, ddof=1) / width**2, design.truth("ATE") / width)
+
+    def error(self, own: np.ndarray, noise: float) -> float:
+        """Return the expected squared error of coefficients with noise of this variance."""
+        return float((own @ self.mean - self.effect) ** 2 + own**2 @ self.variance + noise)
+
+
 def print_design(design: Design) -> dict[tuple[float, tuple[float, float]], float]:
     """Print errors beside the usual ones; return them."""
-    study, treated = design.study, design.treated
-    width = float(study.outcome_bounds.width)
-    table = Table.attach({**design.columns, study.outcome: design.outcomes(0)}, study)
-    variance = np.var([design.outcomes(70_000 + k) for k in range(FOR_VARIANCES)], axis=0, ddof=1) / width**2
-    untreated, other = design.expected or design.means
-    mean, truth, found = np.where(treated, other, untreated) / width, design.truth("ATE") / width, {}
+    table = Table.attach({**design.columns, design.study.outcome: design.outcomes(0)}, design.study)
+    truth, found = Truth.of(design), {}
     for epsilon in EPSILONS:
         for parts in ELSEWHERE:
-            own, noise = weights(table, epsilon, parts, alone=True)
-            found[epsilon, parts] = sqrt((own @ mean - truth) ** 2 + own**2 @ variance + noise)
+            found[epsilon, parts] = sqrt(truth.error(*weights(table, epsilon, supposing(table, parts, True))))
         usual = found[epsilon, ELSEWHERE[0]]
         cells = (f"{found[epsilon, parts] / usual:.3f}" for parts in ELSEWHERE)
         print(

@@ -46,6 +46,7 @@ SETTINGS = [
     "Bins",
     "Cate",
     "CrossFit",
+    "DifferenceInMeans",
     "DoublyRobust",
     "FoldQueries",
     "Folds",

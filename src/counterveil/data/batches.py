@@ -17,8 +17,6 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from counterveil.data.cells import Column
 from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.passes import BLOCK_ROWS as BATCH
@@ -37,7 +35,7 @@ from counterveil.data.sources.dispatch import (
 from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
-from counterveil.data.table import Table, check_study, numeric_columns, refuse_in_spark
+from counterveil.data.table import Table, check_study, joined_tables, numeric_columns, refuse_in_spark
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, unusable_scratch
 from counterveil.errors import DataError
@@ -264,19 +262,3 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
         waiting, held = ([joined.take(slice(whole, held))] if held > whole else []), held - whole
     if held:
         yield joined_tables(waiting)
-
-
-def joined_tables(tables: list[Table]) -> Table:
-    """Return the rows of all tables, one after the other."""
-    first = tables[0]
-    if len(tables) == 1:
-        return first
-    joined = Table(
-        first.study,
-        np.concatenate([table.arm for table in tables]),
-        np.concatenate([table.treated for table in tables]),
-        np.concatenate([table.outcome for table in tables]),
-        {name: np.concatenate([table.covariates[name] for table in tables]) for name in first.covariates},
-        tuple(np.concatenate(parts) for parts in zip(*(table.measures for table in tables), strict=True)),
-    )
-    return joined.sealed()

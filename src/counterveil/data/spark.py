@@ -19,7 +19,16 @@ import numpy as np
 
 from counterveil.data.passes import Pass, Sums, added, reads_covariates
 from counterveil.data.silence import silence
-from counterveil.data.spark_kept import BLOCK_ROWS, Kept, at_a_time, forget, found_in, keep, needed
+from counterveil.data.spark_kept import (
+    BLOCK_ROWS,
+    Kept,
+    at_a_time,
+    forget,
+    found_in,
+    keep,
+    lines_at_a_time,
+    needed,
+)
 from counterveil.data.spark_reading import Read, Reading, columns_in_spark, kinds_of
 from counterveil.data.spool import NEVER, VARIABLE
 from counterveil.data.study import Study
@@ -106,7 +115,8 @@ class SparkRows:
     def _kept(cls, frame: Any, reading: Read) -> SparkRows:
         kept = keep(frame, reading)
         try:
-            found = cls._checked(Kept(reading.study), kept, _sound(kept, lambda: found_in(kept)), 1)
+            facts = _sound(kept, lambda: found_in(kept))
+            found = cls._checked(Kept(reading.study), kept, facts, lines_at_a_time(reading.study))
         except BaseException:
             forget(kept)
             raise

@@ -1,29 +1,33 @@
-"""Encoded rows that Spark keeps for the passes of a question: blocks of bytes, in memory or on the executors' disks.
+"""Encoded rows that Spark keeps for the passes of a question: bytes on the executors' disks.
 
-Spark turns rows into Arrow batches cell by cell, which takes several times as long as reading them. A block of rows is
-one cell here, so that a pass costs little more than what it computes. No row reaches this process.
+Spark turns rows into Arrow batches cell by cell, which takes several times as long as reading them. Here a line has
+many rows in one cell, so that a pass costs little more than what it computes. No row reaches this process.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from counterveil.data.packed import packed, unpacked
+from counterveil.data.packed import forms, packed, unpacked
 from counterveil.data.silence import silence
 from counterveil.data.spark_reading import Read
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
-from counterveil.data.table import Table
+from counterveil.data.table import Table, joined_tables
 from counterveil.data.wrong_data import failed_source
 
-# Rows that executors take at a time as they encode them; what is kept of them is one block. Spark gives 10,000.
+# Rows that executors take at a time, as they encode them and in passes; Spark gives 10,000.
 BLOCK_ROWS = 1 << 14
+# Bytes of a line. As Spark writes to a disk it holds the last hundred objects of each task (`objectStreamReset`), of
+# which one has as many lines as settings say.
+_LINE_BYTES = 1 << 18
 _BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
-# A block of rows, or a line with what a survey of all rows of a partition found.
+_TOGETHER = "spark.sql.inMemoryColumnarStorage.batchSize"
+# Some rows, or a line with what a survey of all rows of a partition found.
 _COLUMNS = {"facts": "string", "rows": "int", "held": "binary", "covariates": "binary"}
 
 
@@ -34,7 +38,7 @@ class Keeping:
     reading: Read
 
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """Yield blocks of encoded rows, then a line with what was found; it says nothing where that failed."""
+        """Yield lines of encoded rows, then one with what was found; it says nothing where that failed."""
         survey = Survey(self.reading.study)
         tables = self.reading.tables(batches, survey)
         while True:
@@ -42,20 +46,16 @@ class Keeping:
                 # Not in the executor's log either.
                 with silence():
                     table = next(tables, None)
-                    facts = json.dumps(survey.facts())
                     # Rows that do not fit have no codes to be kept under; they are refused by what was found.
-                    made = (
-                        _line(None, table.rows, *packed(table))
-                        if table is not None and survey.sound
-                        else None
-                    )
+                    if table is None:
+                        made = _lines([(json.dumps(survey.facts()), 0, None, None)])
+                    else:
+                        made = _lines(_pieces(table) if survey.sound else [])
             except Exception:  # what it says may quote rows
-                yield _line("null")
+                yield _lines([("null", 0, None, None)])
                 return
-            if made is not None:
-                yield made
+            yield made
             if table is None:
-                yield _line(facts)
                 return
 
 
@@ -68,22 +68,41 @@ class Kept:
     def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
         """Yield the rows of Arrow batches; the survey gets what was found as they were encoded."""
         for batch in batches:
+            pieces = []
             for facts, rows, held, *others in zip(*batch.columns, strict=True):
                 if held.is_valid:
                     covariates = others[0].as_buffer() if others else None
-                    yield unpacked(self.study, rows.as_py(), held.as_buffer(), covariates)
+                    pieces.append(unpacked(self.study, rows.as_py(), held.as_buffer(), covariates))
                 else:
                     survey.join(json.loads(facts.as_py()))
+            if pieces:
+                yield joined_tables(pieces)
 
 
-def _line(
-    facts: str | None, rows: int = 0, held: bytes | None = None, covariates: bytes | None = None
-) -> Any:
+def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:
+    step = _rows_of_line(table.study)
+    for start in range(0, table.rows, step):
+        piece = table.take(slice(start, start + step))
+        yield None, piece.rows, *packed(piece)
+
+
+def _rows_of_line(study: Study) -> int:
+    return max(1, _LINE_BYTES // sum(form.itemsize for form in forms(study)))
+
+
+def lines_at_a_time(study: Study) -> int:
+    """Return how many lines have about BLOCK_ROWS rows."""
+    return max(1, BLOCK_ROWS // _rows_of_line(study))
+
+
+def _lines(lines: Iterable[tuple[Any, ...]]) -> Any:
     import pyarrow as pa
 
-    types = (pa.string(), pa.int32(), pa.binary(), pa.binary())
-    values = zip((facts, rows, held, covariates), types, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array([one], kind) for one, kind in values], list(_COLUMNS))
+    types = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
+    schema = pa.schema([(name, types[kind]) for name, kind in _COLUMNS.items()])
+    columns: list[Any] = list(zip(*lines, strict=True)) or [[] for _ in schema]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def needed(kept: Any, covariates: bool) -> Any:
@@ -95,9 +114,12 @@ def keep(frame: Any, reading: Read) -> Any:
     """Return the frame of encoded rows, which Spark makes when it is first used and then keeps."""
     from pyspark import StorageLevel
 
+    # Not in Java's memory, which reading a table needs; what was just written is in the system's.
     schema = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
     try:
-        return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.MEMORY_AND_DISK_DESER)
+        # A frame that is kept has the settings of the moment in which that is asked for.
+        with at_a_time(frame, BLOCK_ROWS):
+            return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.DISK_ONLY)
     except Exception:
         raise failed_source("a table in Spark") from None
 
@@ -118,12 +140,15 @@ def forget(kept: Any) -> None:
 @contextmanager
 def at_a_time(frame: Any, rows: int) -> Iterator[None]:
     """Let executors get so many rows of a frame at a time, where the session's settings may be changed."""
-    settings, before = frame.sparkSession.conf, None
-    with suppress(Exception):
-        before = settings.get(_BATCH, None)
-        settings.set(_BATCH, rows)
+    settings = frame.sparkSession.conf
+    before: dict[str, str | None] = {}
+    for name, value in ((_BATCH, rows), (_TOGETHER, 1)):
+        with suppress(Exception):
+            before[name] = settings.get(name, None)
+            settings.set(name, value)
     try:
         yield
     finally:
-        with suppress(Exception):
-            settings.unset(_BATCH) if before is None else settings.set(_BATCH, before)
+        for name, known in before.items():
+            with suppress(Exception):
+                settings.unset(name) if known is None else settings.set(name, known)

@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.batches import StreamedRows, joined_tables
+from counterveil.data.batches import StreamedRows
 from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, opened
 from counterveil.data.engines.fitting import Fitted, fit
@@ -36,7 +36,7 @@ from counterveil.data.sources import in_spark
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
-from counterveil.data.table import Table, refuse_in_spark
+from counterveil.data.table import Table, joined_tables, refuse_in_spark
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers

@@ -155,6 +155,22 @@ class Table:
         return f"Table(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
 
 
+def joined_tables(tables: list[Table]) -> Table:
+    """Return the rows of all tables, one after the other."""
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    joined = Table(
+        first.study,
+        np.concatenate([table.arm for table in tables]),
+        np.concatenate([table.treated for table in tables]),
+        np.concatenate([table.outcome for table in tables]),
+        {name: np.concatenate([table.covariates[name] for table in tables]) for name in first.covariates},
+        tuple(np.concatenate(parts) for parts in zip(*(table.measures for table in tables), strict=True)),
+    )
+    return joined.sealed()
+
+
 def check_study(study: object) -> None:
     """Raise CV-S015 for what is not a study."""
     if not isinstance(study, Study):

@@ -216,7 +216,7 @@ def states(folder: StudyFolder) -> list[SiteState]:
     seen: set[object] = set()
     answered = {site: each.result for site, each in found.items() if each.result is not None}
     for site in sorted(answered, key=folder.arrived):
-        release = (*released_numbers(answered[site]), answered[site].method)
+        release = released_numbers(answered[site])
         if release in seen:
             found[site] = replace(found[site], state=aside(COPY), refusal="CV-F041", result=None)
         seen.add(release)

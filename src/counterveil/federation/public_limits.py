@@ -29,6 +29,7 @@ class Declared:
     outcome: str
     low: Fraction
     high: Fraction
+    treated_share: Fraction | None = None
 
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Declared:
@@ -47,7 +48,9 @@ class Declared:
         if "cluster" in declaration:
             wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
             raise wrong_setting(_WHAT, wanted, "[cluster]")
-        return cls(str(names[0]), str(names[1]), low, high)
+        share = declaration.get("treated_share")
+        known = None if share is None else exact(share, "treated_share")
+        return cls(str(names[0]), str(names[1]), low, high, known)
 
     @property
     def width(self) -> Fraction:
@@ -61,8 +64,23 @@ class Declared:
 
     def least_noise(self, ask: Ask, rows: int) -> float:
         """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
-        width = _residual_width(ask, self.width)
-        return least_variance(ask, _LEAST_STEPS[Unit(ask.protects)] * width / rows)
+        step = _LEAST_STEPS[Unit(ask.protects)] * self.residual_widths(ask)[0] / rows
+        facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(budget_of(ask).epsilon)}
+        pure, mu = float(noise_from_dict(facts).variance), most_mu(ask)
+        # At a large delta normal noise is the smaller one.
+        return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
+
+    def residual_widths(self, ask: Ask) -> tuple[Fraction, Fraction]:
+        """Return the least and the largest width of what is averaged: residuals where a prediction is subtracted."""
+        bounds = ask.settings.get("residual_range")
+        if isinstance(bounds, list | tuple) and len(bounds) == 2:
+            try:
+                low, high = (exact(bound, "residual_range") for bound in bounds)
+            except CounterveilError:
+                return self.width, self.width
+            if low < high:
+                return min(self.width, high - low), max(self.width, high - low)
+        return self.width, self.width
 
 
 def budget_of(ask: Ask) -> Budget:
@@ -76,29 +94,6 @@ def most_mu(ask: Ask) -> Fraction | None:
     return None if budget.pure else mu_of(budget.epsilon, budget.delta)
 
 
-def least_variance(ask: Ask, sensitivity: Fraction) -> float:
-    """Return the variance of the least pure noise of a number of this sensitivity at the budget asked for."""
-    facts = {
-        "mechanism": "staircase",
-        "sensitivity": str(sensitivity),
-        "epsilon": str(budget_of(ask).epsilon),
-    }
-    return float(noise_from_dict(facts).variance)
-
-
-def _residual_width(ask: Ask, width: Fraction) -> Fraction:
-    """Return the width of what is averaged: that of the residuals where a prediction is subtracted."""
-    bounds = ask.settings.get("residual_range")
-    if isinstance(bounds, list | tuple) and len(bounds) == 2:
-        try:
-            low, high = (exact(bound, "residual_range") for bound in bounds)
-        except CounterveilError:
-            return width
-        if low < high:
-            return min(width, high - low)
-    return width
-
-
 # An honest answer lies beyond its reach once in a thousand million studies.
 NEVER = 1e-9
 FEWEST_IN_ARM, MOST_ROWS = 2, 10**12
@@ -109,6 +104,7 @@ NOT_AN_ANSWER = "it is not an answer to this request"
 NO_RESULT = "it is not a result with a single effect, or a number is out of range"
 OTHER_QUESTION = "it has a different treatment, outcome, estimand, measure or confidence level"
 OTHER_PRIVACY = "its guarantee or its cost is not the one requested"
+OTHER_WORDS = "it begins with words that the requested method does not say"
 OTHER_LIMITS = "its bounds are not those of the declared outcome"
 OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"
 OTHER_NOISE = "its noise distribution or its variance does not follow from the question"

@@ -17,7 +17,6 @@ from counterveil.federation.site import checked_arguments
 from counterveil.federation.site_files import SiteFile
 from counterveil.federation.study_files import StudyFile
 from counterveil.privacy import Budget
-from counterveil.results.measure_words import DIFFERENCE
 
 
 def make_site(
@@ -50,9 +49,8 @@ def make_study(
     """Return a new study: its file, declaration, certificates, and the keys of sites that are known already."""
     _new(folder / study_file.FILE)
     made = StudyFile.from_document(document, study.to_dict())
-    if made.ask.measure != DIFFERENCE:
-        # All sites would refuse a measure that the outcome or the method does not have.
-        checked_arguments(study, made.ask)
+    # What all sites would refuse is not asked.
+    checked_arguments(study, made.ask)
     for path in public_keys.values():
         keys.read_public_key(path)
     check_private(private_folder(folder))

@@ -32,6 +32,8 @@ RATIO, ODDS = "ratio", "odds_ratio"
 _MOST_FACTOR = 10.0
 # How exactly ends are found, on the scale t = r / (1 + r).
 _PRECISION = 1e-10
+# Weights whose squares are no numbers any more: what they multiply is nothing beside the rest.
+_NOTHING = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,7 @@ def combined(terms: list[tuple[float, NoiseDistribution | None]]) -> NoiseDistri
     kept: list[NoiseDistribution] = [
         noise if abs(weight) == 1.0 else Scaled(noise, abs(weight))
         for weight, noise in terms
-        if noise is not None and weight
+        if noise is not None and abs(weight) > _NOTHING
     ]
     if not kept:
         return None
@@ -343,6 +345,9 @@ def _end(beyond: Callable[[float, float], float], outside: float, middle: float,
     """Return the ratio at which values cease to be kept between one that is not and the estimate."""
     from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
 
+    # Between an estimate next to the end of the scale and that end nothing is looked for: the end itself is safe.
+    if abs(middle - outside) < _PRECISION:
+        return _ratio(outside)
     # Errors so small that rounding exceeds them leave the estimate alone.
     if beyond(middle, sign) >= 0:
         return _ratio(middle)

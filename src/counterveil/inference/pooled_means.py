@@ -18,11 +18,20 @@ from counterveil.inference.pooling import PooledUncertainty
 
 @dataclass(frozen=True, slots=True)
 class PooledMeans:
-    """Averages of the sites' means with weights that are public and add up to one; `names` are the sites'."""
+    """Averages of the sites' means with weights that are public and add up to one; `names` are the sites'.
+
+    A site that is left out has the weight 0.
+    """
 
     sites: tuple[ApartMeans | JointMeans, ...]
     weights: tuple[float, ...]
     names: tuple[str, ...]
+
+    @property
+    def weighed(self) -> list[tuple[str, ApartMeans | JointMeans]]:
+        """The sites that are in the averages, by name."""
+        rows = zip(self.names, self.sites, self.weights, strict=True)
+        return [(name, site) for name, site, weight in rows if weight > 0]
 
     @property
     def values(self) -> Pair:

@@ -16,6 +16,8 @@ from counterveil.numerics.arrays import Flags, Floats, Indices
 
 # Shares of an arm are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
 LEAST_SHARE = Fraction(1, 50)
+# A declared bound on confounding is kappa sd(y) / (this times sd(t)).
+LEFT_OF_TREATMENT = 0.75
 
 _STEP, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 

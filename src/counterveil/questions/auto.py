@@ -34,9 +34,9 @@ _ROWS_A_FEATURE = 25
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
 # One person's part of an effect has about this standard deviation, in parts of the outcome's range.
 _TYPICAL_SD = 0.25
-# Up to this noise of moments by arm (their index) they measure something of the bends that lines of folds miss. Above
-# it errors are about this part of what their intervals are (`experiments/record_effect/NOTES.md`).
-_MOMENT_NOISE, _ERROR_PART = {"pure": 0.43, "gaussian": 1.0}, 0.8
+# Up to this pure noise of moments by arm (their index) they measure something of the bends that lines of folds miss.
+# Above it errors are about this part of what their intervals are (`experiments/record_effect/NOTES.md`).
+_MOMENT_NOISE, _ERROR_PART = 0.43, 0.8
 # The most noise of the direction between the arms along which strata are cut.
 _DIRECTION_NOISE = 0.05
 
@@ -128,11 +128,11 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
 
 
 def _drowned(design: Design, noise: float) -> bool:
-    """Whether moments by arm have so much noise that folds with this noise of their average err less."""
+    """Whether moments by arm have so much pure noise that folds with this noise of their average err less."""
     chain, sampling = ArmDesign(design), _TYPICAL_SD / sqrt(design.rows)
     # Small folds know their models less well, which about doubles the sampling variance.
     folds, moments = sqrt(2 * sampling**2 + noise**2), _ERROR_PART * expected_width(design) * sampling
-    return chain.index > _MOMENT_NOISE["pure" if chain.pure else "gaussian"] and folds < moments
+    return chain.pure and chain.index > _MOMENT_NOISE and folds < moments
 
 
 def _adjusting(question: Question) -> Question:

@@ -195,11 +195,13 @@ def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
         many = "both" if len(effects) == 2 else f"all {len(effects)}"
         adjusted = "; p-values are Holm-adjusted" if "holm_p_value" in effects[0] else ""
         yield f'those "for all" hold for {many} effects at once{adjusted}'
-    if any(effect["interval"].get("gap") for effect in effects):
+    # Of pooled results the summary is meant, not the rows of sites.
+    meant = [effect for effect in effects if effect.get("summary")] or effects
+    if any(effect["interval"].get("gap") for effect in meant):
         yield (
             "it has two parts, because no effect is among what is possible: everything but what lies between"
         )
-    elif any(effect["interval"]["high"] is None for effect in effects):
+    elif any(effect["interval"]["high"] is None for effect in meant):
         yield "there is no upper end: the mean of the controls cannot be told from zero"
     if any(effect["std_error"]["sampling"] == 0 for effect in effects):
         yield (

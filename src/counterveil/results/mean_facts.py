@@ -45,7 +45,7 @@ def means_from_dict(facts: dict[str, Any]) -> AnyMeans:
         weights, names = tuple(map(float, facts["weights"])), tuple(map(str, facts["names"]))
         if not len(names) == len(weights) == len(sites):
             raise ValueError("numbers of other sites")
-        if not sites or min(weights) <= 0 or abs(sum(weights) - 1) > WEIGHTS_ADD_UP:
+        if not sites or min(weights) < 0 or abs(sum(weights) - 1) > WEIGHTS_ADD_UP:
             raise ValueError("weights that are none")
         if any(isinstance(site, PooledMeans) for site in sites):
             raise ValueError("sites of sites")

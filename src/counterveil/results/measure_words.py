@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import hypot
 
 from counterveil.inference.measures import ODDS, RATIO, Ends, Means, Quotient
+from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Estimand
 from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Effect
@@ -43,6 +44,14 @@ def means_in_words(means: Means) -> str:
             text = f"below {low:g} (noise)" if value < low else f"above {high:g} (noise)"
         said.append(f"{arm} {text}")
     return f"{', '.join(said)} (released)"
+
+
+def averaged_in_words(means: PooledMeans, details: Mapping[str, object]) -> str:
+    """Return how the means of sites make those of all; sites count by all of their people, whatever the estimand."""
+    if len(means.weighed) == 1:
+        return f"the means are those of {means.weighed[0][0]} alone"
+    limited = ", up to a limit on each weight" if "most_weight" in details else ""
+    return f"each arm's mean is averaged over sites by size{limited}"
 
 
 def difference_in_words(effect: Effect) -> str:

@@ -13,7 +13,7 @@ from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, Quotient
 from counterveil.inference.pooled_means import PooledMeans
-from counterveil.privacy import Estimand
+from counterveil.privacy import Estimand, Unit
 from counterveil.report.measures import needed_sentence
 from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
 from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
@@ -25,6 +25,7 @@ from counterveil.results.measure_words import (
     NEEDED,
     WHOSE,
     WORDS,
+    averaged_in_words,
     called,
     difference_in_words,
     means_in_words,
@@ -136,12 +137,13 @@ class MeasureResult(Result):
 
     `means` are those of both arms with their joint error, None where the difference alone was released (numbers needed
     to treat); `difference` is what their difference is. `uncertainty` is that of the delta method, with normal noise of
-    the same variance: intervals are not made from it.
+    the same variance: intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
     """
 
     measure: str
     means: AnyMeans | None
     difference: Effect
+    site_sources: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> Self:
@@ -182,7 +184,8 @@ class MeasureResult(Result):
             refuse_range(check_measure(measure), self.means.range)
         if measure == DIFFERENCE and self.means is None:
             return difference_result(self)
-        return MeasureResult.of(measure, self.means, self.difference, **measure_terms(self))
+        terms = measure_terms(self) | {"site_sources": self.site_sources}
+        return MeasureResult.of(measure, self.means, self.difference, **terms)
 
     def uncut_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut: a ratio has no range."""
@@ -216,6 +219,11 @@ class MeasureResult(Result):
         rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
         return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
 
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return a dictionary for the measure; where means were pooled, one for each site before it."""
+        rows = zip(self._columns(), self.table, (*self.site_sources, self._source()), strict=True)
+        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
         facts = Result.report_facts(self)
@@ -232,7 +240,8 @@ class MeasureResult(Result):
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
         if self.means is None:
             return found | {"difference": linear_to_dict(self.difference.known)}
-        return found | {"arm_means": means_to_dict(self.means)}
+        sources = {"site_sources": list(self.site_sources)} if self.site_sources else {}
+        return found | {"arm_means": means_to_dict(self.means)} | sources
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
@@ -245,7 +254,7 @@ class MeasureResult(Result):
         if self.means is not None:
             rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
             if isinstance(self.means, PooledMeans):
-                rows += zip(self.means.names, self.means.sites, strict=True)
+                rows += self.means.weighed
             notes += [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
             notes.append(("Means", means_in_words(self.means)))
         if self.measure != DIFFERENCE:
@@ -264,9 +273,8 @@ class MeasureResult(Result):
             said = WORDS[self.measure].format(whose=whose)
         if not isinstance(self.means, PooledMeans):
             return said
-        # Sites count by all of their people, whatever the estimand.
         return (
-            f"{said.replace('in the study', 'in the sites')}; each arm's mean is averaged over sites by size"
+            f"{said.replace('in the study', 'in the sites')}; {averaged_in_words(self.means, self.details)}"
         )
 
     @classmethod
@@ -277,6 +285,9 @@ class MeasureResult(Result):
         measure = check_measure(facts["measure"])
         if "arm_means" in facts:
             means = means_from_dict(facts["arm_means"])
+            terms["site_sources"] = tuple(map(dict, facts.get("site_sources", ())))
+            if len(terms["site_sources"]) != (len(means.sites) if isinstance(means, PooledMeans) else 0):
+                raise ValueError("sources of other sites")
             return cls.of(measure, means, difference_of(means, terms["estimand"], terms["level"]), **terms)
         if measure != NEEDED:
             raise ValueError("the means of both arms are missing")
@@ -302,7 +313,12 @@ def difference_result(result: MeasureResult) -> Result:
     assert isinstance(known, Linear)
     assert isinstance(known.uncertainty, Uncertainty)
     return Result(
-        estimate=known.estimate, uncertainty=known.uncertainty, limits=known.limits, **measure_terms(result)
+        estimate=known.estimate,
+        uncertainty=known.uncertainty,
+        limits=known.limits,
+        # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
+        variance_apart=result.guarantee.unit is Unit.OUTCOME,
+        **measure_terms(result),
     )
 
 

@@ -36,6 +36,7 @@ ANY = [
     {"details": {}},
     {"surprise": 1},
     {"arm_means": None},
+    *({name: "BUY SHARES"} for name in ("population", "interval_of", "condition", "assumes")),
 ]
 ARM = "arm_means__known__0__"
 LIES = {
@@ -61,7 +62,8 @@ LIES = {
         *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
         *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias")),
         {"arm_means__values__1": 40, f"{ARM}variance_cap": 1e9},
-        {"arm_means__sizes": [1e6, 1e6]},
+        {f"{ARM}variance": 1e90, f"{ARM}variance_cap": 1e90},
+        *({"arm_means__sizes": sizes} for sizes in ([1e6, 1e6], [0.5, 200], [1e-160, 200])),
         {"details__rows": 10},
     ],
     "joint": [
@@ -83,6 +85,7 @@ LIES = {
         *({"difference__estimate": value} for value in (5, -5, "0.1", 1e300)),
         *({"difference__noise": noise} for noise in (None, QUIET, DEAR)),
         *({"difference__limits": value} for value in (None, [-100, 100])),
+        {"interval_of": "x", "difference__limits": None},
         {"difference__variance": 0.0, "difference__variance_cap": 0.0, "difference__variance_noise": None},
         {"difference__bias": 0.5},
         {"details__treated": 100},
@@ -118,7 +121,7 @@ def test_what_does_not_follow_from_the_question_is_set_aside(measured, forged, f
     honest = Reply.from_text(json.dumps(true))
     judged(request, honest, None, None)
     believed = []
-    for lie in [*LIES[form], *(ANY if form in ("apart", "joint") else [])]:
+    for lie in [*LIES[form], *(ANY if form in ("apart", "joint") else ANY[-4:])]:
         facts = json.loads(forged(**lie)(deepcopy(true)))
         try:
             judged(request, replace(honest, result=facts["result"]), None, None)
@@ -161,6 +164,15 @@ def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
         assert abs(found.means.values[0] - honest) <= 0.5 * abs(1 - honest) + 0.001
 
 
+def test_words_of_one_site_do_not_stop_the_others(lying):
+    study = lying({"West": {"population": "x"}}, measure="ratio")
+    assert (
+        "words that the requested method does not say"
+        in {one.site: one.state for one in states(study)}["West"]
+    )
+    assert "weight_West" not in pooled(study).details
+
+
 def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
     below = {"arm_means__values__0": -0.001, "arm_means__known__0__variance": 0.0}
     study = lying(
@@ -169,6 +181,14 @@ def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
     told = {each.site: each.state for each in states(study)}
     assert told["South"] == "answered"
     assert "copy" in told["West"]
+
+
+def test_a_copy_under_the_name_of_another_method_is_one(lying):
+    study = lying(
+        {"West": {"arm_means__values__0": 0.5, "method": "mine"}, "South": {"arm_means__values__0": 0.5}},
+        measure="ratio",
+    )
+    assert sum("copy" in each.state for each in states(study)) == 1
 
 
 def test_a_hostile_request_for_a_measure_meets_a_code(measured):

@@ -195,7 +195,7 @@ def nothing_kept(table, kept):
     session.conf.unset(name)
     kept.close()
     assert not kept.frame.is_cached
-    # A block that was lost is made anew.
+    # What was lost is made anew.
     assert kept.run(treated_and_old)[0].tolist() == wanted.tolist()
 
 

@@ -18,6 +18,7 @@ from tests.system.engines.people import (
 
 import counterveil as cv
 from counterveil.data import SpooledRows, Table, batches, open_table, rows_of_source
+from counterveil.data.table import joined_tables
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -32,7 +33,7 @@ def test_large_files_and_relations(name, tmp_path, monkeypatch):
         assert isinstance(found, SpooledRows)
         assert found.rows == wanted.rows
         # In the same order too: a person's row stands where it would in memory.
-        joined = batches.joined_tables(list(found.batches()))
+        joined = joined_tables(list(found.batches()))
         assert columns(joined) == columns(wanted)
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
     assert isinstance(rows_of_source(tmp_path / "visits.parquet", declared), Table)

@@ -2,12 +2,13 @@
 
 import copy
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.public_limits import OUT_OF_REACH, WENT_BACK, SetAsideError
+from counterveil.federation.public_limits import OTHER_NOISE, OUT_OF_REACH, WENT_BACK, SetAsideError
 
 
 @pytest.fixture
@@ -36,10 +37,15 @@ def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, tr
     assert judged(request, reply, None, None).estimate == reply.result["estimate"]
     low, high = trial.study.outcome_range
     forged = copy.deepcopy(reply.result)
-    # Nothing about a weighted variance follows from the question but that outcomes lie in their range.
-    forged["uncertainty"]["variance_cap"] = 1e6 * float(high - low) ** 2
-    forged["estimate"] = 50 * float(high - low)
+    width, step = float(high - low), float(Fraction(forged["uncertainty"]["noise"]["sensitivity"]))
+    # Weights that add up to one bound the variance: the sum of their squares is at most the largest.
+    forged["uncertainty"]["variance_cap"] = width * step
+    assert judged(request, replace(reply, result=forged), None, None).estimate == reply.result["estimate"]
+    forged["estimate"] = 12 * width
     with pytest.raises(SetAsideError, match=OUT_OF_REACH):
+        judged(request, replace(reply, result=forged), None, None)
+    forged["uncertainty"]["variance_cap"] = 1e6 * width**2
+    with pytest.raises(SetAsideError, match=OTHER_NOISE):
         judged(request, replace(reply, result=forged), None, None)
 
 

@@ -9,8 +9,6 @@ import counterveil as cv
 from counterveil.datasets import simulated_trial, synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.session import SeededNoise
-from counterveil.statistics.moments.arm_plan import arms_affordable
-from counterveil.statistics.moments.doubly_robust_plan import Design
 
 KAPPA = cv.settings.Auto(kappa=0.25)
 
@@ -132,12 +130,6 @@ def test_without_a_declared_bound_what_is_not_affordable_is_refused_and_free():
             protects="record", epsilon=2, settings=None, mechanism="laplace", method="fold_aggregation"
         )
         assert folds.interval_of is None
-
-
-def test_folds_serve_where_moments_of_many_covariates_drown_in_noise():
-    data = synth(seed=1, n=4800, covariates=79)
-    assert arms_affordable(Design(4800, 79, cv.Budget(4, "1e-6"), "gaussian"))
-    assert chosen(ask(data.frame, data.study, epsilon=4, delta="1e-6")) == "fold_aggregation"
 
 
 def test_folds_serve_where_no_bound_is_declared_and_their_noise_is_small():

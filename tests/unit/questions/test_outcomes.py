@@ -186,3 +186,12 @@ def test_study_files_hold_several_outcomes(tmp_path):
     assert not [one for one in cv.drafting.check(people(50), path) if one.blocking]
     path.write_text(declared.to_toml().replace("[0, 90]", '"wide"'), encoding="utf-8")
     assert "CV-S140" in [one.code for one in cv.drafting.check(people(50), path)]
+
+
+def test_few_events_count_as_for_one_outcome():
+    data = {"t": np.arange(400) % 2, "a": (np.arange(400) < 9).astype(int), "b": np.arange(400) % 3 % 2}
+    asked = {"protects": "outcome", "method": "difference_in_means", "noise": cv.SeededNoise(1)}
+    one = cv.ate(data, cv.Study("t", "a", (0, 1), randomised=True), epsilon=1000, **asked)
+    both = cv.Study("t", outcomes={"a": (0, 1), "b": (0, 1)}, randomised=True)
+    found = cv.outcomes(data, both, epsilon=2000, **asked).table[0].known.uncertainty
+    assert found.variance_cap == pytest.approx(one.uncertainty.variance_cap, rel=1e-12)

@@ -1,6 +1,7 @@
 """Ratios of several sites: pooled arm means, Fieller's interval, and what is refused."""
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -175,3 +176,58 @@ def test_every_site_is_shown_beside_the_average(sites, tmp_path):
     assert "over 3 sites" in page
     assert "south" in str(found)
     assert "The effects of the sites are in the table" in found.write_up()
+
+
+def test_words_of_any_site_in_the_average_come_first():
+    said = {
+        "population": ("people with scores of 0.1 to 0.9", "people with scores of 0.2 to 0.8"),
+        "assumes": ("a line", "a curve"),
+    }
+    for measure in ("ratio", "nnt"):
+        one, other = (
+            replace(site(rows, rows, measure=measure), **{name: texts[place] for name, texts in said.items()})
+            for place, rows in enumerate((900, 400))
+        )
+        found = cv.pool({"north": one, "south": other}, method="all")
+        for texts in said.values():
+            assert all(text in found.caution for text in texts)
+        assert "(north) and people" in found.population
+        assert cv.pool({"north": one, "south": other}, method="largest").caution == one.caution
+        left = cv.pool([replace(each, population=None, condition="kappa <= 1") for each in (one, other)])
+        assert left.caution == "NOT ADJUSTED: kappa <= 1"
+    # As the average of differences says it.
+    assert found.caution == found.as_measure("difference").caution
+
+
+def test_every_site_is_listed_with_its_own_budget(sites):
+    found = cv.pool(sites | {"lost": site(50, 2, next(iter(sites.values())).guarantee.unit.value, "1/100")})
+    rows = {row["site"]: (row["epsilon"], row["weight"] > 0) for row in found.tidy()}
+    assert rows == {**dict.fromkeys(SIZES, (1.0, True)), "lost": (0.01, False), "pooled": (1.0, True)}
+    assert [row["epsilon"] for row in found.as_measure("lift").tidy()] == [
+        row["epsilon"] for row in found.tidy()
+    ]
+    assert MeasureResult.from_dict(json.loads(json.dumps(found.to_dict()))).tidy() == found.tidy()
+    # What is said of intervals is said of the pooled one.
+    assert found.interval()[1] < np.inf == found.table[3].interval()[1]
+    assert "no upper end" not in str(found)
+
+
+def test_the_words_are_those_of_the_way_of_pooling(sites):
+    one = cv.pool(sites, method="largest")
+    assert "the means are those of north alone" in one.to_dict()["sentence"]
+    assert one.method == "means of both arms, of the largest site alone"
+    held = cv.pool(sites, weight_limits=cv.settings.WeightLimits(0.4))
+    assert "up to a limit on each weight" in held.to_dict()["sentence"]
+    numbers = cv.pool([site(rows, rows, measure="nnt") for rows in (300, 400)]).to_dict()["sentence"]
+    assert "everyone in the sites" in numbers
+    assert "with the weights shown" in numbers
+
+
+@pytest.mark.parametrize("method", ["mvagg", "ivw"])
+def test_numbers_needed_to_treat_are_weighed_as_differences_are(method):
+    pooled = [
+        cv.pool([site(rows, rows, measure=measure) for rows in (300, 900)], method=method)
+        for measure in ("difference", "nnt")
+    ]
+    weights = [[row["weight"] for row in one.tidy()] for one in pooled]
+    assert weights[0] == weights[1]

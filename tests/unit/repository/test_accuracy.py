@@ -228,10 +228,13 @@ def test_the_guide_replaces_its_own_section_only(tmp_path):
 
 def test_the_summary_counts_cells():
     ended = outcomes(cells(league()))
-    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0}
+    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0, "beaten": 0}
     assert shares(ended)[0] == Share(OUTCOME, 1, won)
     assert shares(ended)[-1] == Share("all", 1, won)
     assert "lost" not in text(cells(league()))
+    (behind,) = outcomes(cells(league(auto=(0.02, -0.02, 0.021, -0.02), other=(0.01, -0.01, 0.012, -0.012))))
+    assert behind.beaten
+    assert not behind.ours
 
 
 def test_the_page_has_pictures_numbers_reasons_and_verdicts():

@@ -104,14 +104,17 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
         raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
     taken = _ASK[question][1]
     for name in _OWN:
-        if name not in taken and given[name] != _SAID.get(name):
+        value, usual = given[name], _SAID.get(name)
+        # Arrays and frames are compared with nothing.
+        unsaid = value is None if usual is None else isinstance(value, str) and value == usual
+        if name not in taken and not unsaid:
             takers = [repr(each) for each, (_, options) in _ASK.items() if name in options]
             fitting, fix = (
                 f"{name}= with question={' or '.join(takers)}",
                 "leave it out, or plan that question",
             )
-            raise _unfit(name, fitting, f"{name}={shown(given[name])} with question={question!r}", fix)
-        if name in taken and name in _NEEDED and given[name] is None:
+            raise _unfit(name, fitting, f"{name}={shown(value)} with question={question!r}", fix)
+        if name in taken and name in _NEEDED and value is None:
             raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
 
 

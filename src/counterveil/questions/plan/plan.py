@@ -108,7 +108,7 @@ class Plan(Shown):
         )
 
     def tidy(self) -> list[dict[str, Any]]:
-        """Return one dictionary an epsilon: what its intervals would be over all simulated studies."""
+        """Return one dictionary for each size and epsilon: what intervals would be over all simulated studies."""
         return [
             {
                 "term": self.treatment,
@@ -305,11 +305,12 @@ class Plan(Shown):
 
     def _legend(self) -> list[tuple[str, str]]:
         detected = f"the smallest effect that is detected in {percent(POWER)} of studies"
+        covered = f"studies whose interval covers the true {self._truth()}"
         return [
             ("Half-width", f"{self._of_interval()}, {self._over()} over the studies"),
             *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
             ("Noise", "share of the squared standard error due to privacy noise"),
-            ("Coverage", f"studies whose interval covers the true {self._truth()}"),
+            *([("Coverage", covered)] if any(one.covered is not None for one in self.answers) else []),
             ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),
         ]
 

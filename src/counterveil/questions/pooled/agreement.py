@@ -58,7 +58,7 @@ def _check_distinct(sites: Named) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for name, result in sites:
         # Two draws of noise do not agree in every number; the same release sent twice does.
-        key = (*released_numbers(result), result.method, result.spent)
+        key = (*released_numbers(result), result.spent)
         if key in seen:
             raise ParameterError(
                 "CV-P504",
@@ -78,6 +78,9 @@ def released_numbers(result: Result) -> tuple[float, ...]:
     known = result.uncertainty
     return result.estimate, known.variance, known.variance_cap
 
+
+# The words of sites that are joined as they are.
+_DEPENDS = ("condition", "assumes")
 
 # The guarantee of a pooled result: everyone keeps that of their own site.
 
@@ -148,12 +151,25 @@ def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
 
 
 def pooled_opening(sites: Named) -> dict[str, Any]:
-    """Return what the interval is for, and what models of any site must be right for it; None where nothing is said."""
-    models = _union([result.assumes] for _, result in sites if result.assumes)
-    return {"interval_of": pooled_target(sites), "assumes": "; ".join(models) or None}
+    """Return the words that come first: what the interval is for, what it depends on at any site, and whose it is.
+
+    Each is None where no site says anything.
+    """
+    said = {name: _union(filter(None, [getattr(one, name)]) for _, one in sites) for name in _DEPENDS}
+    return {"interval_of": _pooled_target(sites), "population": _pooled_population(sites)} | {
+        name: "; ".join(texts) or None for name, texts in said.items()
+    }
 
 
-def pooled_target(sites: Named) -> str | None:
+def _pooled_population(sites: Named) -> str | None:
+    """Return who was kept: everybody's answer at once where it is one, else each site's."""
+    kept = _union(filter(None, [result.population]) for _, result in sites)
+    if len(kept) < 2:
+        return kept[0] if kept else None
+    return " and ".join(f"{result.population} ({name})" for name, result in sites)
+
+
+def _pooled_target(sites: Named) -> str | None:
     """Return what the interval is for where a site's is not for the effect, None where all are."""
     targets = dict.fromkeys(result.interval_of for _, result in sites)
     if len(targets) == 1:

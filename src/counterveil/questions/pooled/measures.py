@@ -14,17 +14,17 @@ from counterveil.questions.pooled.agreement import (
     Named,
     pooled_caveats,
     pooled_guarantee,
+    pooled_opening,
     pooled_spending,
-    pooled_target,
 )
 from counterveil.results.measures import MeasureResult, difference_of
 from counterveil.settings import WeightLimits
 
 # Ways of pooling whose weights are public: sizes, and the scales of the noise.
 METHODS = {
-    "mvagg": "the subset of sites of least variance",
-    "all": "all sites",
-    "largest": "the largest site",
+    "mvagg": "pooled by size: the subset of sites of least variance",
+    "all": "pooled by size: all sites",
+    "largest": "of the largest site alone",
 }
 
 
@@ -43,11 +43,7 @@ def pool_measures(
     means = [_means(result) for _, result in sites]
     weights = _weights(sites, _public_variances(means, sizes), sizes, method, bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
-    pooled = PooledMeans(
-        tuple(means[place] for place in kept),
-        tuple(float(weights[place]) for place in kept),
-        tuple(sites[place][0] for place in kept),
-    )
+    pooled = PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites))
     first = sites[0][1]
     assert isinstance(first, MeasureResult)
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
@@ -60,7 +56,8 @@ def pool_measures(
         pooled,
         difference_of(pooled, first.estimand, level),
         guarantee=pooled_guarantee(sites),
-        method=f"means of both arms, pooled by size: {METHODS[method]}",
+        site_sources=tuple(result._source() for _, result in sites),
+        method=f"means of both arms, {METHODS[method]}",
         treatment=first.treatment,
         outcome=first.outcome,
         level=level,
@@ -72,9 +69,7 @@ def pool_measures(
         ),
         details=said | own,
         diagnostics={},
-        interval_of=pooled_target([sites[place] for place in kept]),
-        condition=None,
-        population=first.population,
+        **pooled_opening([sites[place] for place in kept]),
     )
 
 

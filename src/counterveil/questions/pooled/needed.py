@@ -23,11 +23,6 @@ class PooledNeeded(MeasureResult):
         """The number of every site, and that of the average."""
         return tuple(_needed(one) for one in self.pooled.table)
 
-    @property
-    def caution(self) -> str | None:
-        """What every rendering says first, as for the average of the differences."""
-        return self.pooled.caution
-
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
         refuse_of_difference(self, measure)
@@ -41,13 +36,14 @@ class PooledNeeded(MeasureResult):
     def _numbers(self) -> dict[str, Any]:
         return self.pooled._numbers() | {"measure": NEEDED}
 
+    def _sentence(self) -> str:
+        said = MeasureResult._sentence(self).replace("in the study", "in the sites")
+        return f"{said}; differences are averaged over sites with the weights shown"
+
     def _shown(self) -> dict[str, Any]:
         found = self.pooled._shown()
         kept = {name: found[name] for name in ("heterogeneity", "prediction") if name in found}
         return MeasureResult._shown(self) | kept
-
-    def _sentence(self) -> str:
-        return MeasureResult._sentence(self).replace("in the study", "in the sites")
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""

@@ -37,7 +37,6 @@ from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
-from counterveil.results.first_words import no_interval
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import MeasureResult, difference_result, refuse_of_difference
 from counterveil.results.result import OneEffect, Result
@@ -114,15 +113,6 @@ class PooledResult(OneEffect):
     sites: tuple[PooledSite, ...]
     heterogeneity: Heterogeneity
     weight_limits: WeightLimits | None = None
-
-    @property
-    def caution(self) -> str | None:
-        """What every rendering says first where a site in the average has something to say first, else None."""
-        weighed = [site.result for site in self.sites if site.weight > 0]
-        said = [
-            result.caution for result in weighed if result.condition or result.assumes or result.population
-        ]
-        return "; ".join(dict.fromkeys(filter(None, [no_interval(self.interval_of), *said]))) or None
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""

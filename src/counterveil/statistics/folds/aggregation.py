@@ -21,6 +21,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
+from counterveil.results.method_words import OF_FOLDS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -45,11 +46,6 @@ PAGES = (
     "statistics/moments/inverse_weighting.proof.md",
     "statistics/moments/centred_contrast.proof.md",
 )
-# What must be true of outcomes or treatments for our learners to be right.
-_ASSUMED = {
-    "ols": "the outcome regression in each arm is linear in the covariates",
-    "aipw": "the outcome regression or the logit of the propensity score is linear in the covariates",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +168,5 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
             **details(clip),
         },
         interval_of=f"the expected answer of {name} on about {size} rows" if own else None,
-        assumes=None if study.randomised is True else _ASSUMED.get(name),
+        assumes=None if study.randomised is True else OF_FOLDS.get(name),
     )

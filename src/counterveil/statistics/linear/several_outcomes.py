@@ -19,7 +19,7 @@ from counterveil.data import OUTCOME_STEPS, Carrier, Table, silence
 from counterveil.data.labels import Label
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
-from counterveil.numerics.arms import Arm
+from counterveil.numerics.arms import Arm, effective_size
 from counterveil.privacy import Budget
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
@@ -55,7 +55,7 @@ class Group:
 
     `largest` bounds the value, `variance` the variance, `cap` is the largest variance; all for outcomes of range one.
     Where there is no weighted `statistic`, `arms` are the numbers of the arm whose mean it is and, for a difference, of
-    the arm whose mean is taken off.
+    the arm whose mean is taken off. `sizes` are the effective sample sizes of the arms that are in it.
     """
 
     name: str
@@ -64,19 +64,25 @@ class Group:
     cap: Fraction
     statistic: Comparison | WeightedArm | SplitArm | None = None
     arms: tuple[int, ...] = ()
+    sizes: tuple[float, ...] = ()
 
     @classmethod
     def of(cls, name: str, statistic: Comparison | WeightedArm | SplitArm) -> Group:
         """Return the group of a weighted statistic."""
-        return replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
+        found = replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
+        if not isinstance(statistic, Comparison):
+            return found
+        weights = np.abs(statistic.effect.coefficients)
+        return replace(found, sizes=effective_size(statistic.table.treated, weights))
 
     @classmethod
     def plain(cls, name: str, bounds: Bounds | DifferenceInMeans, *arms: int) -> Group:
         """Return the group of plain means."""
         width, spread = bounds.width, bounds.width**2
-        return cls(
-            name, bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread, None, arms
-        )
+        parts = bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread
+        if isinstance(bounds, DifferenceInMeans):
+            return cls(name, *parts, None, arms, (bounds.treated, bounds.control))
+        return cls(name, *parts, None, arms, (float(1 / bounds.squares),))
 
     def of_totals(self, totals: Sequence[Arm]) -> Pair:
         """Return value and variance from all arms' totals in steps, in units of the range."""
@@ -282,11 +288,10 @@ def _result(
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
         known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
-        sizes = [1 / (4 * float(group.cap)) for group in made.groups]
         values = [float(pairs[place][0]) for pairs in found]
         if not made.labels:
             limits = float(low - high), float(high - low)
-            whole = with_rare_events(known[0], (low, high), sizes)
+            whole = with_rare_events(known[0], (low, high), made.groups[0].sizes)
             effects.append(OutcomeEffect(name, None, Linear(values[0], whole, limits)))
             continue
         for arm in range(1, len(values)):
@@ -294,7 +299,7 @@ def _result(
                 (float(low) + values[arm], float(low) + values[0]),
                 (known[arm], known[0]),
                 (float(low), float(high)),
-                (sizes[arm], sizes[0]),
+                (made.groups[arm].sizes[0], made.groups[0].sizes[0]),
             )
             label = made.labels[arm] if len(values) > 2 else None
             effects.append(OutcomeEffect(name, label, means))

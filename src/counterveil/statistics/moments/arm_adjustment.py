@@ -17,6 +17,7 @@ from math import sqrt
 from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.results.method_words import ARM_SCORES, FOLLOWED, UNDETECTED, linear_in
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -75,11 +76,9 @@ def arm_adjusted(
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def linear_in(features: FeatureMap) -> str:
+def linear_features(features: FeatureMap) -> str:
     """Return what a function that is linear in these features is linear in."""
-    more = ["their squares"] * any(i == j for i, j in features.pairs)
-    more += ["pairwise products"] * any(i != j for i, j in features.pairs)
-    return " and ".join([", ".join(["linear in the covariates", *more[:-1]]), *more[-1:]])
+    return linear_in(any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs))
 
 
 def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str | None:
@@ -87,12 +86,7 @@ def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str |
     if session.study.randomised is True:
         return None
     seen = effect.known >= _KNOWN and effect.doubt <= _DOUBT
-    bends = (
-        ", apart from curvature along the fitted outcome index"
-        if seen
-        else "; at this budget most curvature would go undetected"
-    )
-    return f"the inverse propensity score or the outcome regression is {linear_in(features)}{bends}"
+    return ARM_SCORES + linear_features(features) + (FOLLOWED if seen else UNDETECTED)
 
 
 def _result(

@@ -22,6 +22,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, exact
+from counterveil.results.method_words import CROSS_FITTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -268,11 +269,9 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.settings, design.penalty, design.declared),
-        assumes=None
-        if design.declared is not None
-        else "the outcome regression or the logit of the propensity score is linear in the covariates",
+        assumes=None if design.declared is not None else CROSS_FITTED,
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"se_models": sqrt(uncertainty.extra)},
+        | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
     )
 
 

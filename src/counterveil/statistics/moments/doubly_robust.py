@@ -22,11 +22,12 @@ from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
+from counterveil.results.method_words import OVERLAP_SCORES, not_adjusted
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_in
+from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_features
 from counterveil.statistics.moments.arm_plan import arms_affordable
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
@@ -58,16 +59,8 @@ def bounded_contrast(session: Session, question: Question, kappa: float) -> Resu
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.batches.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
-    found = bounded(plain, kappa, sd, share, condition(kappa))
+    found = bounded(plain, kappa, sd, share, not_adjusted(kappa))
     return replace(found, method="unadjusted contrast with a declared bound on confounding")
-
-
-def condition(kappa: float) -> str:
-    """Return the sentence that every rendering of an unadjusted answer starts with."""
-    return (
-        f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
-        "bound on confounding"
-    )
 
 
 PAGES = (
@@ -113,9 +106,7 @@ def _orthogonal(
         answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
         found = _result(session, question, settings, design, shares, answer)
         if answer.adjusted and session.study.randomised is not True:
-            found = replace(
-                found, assumes=f"the propensity score or the outcome regression is {linear_in(features)}"
-            )
+            found = replace(found, assumes=OVERLAP_SCORES + linear_features(features))
         return found.stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
@@ -186,7 +177,7 @@ def _result(
         releases=_releases(shares, design),
         not_covered=_not_covered(settings, adjusted),
         details=_details(settings, design, shares, answer, unit),
-        condition=None if adjusted or settings.kappa is None else condition(settings.kappa),
+        condition=None if adjusted or settings.kappa is None else not_adjusted(settings.kappa),
     )
 
 

@@ -15,7 +15,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget
 from counterveil.results.result import Result
 from counterveil.session import Kind, Plan
@@ -207,10 +207,6 @@ def _expected(
 
 
 # A declared bound on confounding: what an interval that adjusts for little or nothing is widened by.
-
-
-# Confounding is bounded by kappa sd(y) / (this times sd(t)).
-LEFT_OF_TREATMENT = 0.75
 
 
 def inner_share(share: float) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from counterveil.data.features import counted_features, public_standard
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard
+from counterveil.numerics.public_choices import LEFT_OF_TREATMENT
 from counterveil.numerics.shrinkage import denoised
 from counterveil.session import Gate
 from counterveil.statistics.moments.doubly_robust_models import (
@@ -25,7 +26,6 @@ from counterveil.statistics.moments.doubly_robust_models import (
     unadjusted,
 )
 from counterveil.statistics.moments.doubly_robust_plan import (
-    LEFT_OF_TREATMENT,
     Design,
     Split,
     clip_reach,

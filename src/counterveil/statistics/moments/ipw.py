@@ -33,6 +33,7 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.whole_logistic import probabilities
 from counterveil.privacy import Budget, Estimand
+from counterveil.results.method_words import UNADJUSTED, WEIGHTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -105,12 +106,7 @@ def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str |
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
-    if not nuisances.adjusted:
-        return "the unadjusted contrast of the arms: no part of the propensity model was distinguishable from noise"
-    return (
-        f"the contrast weighted by the released scores, which range from {weighing.low:.3g} to {weighing.high:.3g}; it "
-        "estimates the effect only if those scores are correct"
-    )
+    return WEIGHTED.format(low=weighing.low, high=weighing.high) if nuisances.adjusted else UNADJUSTED
 
 
 def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: Estimand) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
+from counterveil.results.method_words import DIVIDED, SHRUNK
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses, Session
@@ -159,9 +160,6 @@ def _result(
     shrunk = Uncertainty(effect.noise, cap, cap)
     debiased = Uncertainty(scaled, cap / shrinkage.factor**2, cap / shrinkage.factor**2)
     lifted = float(effect) / shrinkage.factor
-    target = "the contrast of randomized treatments, which randomized response shrinks towards zero"
-    if settings.debias:
-        target = "that shrunk contrast divided by the estimated shrinkage"
     return Result(
         estimate=lifted if settings.debias else float(effect),
         uncertainty=debiased if settings.debias else shrunk,
@@ -180,7 +178,7 @@ def _result(
             "debiased_estimate": lifted,
             "se_debiased": debiased.total_sd,
         },
-        interval_of=target,
+        interval_of=DIVIDED if settings.debias else SHRUNK,
     )
 
 

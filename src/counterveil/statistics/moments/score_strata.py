@@ -26,6 +26,7 @@ from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import BLOCK, LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.privacy import Budget, Estimand
+from counterveil.results.method_words import WITHIN_STRATA, little_adjusted
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Session
@@ -164,9 +165,6 @@ _LIMIT = 1
 # A row of the direction's sum is shortened to this part of the longest possible row.
 _LENGTH = 0.6
 _KINDS = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
-_TARGET = (
-    "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
-)
 
 
 def strata_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
@@ -357,7 +355,7 @@ def _result(
             "share_treated": weighting.share,
             "strata_weight": weighting.blend,
         },
-        interval_of=_TARGET,
+        interval_of=WITHIN_STRATA,
     )
 
 
@@ -377,8 +375,7 @@ def _bounded(plain: Result, kappa: float, width: float) -> Result:
         kappa,
         sd,
         share,
-        "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
-        f"kappa <= {kappa:g}, the declared bound on residual confounding",
+        little_adjusted(kappa),
     )
 
 

@@ -19,6 +19,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
+from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
@@ -37,7 +38,6 @@ from counterveil.statistics.moments.contrast import (
     uncertainty_of,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
-from counterveil.statistics.moments.trial import CONFOUNDED
 from counterveil.statistics.moments.trial_means import MEAN_PART
 from counterveil.statistics.outcome_list import Outcomes, totals_by_arm
 

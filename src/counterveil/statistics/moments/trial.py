@@ -19,6 +19,7 @@ from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.privacy import Guarantee
+from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -50,8 +51,6 @@ _PAGES = (
     "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
 )
-# What an interval is one for, where the study is not declared a trial.
-CONFOUNDED = "the unadjusted difference between the arms, confounding included"
 _WORDS = {
     "centre": "means and mean squares of covariates, treatment and outcome",
     "norms": "histogram of the rows' lengths",

@@ -17,6 +17,7 @@ from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.results.measures import MeasureResult, difference_of, no_means
+from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Trial
@@ -30,7 +31,6 @@ from counterveil.statistics.moments.contrast import (
     uncertainty_of,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
-from counterveil.statistics.moments.trial import CONFOUNDED
 
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it

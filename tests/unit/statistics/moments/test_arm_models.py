@@ -180,11 +180,9 @@ def test_features_are_added_where_they_cost_less_than_the_bends_they_follow():
     assert many.design.features == 20
     # Squares come first: they cost least.
     assert shortest(ladder_of(5), 5000, Budget(2, "1e-6"), ("gaussian",)).features.size == 10
-    # The bias of a bend does not fall with rows as the interval does, so that many rows pay for squares at more noise.
-    sizes = [
-        shortest(ladder_of(5), n, Budget(20_000 / n, 0), ("staircase",)).features.size for n in (2000, 10_000)
-    ]
-    assert sizes == [5, 10]
+    # The bias of a bend does not fall with rows as the interval does: more rows pay for squares at the same noise.
+    sizes = [shortest(ladder_of(8), n, Budget(80_000 // n, 0), ("staircase",)) for n in (5000, 10_000)]
+    assert [found.features.size for found in sizes] == [8, 16]
     # With a delta that is next to nothing, noise without one is the smaller.
     tiny = shortest(ladder_of(3), 20_000, Budget(8, "1e-90"), ("gaussian", "staircase"))
     assert tiny.design.mechanism == "staircase"

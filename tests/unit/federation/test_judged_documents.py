@@ -1,0 +1,280 @@
+"""Documents that honest sites send are believed however noisy they are, and no lie about their noise or words is."""
+
+import json
+from copy import deepcopy
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.federation.judging import judged
+from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.public_limits import SetAsideError
+from counterveil.privacy import Proof
+from counterveil.questions.pooled.pool import pool
+from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.measures import difference_result
+from counterveil.settings import WeightLimits
+
+HEAD = Head(3, "0" * 64)
+COVARIATES = {"sex": cv.Binary(), "x": cv.Range(0, 1)}
+TRIAL = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
+DESIGNED = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True, treated_share="1/2")
+OBSERVED = cv.Study("t", "y", (0, 1), COVARIATES)
+STRATA = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()})
+OTHER_RANGE = cv.Study("t", "y", ("1/3", 7), {"sex": cv.Binary()}, randomised=True)
+NORMAL = {"mechanism": "gaussian", "delta": "1e-6"}
+OUTCOME, RECORD = {"protects": "outcome"}, {"protects": "record"}
+WEIGHTED, CONTRAST = {"method": "weighting"} | OUTCOME, {"method": "trial"} | RECORD
+# What is shown of a difference beside its released numbers takes long to make, and is not computed with.
+SHOWN = {
+    "std_error": {"total": 1, "sampling": 1, "noise": 1},
+    "interval": {"level": 0.95, "low": 0, "high": 1},
+    "interval_without_noise": {"low": 0, "high": 1},
+    "p_value": 0.5,
+}
+
+
+def document(form, measure="difference", rows=400, epsilon="1", seed=1, study=TRIAL, share=0.5, whole=False):
+    """Return a request and what an honest site would send; its noise has a seed, which is not said."""
+    generator = np.random.default_rng(seed)
+    x, leaning = generator.random(rows), 0.05 if min(share, 1 - share) < 0.2 else 0.4
+    treated = (generator.random(rows) < share + leaning * (x - 0.5)).astype(int)
+    treated[:4] = 1, 1, 0, 0
+    events = generator.random(rows) < (0.3 if seed % 2 else 0.01) * (1 + 0.5 * treated)
+    people = {"t": treated, "y": events.astype(int), "sex": generator.integers(0, 2, rows), "x": x}
+    ask = Ask(epsilon=epsilon, measure=measure, **form)
+    words = {name: value for name, value in ask.to_document().items() if name != "settings"}
+    settings = settings_from_values(ask.method, ask.settings, ask.protects)
+    result = cv.ate(people, study, settings=settings, noise=cv.SeededNoise(seed), **words)
+    facts = result.to_dict() if whole else result.stored() | (SHOWN if measure == "difference" else {})
+    facts = json.loads(json.dumps(facts)) | {
+        "guarantee": facts["guarantee"] | {"proof": Proof.FINITE_SAMPLE.value}
+    }
+    facts.pop("warning", None)
+    return Request("s1", "r1", "North", study.to_dict(), ask, 4e9), facts
+
+
+def sent(request, facts):
+    """Return what the coordinator makes of a document, or raise."""
+    text = Reply.to(request, result=facts, head=HEAD).to_text()
+    return judged(request, Reply.from_text(text), None, None)
+
+
+def changed(facts, lie):
+    """Return a document with other numbers or words; `__` goes into a table or a list."""
+    forged = deepcopy(facts)
+    for path, value in lie.items():
+        table = forged
+        *tables, last = path.split("__")
+        for name in tables:
+            table = table[int(name) if isinstance(table, list) else name]
+        table[int(last) if isinstance(table, list) else last] = value
+    return forged
+
+
+def believed(request, facts, lies):
+    """Return the lies that are not found out; none may do anything else than set the site aside."""
+    found = []
+    for lie in lies:
+        try:
+            sent(request, changed(facts, lie))
+            found.append(lie)
+        except SetAsideError:
+            continue
+    return found
+
+
+SMALL = [(60, "1/10", 0.5), (300, "1/10", 0.1), (500, "1/20", 0.05), (20, "1/100", 0.5), (400, "50", 0.97)]
+
+
+STUDIES = {"trial": TRIAL, "designed": DESIGNED, "observed": OBSERVED, "range": OTHER_RANGE}
+NOISES = {"staircase": {}, "laplace": {"mechanism": "laplace"}, "normal": NORMAL}
+
+
+def believe_trials(study, noise, seeds):
+    """Judge the contrasts of small trials, a few of them as other measures."""
+    for rows, epsilon, share in SMALL:
+        for seed in seeds:
+            sent(*document(CONTRAST | noise, "difference", rows, epsilon, seed, study, share))
+    if study is not OTHER_RANGE:
+        for measure in ("nnt", "ratio"):
+            sent(*document(CONTRAST | noise, measure, 60, "1/10", len(seeds), study))
+
+
+def test_a_trial_of_few_people_and_normal_noise_is_believed():
+    believe_trials(TRIAL, NORMAL, range(8))
+
+
+@pytest.mark.parametrize(("study", "noise"), list(zip(STUDIES, ["laplace", *NOISES], strict=True)))
+def test_a_trial_of_another_design_or_noise_is_believed(study, noise):
+    believe_trials(STUDIES[study], NOISES[noise], range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize("study", STUDIES)
+def test_many_trials_of_few_people_are_believed(study, noise):
+    believe_trials(STUDIES[study], NOISES[noise], range(40))
+
+
+OF_OUTCOMES = [
+    ("weighting", "ratio", 12, {}),
+    ("weighting", "difference", 60, NORMAL),
+    ("matching", "ratio", 60, {}),
+    ("matching", "nnt", 12, NORMAL),
+    ("stratified", "ratio", 60, NORMAL),
+    ("stratified", "difference", 12, {}),
+    ("auto", "nnt", 60, {}),
+]
+
+
+@pytest.mark.parametrize(("method", "measure", "rows", "noise"), OF_OUTCOMES)
+def test_averages_of_private_outcomes_are_believed(method, measure, rows, noise):
+    study = STRATA if method == "stratified" else OBSERVED
+    for seed, (epsilon, share) in enumerate([("1/10", 0.3), ("8", 0.7)]):
+        sent(*document({"method": method} | OUTCOME | noise, measure, rows, epsilon, seed, study, share))
+
+
+HONEST = [
+    (WEIGHTED | {"estimand": "ATT"}, "ratio", 100, OBSERVED),
+    (WEIGHTED | {"settings": {"prediction": "x", "residual_range": [-1, 1]}}, "difference", 100, OBSERVED),
+    (WEIGHTED | {"settings": {"prediction": "x", "residual_range": ["-1/4", "1/4"]}}, "nnt", 100, OBSERVED),
+    (WEIGHTED | {"settings": {"bias": 3}}, "ratio", 100, OBSERVED),
+    (WEIGHTED | {"settings": {"variance_share": 0.001}}, "ratio", 100, OBSERVED),
+    (CONTRAST | {"settings": {"adjustment": "covariates"}}, "difference", 600, TRIAL),
+    (CONTRAST | {"settings": {"adjustment": "none", "centre": "arms"}}, "nnt", 60, OBSERVED),
+    ({"method": "ipw"} | RECORD, "difference", 60, OBSERVED),
+    ({"method": "ipw"} | RECORD, "nnt", 300, DESIGNED),
+    ({"method": "ipw", "estimand": "ATT"} | RECORD, "nnt", 60, OBSERVED),
+    ({"method": "matching"} | RECORD, "difference", 60, OBSERVED),
+    ({"method": "matching", "settings": {"debias": True}} | RECORD, "nnt", 60, TRIAL),
+    ({"method": "stratified"} | RECORD, "difference", 60, STRATA),
+    ({"method": "stratified", "settings": {"sensitivity": "smooth"}} | RECORD, "difference", 60, STRATA),
+    ({"method": "stratified", "settings": {"sensitivity": "global"}} | RECORD, "nnt", 60, STRATA),
+    ({"method": "score_strata"} | RECORD, "nnt", 60, OBSERVED),
+    ({"method": "score_strata", "settings": {"kappa": 0.9}} | RECORD, "difference", 300, OBSERVED),
+    ({"method": "fold_aggregation", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
+    ({"method": "fold_aggregation", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
+    (
+        {"method": "doubly_robust", "settings": {"kappa": 0.9, "unaffordable": "contrast"}} | RECORD,
+        "difference",
+        60,
+        OBSERVED,
+    ),
+    ({"method": "doubly_robust", "delta": "1e-6"} | RECORD, "difference", 20_000, OBSERVED),
+    ({"method": "cross_fit", "delta": "1e-6"} | RECORD, "difference", 20_000, OBSERVED),
+    ({"method": "auto", "settings": {"kappa": 0.9}} | RECORD, "nnt", 60, OBSERVED),
+]
+
+
+@pytest.mark.parametrize(("form", "measure", "rows", "study"), HONEST)
+def test_what_other_methods_say_is_believed(form, measure, rows, study):
+    few = rows < 1000
+    for seed in range(2 if few else 1):
+        sent(*document(form, measure, rows, "1/10" if few else "4", seed, study))
+
+
+# Lies about a difference, under the name of its table: "uncertainty", or "difference" of a number needed to treat.
+QUIET = {"mechanism": "staircase", "sensitivity": "1e-59", "epsilon": "1"}
+SURE = {"variance": 0.0, "variance_cap": 0.0, "variance_noise": None, "extra": 0.0, "noise": QUIET}
+FALSE = [
+    {"noise": QUIET},
+    {"noise": None},
+    SURE,
+    SURE | {"noise": None, "variance_cap": 1e-12},
+    {"variance_cap": 1e90, "variance": 1e90},
+    {"variance_cap": 1e100},
+    {"noise__sensitivity": "1000"},
+    {"noise__epsilon": "1/1000000000"},
+    {"limits": None},
+    {"bias": 1e9},
+]
+FIRST = [{"population": "x"}, {"interval_of": "BUY SHARES"}, {"condition": "x"}, {"assumes": "y" * 19_000}]
+FORMS = {
+    "weighting": (WEIGHTED, OBSERVED),
+    "matching": ({"method": "matching"} | OUTCOME, OBSERVED),
+    "stratified": ({"method": "stratified"} | OUTCOME, STRATA),
+    "trial": (CONTRAST, TRIAL),
+    "ipw": ({"method": "ipw"} | RECORD, OBSERVED),
+}
+# Scores of records are bounded by released numbers: how much noise pays for how much of the budget is not known.
+FREE = {"ipw": [{"noise__epsilon": "1/1000000000"}, {"noise__sensitivity": "1000"}]}
+
+
+@pytest.mark.parametrize("measure", ["difference", "nnt"])
+@pytest.mark.parametrize("name", FORMS)
+def test_no_lie_about_a_difference_is_believed(name, measure):
+    form, study = FORMS[name]
+    request, facts = document(form, measure, study=study, whole=True)
+    sent(request, facts)
+    table = "uncertainty" if measure == "difference" else "difference"
+    lies = [
+        lie
+        for lie in FALSE
+        if lie not in FREE.get(name, []) and (name != "ipw" or measure != "nnt" or "limits" not in lie)
+    ]
+    lies = [{f"{table}__{path}": value for path, value in lie.items()} for lie in lies]
+    assert believed(request, facts, [*lies, *FIRST]) == []
+
+
+def test_no_lie_about_weighted_means_is_believed():
+    request, facts = document(WEIGHTED, "ratio", whole=True)
+    sent(request, facts)
+    arm = "arm_means__known__0__"
+    lies = [
+        {f"{arm}variance": 1e90, f"{arm}variance_cap": 1e90},
+        *({"arm_means__sizes__0": size} for size in (0.5, 1e-160, 1.0, 30.0)),
+        {f"{arm}noise__sensitivity": "1000"},
+        {f"{arm}noise__epsilon": "1/1000000000"},
+    ]
+    assert believed(request, facts, [*lies, *FIRST]) == []
+
+
+@pytest.mark.parametrize("mechanism", ["staircase", "laplace"])
+def test_a_budget_that_leaves_nothing_for_the_share_sets_a_site_aside(mechanism):
+    request, facts = document(CONTRAST | {"mechanism": mechanism}, "ratio", whole=True)
+    sent(request, facts)
+    means = facts["arm_means"]
+    paid = Fraction(means["mean_noise"]["epsilon"]) + Fraction(means["known"]["noise"]["epsilon"])
+    for digits in (30, 170, 200, 390):
+        part = str(1 - paid - Fraction(1, 10**digits))
+        assert believed(request, facts, [{"arm_means__known__variance_noise__epsilon": part}]) == []
+
+
+def test_words_are_those_of_the_declared_study():
+    request, facts = document(CONTRAST, "difference", study=OBSERVED)
+    confounded = sent(request, facts).interval_of
+    assert "confounding included" in confounded
+    # Neither may a site leave out what its method must say, nor say it of a trial.
+    assert believed(request, facts, [{"interval_of": None}]) == []
+    assert believed(*document(CONTRAST, "difference"), [{"interval_of": confounded}]) == []
+    request, facts = document({"method": "ipw"} | RECORD, "nnt", 3000, study=OBSERVED)
+    clipped = sent(request, facts).interval_of
+    assert (
+        believed(
+            request, facts, [{"interval_of": clipped + "."}, {"interval_of": clipped.replace("0.", "BUY ")}]
+        )
+        == []
+    )
+
+
+def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
+    request, facts = document(CONTRAST, "nnt", study=OBSERVED)
+    assert facts["difference"]["limits"] is None
+    assert difference_result(sent(request, facts)).limits == (-1.0, 1.0)
+    request, facts = document(CONTRAST, "nnt")
+    assert believed(request, facts, [{"interval_of": "x", "difference__limits": None}]) == []
+
+
+@pytest.mark.parametrize("measure", ["odds_ratio", "lift"])
+def test_a_mean_next_to_zero_is_shown(measure):
+    form = {"method": "difference_in_means"} | OUTCOME
+    found = [document(form, measure, seed=seed) for seed in (1, 3)]
+    request, facts = found[0]
+    for tiny in (5e-324, 1e-200):
+        lying = sent(request, changed(facts, {"arm_means__values__0": tiny}))
+        effect = pool({"North": lying, "South": sent(*found[1])}, weight_limits=WeightLimits(0.5))
+        assert effect.tidy()[0]["conf_low"] == (-1 if measure == "lift" else 0)
+        assert str(effect)
