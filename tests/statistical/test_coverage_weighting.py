@@ -3,8 +3,10 @@
 `python -m experiments.outcome_level.redrawn` prints the whole table.
 """
 
+from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pytest
 from experiments.causal.designs import bent, births, varying
 from experiments.outcome_level.redrawn import attached, private
@@ -52,3 +54,15 @@ def test_bends_of_the_score_take_most_of_the_bias_away():
     design = bent_kind("step", 2000, 8)
     found, plain = cell(design, 4.0, 20), cell(design, 4.0, 20, settings=PLAIN)
     assert found.error < 0.75 * plain.error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+def test_coverage_of_trials_whose_weights_suppose_that_covariates_explain_less(epsilon):
+    covered = []
+    for seed in range(12):
+        # Half of the outcome's variance follows covariates, and effects vary with them.
+        dealt = varying(0.6, 600, seed=seed, pull=0.0)
+        trial = replace(dealt, study=replace(dealt.study, randomised=True))
+        covered.append(cell(trial, epsilon, 20).covered)
+    assert np.mean(covered) >= 0.93 - 3 * (0.93 * 0.07 / 240) ** 0.5

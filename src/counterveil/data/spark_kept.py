@@ -117,7 +117,9 @@ def keep(frame: Any, reading: Read) -> Any:
     # Not in Java's memory, which reading a table needs; what was just written is in the system's.
     schema = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
     try:
-        return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.DISK_ONLY)
+        # A frame that is kept has the settings of the moment in which that is asked for.
+        with at_a_time(frame, BLOCK_ROWS):
+            return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.DISK_ONLY)
     except Exception:
         raise failed_source("a table in Spark") from None
 

@@ -82,7 +82,7 @@ def _ends(effect: Facts) -> str:
         return f"{rounded(low, error)} to {rounded(high, error)}"
     parts = [f"at least {_end(end)} for one {_way(end)}" for end in ends["gap"] if end is not None]
     # The direction of the estimate comes first.
-    return " or ".join(parts if estimate is not None and estimate < 0 else parts[::-1])
+    return " or ".join(parts if estimate is not None and estimate < 0 else parts[::-1]) or "every number"
 
 
 def _end(value: float) -> str:

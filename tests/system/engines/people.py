@@ -34,7 +34,8 @@ def visits(seed=0):
             "whole": who * 3 - 40,
             "text": [f"{blank}Ü{each}{blank}" for blank, each in zip(blanks, who.tolist(), strict=True)],
             "real": zeros,
-            "exact": pa.array([Decimal(each) / 8 for each in who.tolist()], pa.decimal128(12, 3)),
+            # Some of them so small that Python writes them with an exponent, on both sides of zero.
+            "exact": pa.array([Decimal(each - 40).scaleb(-7) for each in who.tolist()], pa.decimal128(12, 7)),
             "arm": who % 2,
             "y": pa.array(rng.normal(4, 3, rows), mask=gaps(0.1)),
             "count": rng.integers(1, 4, rows).astype(np.float64),

@@ -11,10 +11,12 @@ from counterveil.data import (
     Range,
     Study,
     Table,
+    batches,
     check_columns,
     histogram_of_rows,
     histogram_of_source,
     open_table,
+    rows_of_source,
     strata_of_source,
 )
 from counterveil.errors import DataError
@@ -105,6 +107,45 @@ def test_a_url_and_a_table_name_are_enough(request):
     with pytest.raises(DataError, match="CV-D071") as caught:
         open_table(f"postgresql://steward:secret@127.0.0.1:{port}/postgres", "nobody")
     assert "secret" not in str(caught.value)
+
+
+MOMENTS = """
+    CREATE TABLE moments AS SELECT n, n / 2 AS id, n / 2 % 2 AS arm, CAST(n % 2 * 9 AS float) AS y,
+        timestamptz '2024-10-27 00:16:40+00' + n % 2 * interval '3599 s' AS zoned,
+        timestamp '2024-01-31 12:00' + n % 2 * interval '1 day 0.5 s' AS plain,
+        date '2024-01-31' + n % 2 AS day,
+        CASE n % 2 WHEN 0 THEN date '2024-01-31' ELSE 'infinity' END AS ending,
+        time '09:00' + n % 2 * interval '2 h' AS hour
+    FROM generate_series(0, 7) AS rows_1(n) ORDER BY n % 3, n
+"""
+
+
+def test_moments_in_postgres_keep_their_order(request, monkeypatch):
+    """In a session that writes days first and has the zone of a place where summer time ends."""
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    monkeypatch.setattr(batches, "BATCH", 3)
+    connection = Postgres(request.getfixturevalue("cluster")).connection
+    with connection.con.cursor() as cursor:
+        cursor.execute(
+            "SET DateStyle = 'German'; SET TimeZone = 'Europe/Berlin'; DROP TABLE IF EXISTS moments"
+        )
+        cursor.execute(MOMENTS)
+    connection.con.commit()
+    table = connection.table("moments")
+    for order in ("zoned", "plain", "day", "ending", "hour"):
+        last = Study("arm", "y", (0, 9), control=0, person="id", order=order, per_person={"y": "last"})
+        assert Table.attach(table, last).outcome.tolist() == [2**24] * 4, order
+        spooled = rows_of_source(table, last)
+        assert [y for part in spooled.batches() for y in part.outcome.tolist()] == [2**24] * 4, order
+    # The server sends the rows in another order than that of `n`.
+    chosen = Study("arm", "y", (0, 9), control=0, where="n < 7")
+    layout = Layout.of(chosen)
+    found = strata_of_source(table, chosen, layout, True, "n")
+    wanted = strata_of_source(table.select("n", "arm", "y").to_pyarrow().sort_by("n"), chosen, layout, True)
+    assert found.treated_prefix.tolist() == wanted.treated_prefix.tolist()
+    assert found.control_prefix.tolist() == wanted.control_prefix.tolist()
+    with pytest.raises(DataError, match="CV-D053"):
+        strata_of_source(table, chosen, layout, True)
 
 
 def refusals(table):

@@ -41,9 +41,6 @@ class PooledNeeded(MeasureResult):
         kept = {name: found[name] for name in ("heterogeneity", "prediction") if name in found}
         return MeasureResult._shown(self) | kept
 
-    def _sentence(self) -> str:
-        return MeasureResult._sentence(self).replace("in the study", "in the sites")
-
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
         facts, average = MeasureResult.report_facts(self), self.pooled.report_facts()

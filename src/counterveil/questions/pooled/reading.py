@@ -188,9 +188,8 @@ def check_measure_document(document: object) -> None:
     _check_guarantee(facts)
     _check_texts(facts)
     if numbers == "difference":
-        difference = facts.table("difference")
-        Fields("difference", difference).number("estimate")
-        rest = {name: value for name, value in difference.items() if name != "estimate"}
+        rest = dict(facts.table("difference"))
+        Fields("difference", {"estimate": rest.pop("estimate", None)}).number("estimate")
         return _check_uncertainty(rest | {"variance_apart": False})
     return _check_means(facts.table("arm_means"))
 
