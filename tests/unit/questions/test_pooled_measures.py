@@ -220,6 +220,7 @@ def test_the_words_are_those_of_the_way_of_pooling(sites):
     assert "up to a limit on each weight" in held.to_dict()["sentence"]
     numbers = cv.pool([site(rows, rows, measure="nnt") for rows in (300, 400)]).to_dict()["sentence"]
     assert "everyone in the sites" in numbers
+    assert "with the weights shown" in numbers
 
 
 @pytest.mark.parametrize("method", ["mvagg", "ivw"])

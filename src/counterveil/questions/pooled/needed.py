@@ -36,6 +36,10 @@ class PooledNeeded(MeasureResult):
     def _numbers(self) -> dict[str, Any]:
         return self.pooled._numbers() | {"measure": NEEDED}
 
+    def _sentence(self) -> str:
+        said = MeasureResult._sentence(self).replace("in the study", "in the sites")
+        return f"{said}; differences are averaged over sites with the weights shown"
+
     def _shown(self) -> dict[str, Any]:
         found = self.pooled._shown()
         kept = {name: found[name] for name in ("heterogeneity", "prediction") if name in found}
