@@ -84,7 +84,7 @@ def best_matching(instance: Instance, epsilon: float) -> Errors:
 
 
 def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Errors]:
-    """The library's weighting with `share` of epsilon for the variance, None: as it chooses."""
+    """Weighting with the usual suppositions and `share` of epsilon for the variance, None: as the library chooses."""
 
     def found(instance: Instance, epsilon: float) -> Errors:
         question, settings = question_of(epsilon), Weighting(goal=goal, variance_share=share)

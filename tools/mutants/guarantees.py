@@ -19,6 +19,8 @@ _TABLE = "unit/data/test_table.py"
 _SITE = "unit/federation/test_site.py"
 _COORDINATOR = "unit/federation/test_coordinator.py"
 _JUDGING = "unit/federation/test_judging.py"
+_LIES = "unit/federation/test_judged_documents.py"
+_RATIO = "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py"
 _HOSTILE = (
     "unit/federation/test_bounded_reading.py",
     "attack/federation/test_one_hostile_site_does_not_decide.py",
@@ -259,22 +261,41 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
     _of(
         "judging._check_question",
-        "(guarantee.epsilon, guarantee.delta) != (budget.epsilon, budget.delta)",
-        "False",
+        "(guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and",
+        "",
         *_HOSTILE,
     ),
-    _of("judging._check_reach", "if not abs(result.estimate) <= reach:", "if False:", _JUDGING),
     _of(
-        "judging_means._check_budget",
-        "_hold(left >= 0)",
+        "judging._check_question",
+        "hold(site_words.fits(ask, request.declaration, result), OTHER_WORDS)",
         "pass",
-        "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py",
+        _LIES,
     ),
     _of(
-        "judging_means._check_place",
-        "if not ends[0] - reach <= value <= ends[1] + reach:",
-        "if False:",
-        "attack/federation/test_one_hostile_site_does_not_decide_a_ratio.py",
+        "judging_differences._check_reach",
+        "hold(abs(result.estimate) <= reach, OUT_OF_REACH)",
+        "pass",
+        _JUDGING,
+    ),
+    _of(
+        "judging_differences._check_weighted",
+        "hold(2 * narrow <= step * rows * Fraction(1 + NEAR))",
+        "pass",
+        _LIES,
+    ),
+    _of(
+        "judging_differences._check_contrast",
+        "hold(shorter * middle * (1 - NEAR) <= step <=",
+        "hold(step <=",
+        _LIES,
+    ),
+    _of("noise_checks.check_budget", "left >= spare * whole - slack and", "", _RATIO),
+    _of("noise_checks.check_weighted", "hold(known.variance_cap <= most * (1 + NEAR))", "pass", _LIES),
+    _of(
+        "noise_checks.check_place",
+        "hold(ends[0] - reach <= value <= ends[1] + reach, OUT_OF_REACH)",
+        "pass",
+        _RATIO,
     ),
     _of(
         "Policy.check", "if ask.measure not in self.measures:", "if False:", "unit/federation/test_policy.py"

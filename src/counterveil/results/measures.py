@@ -248,9 +248,7 @@ class MeasureResult(Result):
         return shown | {"sentence": self._sentence(), "notes": self._notes()}
 
     def _notes(self) -> list[tuple[str, str]]:
-        notes = []
-        if self.measure == NEEDED:
-            notes.append(("NNT", needed_sentence(self.effect.facts())))
+        notes = [("NNT", needed_sentence(self.effect.facts()))] if self.measure == NEEDED else []
         if self.means is not None:
             rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
             if isinstance(self.means, PooledMeans):

@@ -127,6 +127,12 @@ class Matching(Settings):
     variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
 
 
+def asked_share(settings: Settings | None) -> Fraction | None:
+    """Return the share of the budget for the variance that settings name, None where it is to be chosen."""
+    share = getattr(settings, "variance_share", None)
+    return None if share is None else exact(share, "variance_share")
+
+
 def _are_features(names: Any) -> bool:
     listed = isinstance(names, tuple | list) and len(names) > 0
     return listed and all(isinstance(name, str) and name in BLOCKS for name in names)

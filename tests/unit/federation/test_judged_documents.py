@@ -219,6 +219,16 @@ def test_no_lie_about_a_difference_is_believed(name, measure):
     assert believed(request, facts, [*lies, *FIRST]) == []
 
 
+def test_noise_that_fits_a_contrast_of_nothing_is_not_believed():
+    request, facts = document(CONTRAST)
+    rows, share, step = 400, facts["details"]["share_treated"], Fraction(1, 10**6)
+    rare = (1 / share**2 + 1 / (1 - share) ** 2) / rows**2
+    cap = float(step) ** 2 * rows / 4 + rare
+    lie = {"noise__sensitivity": str(step), "variance_noise__sensitivity": str(step**2), "extra": 0.0}
+    lie |= {"variance_cap": cap, "variance": cap}
+    assert believed(request, facts, [{f"uncertainty__{name}": value for name, value in lie.items()}]) == []
+
+
 def test_no_lie_about_weighted_means_is_believed():
     request, facts = document(WEIGHTED, "ratio", whole=True)
     sent(request, facts)

@@ -20,7 +20,6 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
-from counterveil.results.effect import Linear
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import MEASURES, MeasureResult, difference_result
 from counterveil.results.ratio import RatioResult
@@ -327,8 +326,8 @@ def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult
     """Return a result of a measure if it is to be pooled and has the numbers of one site, in their range."""
     if not measures:
         raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
-    known = result.difference.known
-    if result.means is None and isinstance(known, Linear) and isinstance(known.uncertainty, Uncertainty):
+    known = getattr(result.difference.known, "uncertainty", None)
+    if result.means is None and isinstance(known, Uncertainty):
         _sound(difference_result(result), name)
         return result
     if result.means is None or isinstance(result.means, PooledMeans):

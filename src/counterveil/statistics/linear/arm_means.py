@@ -17,8 +17,9 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
+from counterveil.settings.outcome_level import asked_share
 from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
-from counterveil.statistics.linear.effect import TYPICAL_SD, asked_share, effect_plan, variance_share
+from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
 PAGES = (
@@ -87,7 +88,7 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
 
     Reads public numbers only; `part` of the outcomes' variance is expected to be left in those released.
     """
-    asked = asked_share(question)
+    asked = asked_share(question.settings)
     if asked is not None:
         return asked
 

@@ -21,10 +21,10 @@ from counterveil.privacy import exact
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
+from counterveil.settings.outcome_level import asked_share
 from counterveil.statistics.linear.effect import (
     TYPICAL_SD,
     LinearEffect,
-    asked_share,
     linear_effect,
     treatment_shares,
 )
@@ -52,7 +52,7 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
     clusters = cluster_form(form, table.cluster, table.treated)
     freedom = checked_freedom(column, clusters)
     sensitivity = sensitivity_of(table, effect, form, clusters)
-    share = asked_share(question)
+    share = asked_share(question.settings)
     if share is None:
         share = chosen_share(sensitivity, clusters, question, freedom)
     shares = treatment_shares(session.table)

@@ -16,12 +16,12 @@ from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
+from counterveil.settings.outcome_level import asked_share
 from counterveil.statistics.linear.clustered import clustered_effect
 from counterveil.statistics.linear.effect import (
     NAMES,
     TYPICAL_SD,
     LinearEffect,
-    asked_share,
     effect_plan,
     variance_share,
 )
@@ -90,7 +90,7 @@ def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
 
 def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
     """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
-    asked = asked_share(question)
+    asked = asked_share(question.settings)
     if asked is not None:
         return asked
     per_arm = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)

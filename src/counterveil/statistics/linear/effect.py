@@ -57,12 +57,6 @@ class Sensitivities(Protocol):
         ...
 
 
-def asked_share(question: Question) -> Fraction | None:
-    """Return the share of the budget for the variance that the settings name, None where it is to be chosen."""
-    share = getattr(question.settings, "variance_share", None)
-    return None if share is None else exact(share, "variance_share")
-
-
 def variance_share(
     sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
 ) -> Fraction:

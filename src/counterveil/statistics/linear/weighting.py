@@ -30,13 +30,13 @@ from counterveil.settings.outcome_level import (
     FOR_VALUE_ALONE,
     IN_TRIALS,
     MATCHING,
+    asked_share,
 )
 from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,
     SLACK,
     LinearEffect,
-    asked_share,
     chosen_share,
     covariate_diagnostics,
     effect_plan,
@@ -79,7 +79,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     settings = _supposing(question.settings or Weighting(), question, rows.study)
     table, lines = arms_apart(adjusted_table(rows, settings), settings)
     design = weighting_design(table, settings, lines)
-    share = asked_share(question)
+    share = asked_share(question.settings)
     slack = SLACKS[settings.goal]
     noise_variance = unit_noise(question, share, design.arms, slack)
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
@@ -112,7 +112,7 @@ def _supposing(settings: Weighting, question: Question, study: Study) -> Weighti
     """
     if settings.goal != BALANCE:
         return settings
-    alone = asked_share(question) == 0
+    alone = asked_share(question.settings) == 0
     held = alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
     usual = settings.assumed_sds(study.outcome_range)
     both = FOR_VALUE_ALONE if alone else 1.0

@@ -203,6 +203,8 @@ def test_what_cannot_be_planned_is_refused(study, wrong, code):
     [
         {"formula": "y ~ t"},
         {"by": ["x"]},
+        *({name: np.array(["x", "y"])} for name in ("by", "policy", "importance", "received")),
+        *({"question": "policy_value", name: np.array(["x", "y"])} for name in ("measure", "estimand")),
         {"policy": cv.Policy.where(x=(0.5, 1))},
         {"spending": "pocock"},
         {"importance": {"y": 2}},
