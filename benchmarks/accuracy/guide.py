@@ -192,7 +192,7 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
         without = sum(np.isnan(able[one.key][one.best].coverage) for one in rest)
         found_lines.append(
             f"Another competing method is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
-            "and spends the whole budget on the point estimate; `auto` always buys an interval. With `variance_share=0` "
+            "and spends everything on the point estimate; `auto` always buys an interval. With `variance_share=0` "
             "in `cv.settings.Weighting` or `cv.settings.DifferenceInMeans` their methods spend everything on the point "
             f"estimate too, for intervals {_range(_lengths(found))} times as long as those of `auto`."
         )
