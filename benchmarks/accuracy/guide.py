@@ -68,16 +68,16 @@ def _counts(ended: list[Outcome], found: Cells) -> list[str]:
         "epsilon 0.5, 1 and 4, private outcomes and private records, with and without a delta. Methods whose claim is "
         "refuted do not take part.",
         "",
-        f"- `auto` is closer to the truth than every method of others at equal guarantee in {won['auto']} cells, "
+        f"- `auto` is closer to the truth than every competing method at equal guarantee in {won['auto']} cells, "
         f"clearly in {won['auto_clear']}: by {CLEAR:g} standard errors of the difference in squared error, over common "
         f'draws. It refuses {won["refused"]}, and answers no better than "always zero" in {won["no_better"]}.',
-        f"- Some method of ours, which one is known only afterwards, is closer than every method of others in "
-        f"{won['ours']} cells, clearly in {won['ours_clear']}; one of others' is clearly closer than all of ours in "
+        f"- The best of our methods, chosen in hindsight, is closer than every competing method in {won['ours']} "
+        f"cells, clearly in {won['ours_clear']}; a competing method is clearly closer than all of ours in "
         f"{won['beaten']}. `auto` is within {100 * (NEAR - 1):.0f} % of the "
         f"first of all, ours included, in {won['near']}.",
-        "- A pure guarantee holds at any delta: with a delta the better of a method's two answers counts, which one is "
-        f"known only afterwards. By the answers that `auto` gives when asked with the delta it is first in "
-        f"{first_as_asked(found)} of {at_delta.cells} such cells, by the better of two in {at_delta.won['auto']}. In "
+        "- A pure guarantee holds at any delta: with a delta the better of a method's two answers counts, chosen in "
+        f"hindsight. Asked with the delta, `auto` is first in {first_as_asked(found)} of {at_delta.cells} such cells; "
+        f"with the better of its two answers, in {at_delta.won['auto']}. In "
         f"{same} of {pairs} pairs of cells with and without a delta it gives the same answers, or refuses both: these "
         "count twice.",
     ]
@@ -184,17 +184,17 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
     found_lines = []
     if unadjusted:
         found_lines.append(
-            "In observational studies that `auto` answers, a plain difference in means of others is ahead of it in "
+            "In observational studies that `auto` answers, a competing difference in means is ahead of it in "
             f"{counted(unadjusted)}. Its bias is below what adjusting costs. Only an analyst who knows that "
             "confounding is weak can rely on that; `kappa` says so in the result."
         )
     if rest:
         without = sum(np.isnan(able[one.key][one.best].coverage) for one in rest)
         found_lines.append(
-            f"Another method of others is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
-            "and spends the whole budget on the value; `auto` always buys an interval. With `variance_share=0` in "
-            "`cv.settings.Weighting` or `cv.settings.DifferenceInMeans` their methods spend everything on the value "
-            f"too, for intervals {_range(_lengths(found))} times as long as those of `auto`."
+            f"Another competing method is ahead of `auto` in {counted(rest)}. In {without} of them it has no interval, "
+            "and spends everything on the point estimate; `auto` always buys an interval. With `variance_share=0` "
+            "in `cv.settings.Weighting` or `cv.settings.DifferenceInMeans` their methods spend everything on the point "
+            f"estimate too, for intervals {_range(_lengths(found))} times as long as those of `auto`."
         )
     return found_lines
 

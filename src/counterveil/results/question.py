@@ -15,6 +15,7 @@ from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
+from counterveil.results.method_names import called_here
 from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
 
@@ -295,29 +296,8 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
             got=f"method={shown(method)}",
-            fix=_meant(method, known),
+            fix=f"{called_here(method, known)}choose one of these; 'auto' picks from public numbers only",
         )
-
-
-# What methods are called elsewhere.
-_ELSEWHERE = {
-    "aipw": "doubly_robust",
-    "dml": "doubly_robust",
-    "dr": "doubly_robust",
-    "cross_fitting": "cross_fit",
-    "iptw": "ipw",
-    "psm": "matching",
-    "cem": "stratified",
-    "exact_matching": "stratified",
-    "dim": "difference_in_means",
-}
-
-
-def _meant(method: object, known: Sequence[str]) -> str:
-    """Return which method was probably meant, where that can be told."""
-    found = _ELSEWHERE.get(str(method).lower().replace("-", "_"))
-    meant = f"here it is called {found!r}; " if found in known else ""
-    return f"{meant}choose one of these; 'auto' picks from public numbers only"
 
 
 def refuse_other_settings(question: Question, wanted: type | None) -> None:

@@ -135,7 +135,7 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
     assert [row["site"] for row in found.tidy()] == [*SIZES, "pooled"]
     assert 1 / found.tidy()[0]["estimate"] == pytest.approx(differences[0])
     said = " ".join(str(found).split())
-    for part in ("north", "I^2 =", "One more site: its effect lies in"):
+    for part in ("north", "I^2 =", "One more site: its difference lies in"):
         assert part in said
     average = found.as_measure("difference")
     assert average.as_measure("nnt") == found

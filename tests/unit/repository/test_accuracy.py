@@ -149,7 +149,7 @@ def test_at_a_delta_the_better_of_two_answers_counts():
     assert outcomes(found)[-1].auto
     assert first_as_asked(found) == 0
     said = guide.section(found)
-    assert "it is first in 0 of 1 such cells, by the better of two in 1" in said
+    assert "`auto` is first in 0 of 1 such cells; with the better of its two answers, in 1" in said
     assert "a larger one in 1 (made / 1 / 100 times)" in said
 
 

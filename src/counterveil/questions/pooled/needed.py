@@ -54,7 +54,8 @@ class PooledNeeded(MeasureResult):
         return facts | {
             "sites": average["sites"],
             "effects": rows,
-            "notes": [*facts["notes"], *average["notes"]],
+            # Sites are compared, and the next one is predicted, on the scale of the difference.
+            "notes": [*facts["notes"], *((name, _difference(text)) for name, text in average["notes"])],
         }
 
     @classmethod
@@ -73,6 +74,12 @@ def needed_of(pooled: OneEffect) -> PooledNeeded:
     weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
     terms["details"] = pooled.details | weights
     return PooledNeeded.of(NEEDED, None, pooled.effect, pooled=pooled, **terms)
+
+
+def _difference(text: str) -> str:
+    return text.replace("its effect", "its difference").replace(
+        "the sites' effects", "the sites' differences"
+    )
 
 
 def _needed(effect: Effect) -> Effect:
