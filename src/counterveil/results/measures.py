@@ -240,8 +240,8 @@ class MeasureResult(Result):
         found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
         if self.means is None:
             return found | {"difference": linear_to_dict(self.difference.known)}
-        sources = {"site_sources": list(self.site_sources)} if self.site_sources else {}
-        return found | {"arm_means": means_to_dict(self.means)} | sources
+        found |= {"site_sources": list(self.site_sources)} if self.site_sources else {}
+        return found | {"arm_means": means_to_dict(self.means)}
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
@@ -260,20 +260,15 @@ class MeasureResult(Result):
         return notes
 
     def _sentence(self) -> str:
-        whose = (
-            WHOSE[self.estimand]
-            if self.population is None
-            else f"{WHOSE[self.estimand]}, among {self.population}"
-        )
+        whose = WHOSE[self.estimand] + ("" if self.population is None else f", among {self.population}")
         if self.measure == DIFFERENCE:
             said = f"difference of mean outcomes {whose}, treated less control"
         else:
             said = WORDS[self.measure].format(whose=whose)
         if not isinstance(self.means, PooledMeans):
             return said
-        return (
-            f"{said.replace('in the study', 'in the sites')}; {averaged_in_words(self.means, self.details)}"
-        )
+        how = averaged_in_words(self.means, self.details)
+        return f"{said.replace('in the study', 'in the sites')}; {how}"
 
     @classmethod
     @reads_facts

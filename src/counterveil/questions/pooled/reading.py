@@ -170,10 +170,8 @@ _MEASURE_SHOWN = (
     *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
     *_OPENING,
 )
-_APART, _JOINT = (
-    ("values", "known", "range", "sizes"),
-    ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range"),
-)
+_APART = ("values", "known", "range", "sizes")
+_JOINT = ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range")
 
 
 def check_measure_document(document: object) -> None:
