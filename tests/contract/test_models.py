@@ -140,6 +140,7 @@ def test_effect_of_the_scores_by_arm():
         bends=0.0005,
         hidden=0.0003,
         known=0.9,
+        doubt=0.04,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
@@ -156,6 +157,7 @@ def test_effect_of_the_scores_by_arm():
     assert effect.bends == pytest.approx(0.0005 * unit)
     assert effect.hidden == pytest.approx(0.0003 * unit)
     assert effect.known == 0.9
+    assert effect.doubt == 0.04
 
 
 @pytest.mark.parametrize("estimand", [*ESTIMANDS, "ATO"])

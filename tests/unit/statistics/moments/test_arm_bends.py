@@ -11,6 +11,7 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Estimand
+from counterveil.results.method_words import FOLLOWED, UNDETECTED
 from counterveil.statistics.moments.arm_adjustment import _assumed
 from counterveil.statistics.moments.arm_bends import _unseen, bent
 from counterveil.statistics.moments.arm_models import arm_moments, first_fit
@@ -119,9 +120,9 @@ def test_what_is_not_seen_of_a_curve():
 
 
 @pytest.mark.parametrize(
-    ("known", "doubt", "said"), [(0.9, 0.01, "with bends"), (0.6, 0.01, "hides"), (0.9, 0.1, "hides")]
+    ("known", "doubt", "said"), [(0.9, 0.01, FOLLOWED), (0.6, 0.01, UNDETECTED), (0.9, 0.1, UNDETECTED)]
 )
 def test_bends_are_said_to_be_followed_where_index_and_curves_are_known(known, doubt, said):
     effect = ArmEffect(0, 0, 0, 0, 0, 0.5, 0, 0, known, doubt)
     session = SimpleNamespace(study=STUDY)
-    assert said in _assumed(session, feature_map(STUDY, 1), effect)
+    assert _assumed(session, feature_map(STUDY, 1), effect).endswith(said)
