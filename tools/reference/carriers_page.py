@@ -1,4 +1,4 @@
-"""The page of methods by where rows lie, from the tables of methods in the code."""
+"""The page of methods by source, from the tables of methods in the code."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OTHERS = {
     ("survival", "weighting", Unit.OUTCOME): BY_ROWS,
     ("survival", "all methods", Unit.RECORD): BY_PASSES,
 }
-_TEXT = """# Methods by where rows lie
+_TEXT = """# Methods by source
 
 Written by `python -m tools.reference` from the tables of methods in the code. How to use each source is in
 [rows in a database, a file or Spark](../how-to/use-a-database.md).

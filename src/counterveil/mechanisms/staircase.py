@@ -67,10 +67,8 @@ class StaircaseDistribution:
         with ctx.workprec(TABLE_PRECISION):
             epsilon, gamma = exact_ball(self.epsilon), exact_ball(self.gamma)
             unit = arb(2) ** -HEAD_BITS
-            upper, fall = (
-                arb(1),
-                1 - _first_tail(epsilon, gamma),
-            )  # tail at the near end of the step, and its loss
+            # Tail at the near end of the step, and its loss.
+            upper, fall = arb(1), 1 - _first_tail(epsilon, gamma)
             near, length, stop = arb(0), gamma, 2**HEAD_BITS
             for step in range(MOST_STEPS):
                 lower = upper - fall
