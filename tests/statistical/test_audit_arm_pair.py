@@ -37,7 +37,7 @@ class BothMeans:
         source, pair = SeededNoise(int(rng.integers(2**62))), self._pair(dataset)
         out = np.empty((count, 4))
         for row in out:
-            found = release(self.gate(PLAN, source), pair, True)
+            found = release(self.gate(PLAN, source), pair.bounds, pair.values(), True)
             row[:] = [float(part) for arm in found for part in arm]
         return out
 

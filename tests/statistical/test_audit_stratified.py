@@ -141,7 +141,8 @@ MOVE = (((0, 1, 1), (0, 0, 0), (1, 0, 1)), ((1, 1, 0), (0, 0, 0), (1, 0, 1)))
 CHANGE = (((0, 1, 1), (0, 0, 0), (0, 0, 1)), ((0, 1, 0), (0, 0, 0), (0, 0, 1)))
 FIRST = Given(lambda rows: rows[:, 0])
 ALL = tuple(Given(lambda rows, place=place: rows[:, place]) for place in range(3))
-CASES = [(Bounded, MOVE), (Smooth, MOVE), (Outcome, CHANGE), (ArmMean, CHANGE), (CutPoints, MOVE)]
+SMOOTH = pytest.param(Smooth, MOVE, marks=pytest.mark.slow)
+CASES = [(Bounded, MOVE), SMOOTH, (Outcome, CHANGE), (ArmMean, CHANGE), (CutPoints, MOVE)]
 
 
 @pytest.mark.parametrize(("estimator", "pair"), CASES)

@@ -150,7 +150,7 @@ def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
     check(in_spark, known, ["doubly robust"])
     # A DataFrame is a source as well, and its partitions change no bit.
     frames = {one: spark.table(f"people_{one}".lower()).repartition(7) for one in (False, True)}
-    check(frames, known, ["comparison", "periods"])
+    check(frames, known, ["periods"])
     # What a command line or a site of a federation names.
     named = open_table("spark://", "people_true")
     assert rows_of_source(named, study(True)).rows == found.rows

@@ -94,9 +94,9 @@ def crashed_at(step, tmp_path, cluster):
     return None if told is None else check_after_crash(place, before, told)
 
 
-# Every ninth step and the last ones here, and all of them marked slow.
+# Every fifth step and the last ones here, and all of them marked slow.
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_step(kind, stride, tmp_path, request):
     cluster = request.getfixturevalue("cluster") if kind == "postgresql" else None
     seen, step = [], 0

@@ -161,6 +161,7 @@ def test_the_fit_of_a_form_is_shared_by_its_figures():
     assert first.without is second.without
 
 
+@pytest.mark.slow
 def test_ours_meets_the_aim_in_a_design_and_the_published_error_is_a_row():
     figure = DESIGNS_PAPER.figures[0]
     chosen = ("ours, record", "DP-EBM, published", "zero", "ours, epsilon 1000")

@@ -177,7 +177,8 @@ def test_place_of_outcomes_in_a_range_twenty_times_too_wide():
             yield Part
 
         @classmethod
-        def run(cls, kernel, *arguments):
+        def run(cls, kernel, *arguments, covariates=True):
+            assert not covariates
             return kernel(cls, *arguments)
 
     rng_values = rng.normal(size=20_000)
