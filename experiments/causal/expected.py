@@ -3,7 +3,8 @@
 Prints for every design of this experiment coverage / root mean square error / mean width of the 95 % intervals of
 weighting with private outcomes, which is what `auto` takes. Outcomes are drawn anew, and noise is averaged over in
 closed form, so that a few hundred draws cost little. Figures are saved in FILE; a second call makes what is missing.
-`--beside` adds those of another version of the library. Needs COUNTERVEIL_DATA.
+`--beside` adds those of another version of the library. `--acic FOLDER` takes instead the settings of ACIC 2016 whose
+files zymu_K.csv lie there; the PyPI package causallib has ten, of which the library knows five. Needs COUNTERVEIL_DATA.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from counterveil.data.encoding import to_steps
 from experiments.causal.__main__ import designs
 from experiments.causal.designs import Design
+from experiments.causal.real import other_acic
 from experiments.causal.table import LEAST_COVERAGE
 from experiments.outcome_level.redrawn import EPSILONS, Answers, attached
 
@@ -74,7 +76,7 @@ def main() -> None:
     said: list[list[str]] = [[] for _ in kinds]
     print("| | draws | " + " | ".join(f"epsilon {epsilon:g}" for epsilon in EPSILONS) + " |")
     print("|---|---|" + "---|" * len(EPSILONS))
-    for design in designs():
+    for design in other_acic(Path(chosen.acic)) if chosen.acic else designs():
         if chosen.only and not any(word.lower() in design.name.lower() for word in chosen.only):
             continue
         for estimand in design.estimands if "outcome" in design.levels else ():
@@ -100,6 +102,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--beside", metavar="FILE", help="figures of another version, printed below each line"
     )
+    parser.add_argument("--acic", metavar="FOLDER", help="files of other settings of ACIC 2016")
     return parser.parse_args()
 
 

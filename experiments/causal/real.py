@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,21 @@ def acic(setting: int) -> Design:
     means = surfaces("acic2016", f"zymu_{setting}.csv.gz")
     sd = float(np.std([float(row["y0"]) - float(row["mu0"]) for row in rows]))
     return with_surfaces(f"ACIC {setting}", acic2016(setting), means, sd)
+
+
+def other_acic(folder: Path) -> list[Design]:
+    """Return the settings of ACIC 2016 whose files zymu_K.csv lie in a folder, on the covariates of the others."""
+    base, found = acic2016(1), []
+    for path in sorted(folder.glob("zymu_*.csv"), key=lambda one: int(one.stem.split("_")[1])):
+        with path.open(newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        z, y0, y1, mu0, mu1 = (
+            np.array([float(row[k]) for row in rows]) for k in ("z", "y0", "y1", "mu0", "mu1")
+        )
+        data = replace(base, frame={**base.frame, "z": z.astype(int), "y": np.where(z == 1, y1, y0)})
+        design = with_surfaces(f"ACIC {path.stem.split('_')[1]}", data, (mu0, mu1), float(np.std(y0 - mu0)))
+        found.append(replace(design, estimands=("ATE", "ATT")))
+    return found
 
 
 def fitted(data: Dataset, **more: object) -> Design:

@@ -75,7 +75,9 @@ def by_weighting(goal: str, variance_by: str) -> Callable[[Design, Question], Li
             form = chosen_residual_variance(found, treated, question)
         else:
             form = paired_variance(found.weights, *covariate_pairs(treated, found.features))
-        raised = WithBias(form, 1 + Fraction(settings.allowed_bias(False)) ** 2)
+        raised = WithBias(
+            form, 1 + Fraction(settings.allowed_bias(False, len(design.table.study.covariates))) ** 2
+        )
         return Linear(found.weights, raised, SLACKS[goal])
 
     return build

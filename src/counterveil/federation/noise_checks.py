@@ -20,7 +20,7 @@ from counterveil.federation.public_limits import (
 )
 from counterveil.inference import Uncertainty
 from counterveil.results.effect import noise_from_dict, noise_to_dict
-from counterveil.settings.outcome_level import ALLOWED_BIAS
+from counterveil.settings.outcome_level import MOST_BIAS
 
 # The amount of privacy that the noise of each mechanism names.
 _AMOUNTS = {"staircase": "epsilon", "laplace": "epsilon", "gaussian": "mu"}
@@ -104,7 +104,7 @@ def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 
 def _bias_of(ask: Ask) -> float:
     """Return the most that intervals of the method allow for bias, in standard errors."""
     said = ask.settings.get("bias")
-    return float(said) if isinstance(said, int | float) else ALLOWED_BIAS
+    return float(said) if isinstance(said, int | float) else MOST_BIAS
 
 
 def check_place(value: float, ends: tuple[float, float], reach: float) -> None:

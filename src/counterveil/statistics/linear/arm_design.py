@@ -227,7 +227,7 @@ def _weighted(table: Table, question: Question) -> Design:
     features = covariate_features(table)
     scores = _scores(table, features, settings)
     supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range))
-    bias = settings.allowed_bias(table.study.randomised is True)
+    bias = settings.allowed_bias(table.study.randomised is True, len(table.study.covariates))
     statistics = []
     for rows, weights, balanced in balanced_arms(table, scores, _unit_noise(question), supposed):
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.

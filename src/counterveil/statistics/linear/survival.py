@@ -74,7 +74,7 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
     session.attach("survival with method='weighting'")
     release = chosen_release(session, question, settings.release)
     arms, diagnostics = weighted_rows(session.table, expected_variance(release))
-    bias = allowed_bias(None, study.randomised is True)
+    bias = allowed_bias(None, study.randomised is True, len(study.covariates))
     known = {
         "totals": tuple(float(one.total) for one in arms),
         "convention": settings.censoring,

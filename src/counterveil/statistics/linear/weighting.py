@@ -99,7 +99,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         remarks=_remarks(settings),
         share=share,
         slack=slack,
-        bias=settings.allowed_bias(rows.study.randomised is True),
+        bias=settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates)),
     )
 
 

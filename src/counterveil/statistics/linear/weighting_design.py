@@ -33,8 +33,11 @@ _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT",
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
-# How many bends of the score are balanced.
-_FEWEST_AND_MOST_BENDS = (4, 10)
+# How many bends of the score are balanced, and from how many rows on their share grows and how far: what is left
+# unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.many_rows`.
+_FEWEST_AND_MOST_BENDS = (4, 40)
+_FEW_ROWS = 1000
+_MOST_GROWTH = 8.0
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST_CHANCE = 1e-3
 
@@ -110,17 +113,20 @@ def features_of(
     They are scaled to a total variance of one.
     """
     followed = design.followed if isinstance(design, ScoredRows) else None
-    return shared_features(table, design.score, _shares(design, settings), lines, followed)
+    shares = _shares(design, settings, table.study.randomised is True)
+    return shared_features(table, design.score, shares, lines, followed)
 
 
-def _shares(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
+def _shares(design: Scored | ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
     Bends of the score have less where arms hardly overlap: there they cannot be balanced, and trying takes
-    weights that are large and outcomes' other features out of balance.
+    weights that are large and outcomes' other features out of balance. They have more with many rows, where a
+    weight can be large without much noise; not in a trial, whose score follows chance alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
-    rows = len(design.treated)
+    rows, scarce = len(design.treated), _scarcity(design) ** 2 if shares["bends"] else 1.0
+    grown = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
     return FeatureShares(
         shares["covariates"],
         shares["squares"],
@@ -129,8 +135,8 @@ def _shares(design: Scored | ScoredRows, settings: Weighting) -> FeatureShares:
         products=shares["products"],
         terms=shares["terms"],
         direction=DIRECTION if shares["terms"] else 0.0,
-        bends=shares["bends"] / _scarcity(design) ** 2 if shares["bends"] else 0.0,
-        bends_count=int(np.clip(round(rows**0.25), *_FEWEST_AND_MOST_BENDS)),
+        bends=shares["bends"] / scarce * max(grown / scarce, 1.0),
+        bends_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_BENDS)),
     )
 
 

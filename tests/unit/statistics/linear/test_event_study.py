@@ -91,13 +91,13 @@ def test_weights_are_those_of_the_last_change():
     data = {"t": (rng.uniform(size=n) < 0.3 + 0.4 * x).astype(int), "x": x}
     data |= {name: x + rng.normal(0, 0.5, n) for name in PERIODS}
     rows = changes_from(Table.attach(data, told), 1)
-    made = comparison(rows, question("weighting"))
+    made = comparison(rows, question("weighting", epsilon=10**12))
     units = made.form.units / 2.0**made.form.bits
     assert units[made.table.treated].sum() == pytest.approx(1, abs=1e-6)
     assert units[~made.table.treated].sum() == pytest.approx(-1, abs=1e-6)
     found = cv.event_study(data, told, protects="outcome", epsilon=1e12, noise=cv.SeededNoise(0))
     change = (made.table.measures[2] - made.table.measures[1]) * 8 / OUTCOME_STEPS
-    assert found.effect("y").estimate == pytest.approx(float(units @ change), abs=0.02)
+    assert found.effect("y").estimate == pytest.approx(float(units @ change), abs=1e-3)
 
 
 def test_the_budget_is_split_over_all_periods():

@@ -16,7 +16,7 @@ from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.matching_design import match, scored
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
-from counterveil.statistics.linear.weighting import adjusted_table
+from counterveil.statistics.linear.weighting import adjusted_table, weighted_effect
 from counterveil.statistics.linear.weighting_design import weighted
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
@@ -118,6 +118,26 @@ def test_smaller_budgets_have_smaller_largest_weights_and_more_imbalance(confoun
     imbalance = [result.details["residual_imbalance"] for result in results]
     assert largest == sorted(largest)
     assert imbalance == sorted(imbalance, reverse=True)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_with_many_rows_outcomes_that_turn_along_the_score_do_not_bias_it(seed):
+    # Bias stays where sampling error falls: with ten bends at one share it was 2.4 and 4.2 standard errors here.
+    rng, n = np.random.default_rng(seed), 10_000
+    x = rng.uniform(-1.0, 1.0, (n, 3))
+    along = x @ (1.0, 0.8, -0.6) * 1.2
+    treated = rng.uniform(size=n) < 1 / (1 + np.exp(-along))
+    means = 1.4 * np.sin(2.0 * along)
+    frame = {"t": treated.astype(int), "y": means} | {f"x{j}": x[:, j] for j in range(3)}
+    study = cv.Study("t", "y", (-4, 4), {f"x{j}": cv.Range(-1, 1) for j in range(3)}, control=0)
+    question = Question.ask(
+        protects="outcome", epsilon=1, delta=0, estimand="ATE", method="weighting", level=0.95,
+        mechanism=None, request_id=None,
+    )  # fmt: skip
+    found = weighted_effect(Table.attach(frame, study), question)
+    ordered = np.concatenate([means[treated], means[~treated]])
+    error = 0.5 * np.sqrt(found.coefficients @ found.coefficients)
+    assert abs(found.coefficients @ ordered) < 1.5 * error
 
 
 def test_diagnostics_are_free_and_show_better_balance(confounded):

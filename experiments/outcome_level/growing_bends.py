@@ -1,0 +1,79 @@
+"""What balancing more bends with more rows does: `python -m experiments.outcome_level.growing_bends [--rows N ...]`.
+
+Weights are functions of public columns, so that bias, sampling error and noise follow without drawing outcomes. Prints,
+for studies whose outcomes bend along the index that treatment follows, the root mean square over a few studies of the
+bias in standard errors from sampling, without growth of the bends' share and with it, and the root mean square error
+with growth beside that without, at epsilon 1. Studies are others than those that the growth was chosen on (seeds 100 to
+302). Changes constants of the library while it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from math import sqrt
+
+import numpy as np
+
+from counterveil.statistics.linear import weighting_design
+from counterveil.statistics.linear.weighting import weighted_effect
+from experiments.causal.designs import Design, bent, correlated
+from experiments.outcome_level.redrawn import attached, question_of
+from experiments.outcome_level.surfaces import BENDS, bent_kind
+
+ROWS = (1000, 3000, 10_000, 30_000, 100_000)
+STUDIES, FIRST = 3, 400
+# Standard deviations of errors: of bent kinds, and of the designs of `experiments.causal`.
+SD, OTHERS = 0.5, {"bent index": 0.7, "correlated": 0.3}
+# Fewest and most bends, and how far their share grows: as before, and as it is.
+FORMS = {"without growth": ((4, 10), 1.0), "with growth": (None, None)}
+
+
+def figures(design: Design, sd: float, epsilon: float = 1.0) -> tuple[float, float, float]:
+    """Return bias, standard error from sampling and that of noise."""
+    effect = weighted_effect(attached(design, 0), question_of(epsilon, "weighting", "ATE"))
+    order = np.argsort(~design.treated, kind="stable")
+    means = np.where(design.treated, design.means[1], design.means[0])[order]
+    bias = float(effect.coefficients @ means) - design.truth("ATE")
+    low, high = map(float, design.study.outcome_range)
+    # Laplace noise of the whole budget: the same for both but for the largest weight.
+    noise = sqrt(2) * (high - low) * float(abs(effect.coefficients).max()) / epsilon
+    return bias, sd * sqrt(float(effect.coefficients @ effect.coefficients)), noise
+
+
+def made(kind: str, rows: int) -> list[tuple[Design, float]]:
+    """Return studies of a kind, with the standard deviation of their errors."""
+    if kind == "correlated":
+        return [(correlated(rows, aligned), OTHERS[kind]) for aligned in (False, True)]
+    seeds = range(FIRST, FIRST + STUDIES)
+    if kind == "bent index":
+        return [(bent(rows, seed), OTHERS[kind]) for seed in seeds]
+    return [(bent_kind(kind, rows, seed), SD) for seed in seeds]
+
+
+def line(kind: str, rows: int) -> str:
+    """Return a line of the table."""
+    usual = weighting_design._FEWEST_AND_MOST_BENDS, weighting_design._MOST_GROWTH
+    found = []
+    for counts, growth in FORMS.values():
+        weighting_design._FEWEST_AND_MOST_BENDS = counts or usual[0]
+        weighting_design._MOST_GROWTH = growth or usual[1]
+        found.append(np.array([figures(design, sd) for design, sd in made(kind, rows)]))
+    weighting_design._FEWEST_AND_MOST_BENDS, weighting_design._MOST_GROWTH = usual
+    biases = (f"{sqrt(float(np.mean((one[:, 0] / one[:, 1]) ** 2))):.2f}" for one in found)
+    before, now = (sqrt(float(np.mean((one**2).sum(axis=1)))) for one in found)
+    return f"| {kind} | {rows:,} | {' | '.join(biases)} | {now / before:.2f} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
+    chosen = parser.parse_args()
+    print(f"| outcome | rows | bias, {' | bias, '.join(FORMS)} | error beside that without |")
+    print("|---|---|---|---|---|")
+    for kind in (*BENDS, *OTHERS):
+        for rows in chosen.rows:
+            print(line(kind, rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
