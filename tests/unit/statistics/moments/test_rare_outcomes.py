@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.thinned import thinned_rows
 
 import counterveil as cv
 from counterveil.statistics.moments.doubly_robust_models import heavy_tailed, longer_reach
@@ -21,11 +22,21 @@ def study():
     return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=covariates, control=0)
 
 
+SHARES = [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)]
+RARE = [
+    (*shares, epsilon, method)
+    for shares in SHARES
+    for epsilon in (1, 4)
+    for method in ("doubly_robust", "cross_fit")
+]
+
+
 @pytest.mark.parametrize(
-    ("control", "treated"), [(0.02, 0.04), (0.1, 0.2), (0.15, 0.2), (0.98, 0.95)], ids=str
+    ("control", "treated", "epsilon", "method"),
+    thinned_rows(
+        RARE, (0.02, 0.04, 1, "doubly_robust"), (0.98, 0.95, 4, "doubly_robust"), (0.02, 0.04, 4, "cross_fit")
+    ),
 )
-@pytest.mark.parametrize("epsilon", [1, 4])
-@pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
 def test_rare_events_are_not_clipped_away(control, treated, epsilon, method):
     results = [
         cv.ate(
