@@ -4,7 +4,8 @@ Weights are functions of public columns, so that bias, sampling error and noise 
 for studies whose outcomes bend along the index that treatment follows, the root mean square over a few studies of the
 bias in standard errors from sampling, without growth of the bends' share and with it, and the root mean square error
 with growth beside that without, at epsilon 1. Studies are others than those that the growth was chosen on (seeds 100 to
-302). Changes constants of the library while it runs.
+302), but for "correlated", which has two. `--coverage N` prints instead how often intervals cover, over eight studies
+with N draws of outcomes each. Changes constants of the library while it runs.
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ import numpy as np
 from counterveil.statistics.linear import weighting_design
 from counterveil.statistics.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, correlated
-from experiments.outcome_level.redrawn import attached, question_of
+from experiments.causal.expected import figures as expected
+from experiments.outcome_level.redrawn import EPSILONS, attached, question_of
 from experiments.outcome_level.surfaces import BENDS, bent_kind
 
 ROWS = (1000, 3000, 10_000, 30_000, 100_000)
 STUDIES, FIRST = 3, 400
 # Standard deviations of errors: of bent kinds, and of the designs of `experiments.causal`.
 SD, OTHERS = 0.5, {"bent index": 0.7, "correlated": 0.3}
-# Fewest and most bends, and how far their share grows: as before, and as it is.
+COVERED = 8
+# Fewest and most bends, and how far their share grows: ten at one share, and as it is.
 FORMS = {"without growth": ((4, 10), 1.0), "with growth": (None, None)}
 
 
@@ -64,10 +67,26 @@ def line(kind: str, rows: int) -> str:
     return f"| {kind} | {rows:,} | {' | '.join(biases)} | {now / before:.2f} |"
 
 
+def covered(kind: str, rows: int, draws: int) -> str:
+    """Return a line with the mean and the least coverage over studies, for every epsilon."""
+    studies = [bent_kind(kind, rows, seed) for seed in range(FIRST, FIRST + COVERED)]
+    found = np.array([[one[0] for one in expected(study, "ATE", draws).values()] for study in studies])
+    cells = (f"{mean:.3f} ({least:.2f})" for mean, least in zip(found.mean(0), found.min(0), strict=True))
+    return f"| {kind} | {rows:,} | {' | '.join(cells)} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=list(ROWS))
+    parser.add_argument("--coverage", type=int, metavar="DRAWS")
     chosen = parser.parse_args()
+    if chosen.coverage:
+        print("| outcome | rows | " + " | ".join(f"epsilon {one:g}" for one in EPSILONS) + " |")
+        print("|---|---|" + "---|" * len(EPSILONS))
+        for kind in BENDS:
+            for rows in chosen.rows:
+                print(covered(kind, rows, chosen.coverage), flush=True)
+        return
     print(f"| outcome | rows | bias, {' | bias, '.join(FORMS)} | error beside that without |")
     print("|---|---|---|---|---|")
     for kind in (*BENDS, *OTHERS):

@@ -34,7 +34,7 @@ _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT",
 # imbalance, and of the noise.
 _TOLERANCE = 1e-4
 # How many bends of the score are balanced, and from how many rows on their share grows and how far: what is left
-# unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.many_rows`.
+# unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.growing_bends`.
 _FEWEST_AND_MOST_BENDS = (4, 40)
 _FEW_ROWS = 1000
 _MOST_GROWTH = 8.0

@@ -140,6 +140,22 @@ def test_with_many_rows_outcomes_that_turn_along_the_score_do_not_bias_it(seed):
     assert abs(found.coefficients @ ordered) < 1.5 * error
 
 
+@pytest.mark.parametrize(
+    ("bias", "randomised", "covariates", "allowed"),
+    [
+        (None, False, 0, 0.5),
+        (None, False, 25, 0.5),
+        (None, False, 40, 0.8),
+        (None, False, 58, 1.0),
+        (None, True, 58, 0.0),
+        (0.2, False, 58, 0.2),
+    ],
+)
+def test_intervals_allow_for_more_bias_with_many_covariates(bias, randomised, covariates, allowed):
+    settings = cv.settings.Weighting(bias=bias), cv.settings.Arms(bias=bias)
+    assert [one.allowed_bias(randomised, covariates) for one in settings] == [allowed, allowed]
+
+
 def test_diagnostics_are_free_and_show_better_balance(confounded):
     result = ask(confounded)
     before, after = (
