@@ -12,7 +12,7 @@ from counterveil.attacks.refuted import GALLERY
 from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
 from counterveil.audit.protocols import FloatArray, Mechanism
 from counterveil.privacy import Budget as Exact
-from counterveil.reproduce.rivals import from_papers, simple
+from counterveil.reproduce.rivals import ours, simple
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.protocol import Budget, Records, Rival
 
@@ -123,7 +123,7 @@ def moved_between_strata() -> tuple[Records, Records]:
 
 def global_matching_refuted() -> str:
     """Return what two neighbours say of GlobalDPM: exact matching with noise for one range."""
-    mechanism = Noisy(from_papers.matched_effect, lambda records: records.width)
+    mechanism = Noisy(ours.matched_effect, lambda records: records.width)
     pair = moved_between_strata()
     found = exact("global", "", Exact(1), mechanism, pair, "", "", "").examine()
     said = "refuted" if found.violated else "NOT REFUTED"

@@ -16,10 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.reproduce.papers.cate.comparisons import boosted, constant_answers, not_private
-from counterveil.reproduce.papers.cate.dp_cate import FINITE, KERNEL, published_fit
-from counterveil.reproduce.papers.cate.methods import K
-from counterveil.reproduce.papers.cate.studies import Instance, anonymised
+from counterveil.reproduce.papers.cate.methods import K, boosted, constant_answers, not_private
+from counterveil.reproduce.papers.cate.studies import FINITE, KERNEL, Instance, anonymised, published_fit
 from counterveil.results.cate_question import default_delta
 from experiments.cate.instances import FIRST_SEED, instance
 from experiments.cate.ours import (

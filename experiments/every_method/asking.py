@@ -100,7 +100,7 @@ def draw(instance: Instance, name: str, epsilon: str, delta: str, seed: int, kno
     }
     question, chosen = ask(table.study, **arguments), ""
     if asked.method == AUTO:
-        choice = choose(cast(Session, Counted(table.study, table)), question)
+        choice = choose(cast("Session", Counted(table.study, table)), question)
         question, chosen = choice.question, choice.question.method
     key = (question.method, epsilon, question.mechanism, repr(question.settings))
     if key not in known:

@@ -12,7 +12,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data.time_to_event import entries
 from counterveil.inference import survival_curves
-from counterveil.inference.noisy_tables import NoisyTables, log_rank_of
+from counterveil.inference.log_rank import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
 from experiments.survival.designs import HORIZON, Trial

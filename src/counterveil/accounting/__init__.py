@@ -4,11 +4,10 @@ from counterveil.accounting.charter import Charter
 from counterveil.accounting.composition import Figure, compose, gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
-from counterveil.accounting.looks import Look, Looks
 from counterveil.accounting.opening import open_ledger
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.refusals import OverBudgetError
-from counterveil.accounting.uses import Uses
+from counterveil.accounting.uses import Look, Looks, Uses
 
 __all__ = [
     "RULES",

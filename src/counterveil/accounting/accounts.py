@@ -13,10 +13,9 @@ from typing import Any
 from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
-from counterveil.accounting.looks import Looks, unplanned
 from counterveil.accounting.records import Account, Entry, Row, Store
 from counterveil.accounting.standing import Standing
-from counterveil.accounting.uses import Uses
+from counterveil.accounting.uses import Looks, Uses, unplanned
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 

@@ -16,8 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from counterveil.accounting.looks import Looks
-from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Uses, usable
+from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Looks, Uses, usable
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
 from counterveil.errors import ParameterError, Refusal
 from counterveil.privacy import Number, Unit, exact, show

@@ -24,7 +24,7 @@ from counterveil.attacks.asking import (
     overheard,
 )
 from counterveil.audit import AuditReport, AuditRow, Finding, Quantity
-from counterveil.audit.runner import judge
+from counterveil.audit.protocols import judge
 from counterveil.data import Binary, Range, Study, open_table
 from counterveil.federation.messages import Ask, Request
 from counterveil.federation.setup import make_site

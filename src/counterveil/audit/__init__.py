@@ -2,6 +2,7 @@
 
 from counterveil.audit.brute_force import (
     Change,
+    ExactTester,
     Universe,
     absolute,
     all_outcome_changes,
@@ -12,12 +13,10 @@ from counterveil.audit.brute_force import (
     l2,
     largest_change,
 )
-from counterveil.audit.exact import ExactTester
 from counterveil.audit.one_run import Canaried, OneRunTester
 from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
-from counterveil.audit.protocols import WEAKENED_FACTOR, Mechanism, Neighbours, Tester, WhiteBox
+from counterveil.audit.protocols import WEAKENED_FACTOR, Mechanism, Neighbours, Tester, WhiteBox, audit
 from counterveil.audit.report import AuditReport, AuditRow, Finding, Quantity, Verdict
-from counterveil.audit.runner import audit
 from counterveil.audit.threshold import (
     Given,
     LikelihoodRatio,

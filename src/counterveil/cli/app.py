@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from counterveil.cli.audit import audit
+from counterveil.cli.audit import audit, reproduce
 from counterveil.cli.console import console
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
@@ -36,7 +36,6 @@ from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
 from counterveil.cli.regressions import compliance, moments, regress
-from counterveil.cli.reproduce import reproduce
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, printable, unforeseen
 

@@ -1,4 +1,4 @@
-"""The command `audit`: attacks on our own releases, with the power of every attack beside it."""
+"""The commands that check claims: `audit` attacks our own releases, `reproduce` runs the papers' tables and figures."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ def audit(
     and everything visible must be equal. Each is repeated with a third of the noise, which it must catch. The exit
     code is 1 if a claim is broken or an attack has no power.
     """
-    from counterveil.attacks.command import EVERYTHING, chosen, examine_all
-    from counterveil.attacks.page import page as written
-    from counterveil.attacks.page import summary
+    from counterveil.attacks.command import EVERYTHING, chosen, examine_all, summary
+    from counterveil.attacks.command import page as written
 
     if listed:
         print("\n".join(EVERYTHING))
@@ -91,3 +90,53 @@ def _gallery(seed: int, page: Path | None, as_json: bool) -> None:
     print(json.dumps([one.to_dict() for one in found], indent=2) if as_json else table(found))
     if not all(one.finding.violated for one in found):
         raise typer.Exit(1)
+
+
+Name = Annotated[str | None, argument("PAPER", "Short name of a paper; --list shows them.")]
+Quick = Annotated[bool, option("", "Few repetitions: minutes instead of a quarter of an hour.", "--quick")]
+Figures = Annotated[
+    list[str] | None, option("NAME", "A figure or table; all of the paper if omitted.", "--figure")
+]
+Out = Annotated[Path, option("FOLDER", "Where tables, pictures and the page go, in a folder for the paper.")]
+PaperJobs = Annotated[int, option("INTEGER", "Cells that run at the same time, each on a core of its own.")]
+ListPapers = Annotated[bool, option("", "Show the papers, or the figures of a paper, and stop.", "--list")]
+_INTERRUPTED = 130
+
+
+def reproduce(
+    paper: Name = None,
+    quick: Quick = False,
+    figures: Figures = None,
+    out: Out = Path("reproduced"),
+    jobs: PaperJobs = 1,
+    listed: ListPapers = False,
+) -> None:
+    """Run the tables and figures of a paper again, and judge its claims.
+
+    Every finished piece is kept at once: after Ctrl-C the same command goes on where it stopped. A table is a CSV file,
+    a figure SVG and PNG, and page.md has all of them with the verdict on every claim. Data sets are looked for below
+    COUNTERVEIL_DATA.
+    """
+    from counterveil.reproduce.command import Run, chosen, run_cells, write_results
+    from counterveil.reproduce.page import count_of
+    from counterveil.reproduce.papers.catalogue import MODULES, load
+
+    if paper is None:
+        if not listed:
+            load("")
+        print("\n".join(MODULES))
+        return
+    found = load(paper)
+    if listed:
+        print("\n".join(f"{figure.name:12} {figure.title}" for figure in found.figures))
+        return
+    run = Run(found, out / found.name, quick)
+    try:
+        run_cells(run, chosen(found, figures or []), max(jobs, 1))
+    except KeyboardInterrupt:
+        print("what is finished is kept; the same command goes on", file=sys.stderr)
+        raise typer.Exit(_INTERRUPTED) from None
+    judged = write_results(run)
+    for claim, verdict in judged:
+        print(f"{verdict.verdict.value:18} {claim.where}: {claim.says} {verdict.number}".rstrip())
+    print(f"{count_of(judged)} {run.folder / 'page.md'}")

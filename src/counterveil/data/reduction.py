@@ -19,7 +19,7 @@ from counterveil.data.cells import Coded, Column, Mask, Numbers
 from counterveil.data.domains import Range
 from counterveil.data.labels import LabelIndex, index_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
-from counterveil.data.ranks import Places, places, ranks
+from counterveil.data.people import Places, places, ranks
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import no_person, staggered, text_for_number, varies
 from counterveil.errors import CounterveilError, DataError

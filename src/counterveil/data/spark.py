@@ -101,10 +101,10 @@ class SparkRows:
         kinds = kinds_of(table, study)
         frame, reading = columns_in_spark(table, kinds), Reading(study, tuple(kinds.items()))
         if study.person is not None:
-            from counterveil.data import spark_people
+            from counterveil.data import spark_reading
 
             # Sorted on the executors' disks in any case.
-            return cls._kept(spark_people.by_person(frame, reading), spark_people.OnePerPerson(reading))
+            return cls._kept(spark_reading.by_person(frame, reading), spark_reading.OnePerPerson(reading))
         if os.environ.get(VARIABLE) != NEVER:
             return cls._kept(frame, reading)
         return cls._checked(

@@ -12,9 +12,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from counterveil.data.packed import forms, packed, unpacked
 from counterveil.data.silence import silence
 from counterveil.data.spark_reading import Read
+from counterveil.data.spool import forms, packed, unpacked
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, joined_tables

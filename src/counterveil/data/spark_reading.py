@@ -1,4 +1,4 @@
-"""From the columns of a table in Spark to checked and encoded rows in its executors."""
+"""From the columns of a table in Spark to checked and encoded rows in executors, one for each person if declared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from counterveil.data.cells import Column
-from counterveil.data.sources.relations import Kind, as_decimals, from_arrow, plain_column, usable
+from counterveil.data.people import whole_people
+from counterveil.data.sources.relations import (
+    BLANK_CHARACTERS,
+    Kind,
+    as_decimals,
+    from_arrow,
+    plain_column,
+    usable,
+)
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table
@@ -88,3 +96,56 @@ def columns_in_spark(table: Any, kinds: dict[str, Kind]) -> Any:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+_TEXTS = (Kind.TEXT, Kind.EXACT, Kind.UNBOUNDED)
+
+
+@dataclass(frozen=True, slots=True)
+class OnePerPerson:
+    """How a partition is read that has all rows of its people, sorted."""
+
+    reading: Reading
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        return self.reading.study
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield one row for each person of Arrow batches, checked."""
+        study = self.study
+        assert study.person is not None
+        parts = (only_subset(self.reading.columns(batch), study.where) for batch in batches if batch.num_rows)
+        for part in whole_people(parts, study.person.column):
+            columns = survey.together(part)
+            if columns is not None:
+                yield Table.of_columns(columns, study, survey)
+
+
+def by_person(frame: Any, reading: Reading) -> Any:
+    """Return the same rows, those of a person in one partition and together there."""
+    study = reading.study
+    assert study.person is not None
+    names = [name for name, _ in reading.kinds]
+    place = names.index(study.person.column)
+    person, size = _order(f"c{place}", reading.kinds[place][1])
+    try:
+        return (
+            frame.selectExpr("*", f"{person} AS person", f"{size} AS size")
+            .repartition("person")
+            .sortWithinPartitions("size", "person")
+            .select(*(f"c{each}" for each in range(len(names))))
+        )
+    except Exception:
+        raise failed_source("a table in Spark") from None
+
+
+def _order(column: str, kind: Kind) -> tuple[str, str]:
+    """Return the SQL of what tells people apart, and of what they are sorted by first, as `places` sorts them."""
+    if kind in _TEXTS:
+        text = f"trim(BOTH ({BLANK_CHARACTERS}) FROM {column})"
+        # Bytes: texts may be compared by other rules than their characters.
+        return f"CAST({text} AS BINARY)", f"char_length({text})"
+    # Adding zero makes one zero of the two.
+    return f"{column} + CAST(0 AS DOUBLE)" if kind is Kind.FLOAT else column, "0"

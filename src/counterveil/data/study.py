@@ -109,7 +109,7 @@ class Study:
             return make()
         if name not in self._known:
             self._known[name] = make()
-        return cast(Made, self._known[name])
+        return cast("Made", self._known[name])
 
     @property
     def outcomes(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
-from counterveil.data.ranks import places
+from counterveil.data.people import places
 from counterveil.data.reduction import one_row_per_person
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
@@ -111,7 +111,7 @@ class Table:
         """Return what `make` returned when these rows were asked for it first; not to be written to."""
         if name not in self._known:
             self._known[name] = make(self)
-        return cast(Made, self._known[name])
+        return cast("Made", self._known[name])
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
         """Return the table of these rows; a slice of it is not copied."""

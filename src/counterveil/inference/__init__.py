@@ -9,6 +9,7 @@ from counterveil.inference.convolution import (
     tail_point,
     variance_allowance,
 )
+from counterveil.inference.measures import rare_events, with_rare_events
 from counterveil.inference.noise_sums import NoiseSum, WeightedSum
 from counterveil.inference.pooling import (
     POOLING_METHODS,
@@ -24,7 +25,6 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.rare_events import rare_events, with_rare_events
 from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation, level_of_each
 
 __all__ = [

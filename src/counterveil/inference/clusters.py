@@ -79,7 +79,7 @@ def sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     """Return the smallest kappa that keeps the level 1 - alpha for every standard error in [0, cap]."""
-    return _sd_inflation(cast(Hashable, noise), cast(Hashable, sd_noise), cap, freedom, alpha)
+    return _sd_inflation(cast("Hashable", noise), cast("Hashable", sd_noise), cap, freedom, alpha)
 
 
 @lru_cache(maxsize=256)

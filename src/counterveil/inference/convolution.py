@@ -65,7 +65,7 @@ class NoiseDistribution(Protocol):
 
 def interquartile_range(distribution: NoiseDistribution) -> float:
     """Return the interquartile range of the distribution, which exists whatever its variance."""
-    return _interquartile_range(cast(Hashable, distribution))
+    return _interquartile_range(cast("Hashable", distribution))
 
 
 @lru_cache(maxsize=256)
@@ -151,7 +151,7 @@ def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) 
         own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
         return (own + _FAR * sd) * (1 + _TOLERANCE)
     # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(_lower_quantile(cast(Hashable, distribution), alpha / 2), normal)
+    h = hypot(_lower_quantile(cast("Hashable", distribution), alpha / 2), normal)
     low, high = 0.0, inf
     for _ in range(_MOST_STEPS):
         beyond, density = _tail_and_density(h, sd, distribution, width)
@@ -226,7 +226,7 @@ class UnsureScale:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table(cast(Hashable, self.distribution), self.log_scale)
+        return _table(cast("Hashable", self.distribution), self.log_scale)
 
 
 @lru_cache(maxsize=64)

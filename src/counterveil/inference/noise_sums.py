@@ -1,4 +1,4 @@
-"""The distribution of the sum of two independent symmetric noises, tabulated on a lattice.
+"""The distribution of the sum of two independent symmetric noises, on a lattice, and how wide noise from a ball is.
 
 Both noises are rounded to a lattice, which moves their sum by at most one lattice step, and their masses
 are convolved. Between the lattice's points the distribution function is interpolated; in the tails, where it
@@ -11,10 +11,12 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, sqrt
+from math import exp, log, pi, sqrt
 from typing import cast
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
+from scipy.special import k1, ndtri
 
 from counterveil.inference.convolution import NoiseDistribution
 from counterveil.numerics.arrays import Floats
@@ -60,7 +62,7 @@ class NoiseSum:
         return wider.kinks(low, high, most)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table(cast(Hashable, self.first), cast(Hashable, self.second))
+        return _table(cast("Hashable", self.first), cast("Hashable", self.second))
 
 
 @lru_cache(maxsize=64)
@@ -136,7 +138,7 @@ class WeightedSum:
         return np.zeros(1 if low <= 0 <= high else 0)
 
     def _table(self) -> tuple[float, Floats]:
-        return _table_sum(cast(Hashable, self.terms))
+        return _table_sum(cast("Hashable", self.terms))
 
 
 def weighted_sum(weights: Floats, distributions: list[NoiseDistribution | None]) -> NoiseDistribution | None:
@@ -194,3 +196,29 @@ def _masses_sum(weight: float, distribution: NoiseDistribution, step: float, rea
     masses[1 : last + 1] = outwards
     masses[_POINTS - last :] = outwards[::-1]
     return masses
+
+
+@lru_cache(maxsize=64)
+def ball_factor(level: float, dimensions: int) -> float:
+    """Return by how much one coordinate of l2-ball noise, of 2 or 3, exceeds normal noise at this level, squared.
+
+    In k dimensions a coordinate has variance k + 1.
+    """
+    beyond = _beyond_of_three if dimensions == 3 else _beyond_of_two
+    low, high = 0.0, 800.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if beyond(middle) > 1 - level else (low, middle)
+    return max(1.0, (high / sqrt(dimensions + 1) / -float(ndtri((1 - level) / 2))) ** 2)
+
+
+def _beyond_of_three(q: float) -> float:
+    """Return how often a coordinate exceeds q in size."""
+    return exp(-q) * (2 + q) / 2
+
+
+def _beyond_of_two(q: float) -> float:
+    """Return how often a coordinate exceeds q in size: its density is |x| K1(|x|) / pi."""
+    nodes, weights = leggauss(80)
+    x = q + 20 * (nodes + 1)
+    return float(2 / pi * 20 * (weights @ (x * np.asarray(k1(x))))) if q < 700 else 0.0

@@ -13,8 +13,8 @@ from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import chdtri, ndtr, ndtri
 
-from counterveil.inference.ball_factor import ball_factor
 from counterveil.inference.convolution import NoiseDistribution, half_width, interquartile_range, tail
+from counterveil.inference.noise_sums import ball_factor
 from counterveil.inference.p_values import p_value_from
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
@@ -94,7 +94,7 @@ def _narrow_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Flo
 
 def _wide_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
     """Return P(N + X > h) as an average over X."""
-    points = _noise_points(cast(Hashable, distribution)) - h
+    points = _noise_points(cast("Hashable", distribution)) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
@@ -139,7 +139,7 @@ def inflation(
 
     Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
     """
-    return _inflation(cast(Hashable, distribution), cast(Hashable, variance_noise), cap, alpha)
+    return _inflation(cast("Hashable", distribution), cast("Hashable", variance_noise), cap, alpha)
 
 
 @lru_cache(maxsize=256)

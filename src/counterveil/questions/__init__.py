@@ -13,7 +13,7 @@ from counterveil.questions.overlap import overlap
 from counterveil.questions.policy.curve import targeting_curve
 from counterveil.questions.policy.policy import Policy, stored_policy
 from counterveil.questions.policy.value import policy_value
-from counterveil.questions.pooled.needed import PooledNeeded
+from counterveil.questions.pooled.measures import PooledNeeded
 from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
 from counterveil.questions.survival import survival
 from counterveil.questions.typed_settings import settings_from_text

@@ -6,21 +6,51 @@ together at the planned level, wherever the study stops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import e, log, sqrt
 from pathlib import Path
 from typing import Any
+
+from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
 from counterveil.data import Study
 from counterveil.errors import ParameterError, shown
-from counterveil.inference.alpha_spending import LEAST_ALPHA, SPENDING, alphas
 from counterveil.privacy import Budget, Number, exact
 from counterveil.questions.ate import answer, ask
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
 from counterveil.settings.ranges import Settings
+
+
+def _late(share: float, alpha: float) -> float:
+    """Return what is spent by a share of the information in the manner of O'Brien and Fleming: little at first."""
+    return float(2 * ndtr(ndtri(alpha / 2) / sqrt(share)))
+
+
+def _even(share: float, alpha: float) -> float:
+    """Return the same in the manner of Pocock: about equally at each look."""
+    return alpha * log(1 + (e - 1) * share)
+
+
+SPENDING: dict[str, Callable[[float, float], float]] = {"obrien_fleming": _late, "pocock": _even}
+# No interval is asked for beyond the level that intervals are computed to.
+LEAST_ALPHA = Fraction(1, 10**6)
+
+
+def alphas(rows: Sequence[int], alpha: Fraction, spending: str) -> tuple[Fraction, ...]:
+    """Return the chance of a miss that each look spends, exact numbers of sum alpha."""
+    spent = [Fraction(0)]
+    for number in rows[:-1]:
+        by_now = Fraction(round(SPENDING[spending](number / rows[-1], float(alpha)) * 10**9), 10**9)
+        spent.append(max(by_now, spent[-1] + LEAST_ALPHA))
+    spent.append(alpha)
+    return tuple(later - earlier for earlier, later in itertools.pairwise(spent))
+
 
 __all__ = ["look", "planned"]
 

@@ -16,8 +16,13 @@ from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Estimand, Unit
 from counterveil.report.measures import needed_sentence
 from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
-from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
-from counterveil.results.mean_facts import AnyMeans, means_from_dict, means_to_dict
+from counterveil.results.mean_facts import (
+    AnyMeans,
+    linear_from_dict,
+    linear_to_dict,
+    means_from_dict,
+    means_to_dict,
+)
 from counterveil.results.measure_words import (
     DIFFERENCE,
     LIFT,

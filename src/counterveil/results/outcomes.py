@@ -11,8 +11,13 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.linear_facts import linear_from_dict, linear_to_dict
-from counterveil.results.mean_facts import AnyMeans, means_from_dict, means_to_dict
+from counterveil.results.mean_facts import (
+    AnyMeans,
+    linear_from_dict,
+    linear_to_dict,
+    means_from_dict,
+    means_to_dict,
+)
 from counterveil.results.measure_words import DIFFERENCE, NEEDED, WHOSE, WORDS, called, replaced_in_words
 from counterveil.results.measures import (
     OF_MEANS,

@@ -15,7 +15,7 @@ from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.results.effect import check_level
-from counterveil.results.method_names import called_here
+from counterveil.results.method_words import called_here
 from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
 

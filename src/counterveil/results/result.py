@@ -31,8 +31,7 @@ from counterveil.results.effect import (
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
-from counterveil.results.first_words import first_words
-from counterveil.results.shown import Shown
+from counterveil.results.shown import Shown, first_words
 from counterveil.results.stored import reads_facts
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from math import isfinite
 from typing import Any
 
 from counterveil.errors import ParameterError
-from counterveil.inference.log_rank import LogRank
-from counterveil.inference.noisy_tables import NoisyTables, answers_of, log_rank_of
+from counterveil.inference.log_rank import LogRank, NoisyTables, answers_of, log_rank_of
 from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
 from counterveil.report.view import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts

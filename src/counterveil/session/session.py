@@ -45,7 +45,7 @@ from counterveil.data import (
     table_of_source,
 )
 from counterveil.data.cells import Column
-from counterveil.data.ranks import first_of_each
+from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
 from counterveil.data.wrong_data import no_order, rows_of_a_database
@@ -131,7 +131,7 @@ class Session:
     def table(self) -> Table:
         """The rows, attached when they are first asked for."""
         self.attach()
-        return cast(Table, self._table)
+        return cast("Table", self._table)
 
     @property
     def in_memory(self) -> Table | None:
@@ -158,7 +158,7 @@ class Session:
     def batches(self) -> Carrier:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
-        return cast(Carrier, self._table if self._table is not None else self._streamed)
+        return cast("Carrier", self._table if self._table is not None else self._streamed)
 
     def attach_placed(self, method: str = "a method that splits rows by their places") -> None:
         """Check the rows as `attach_batches` does, for a method that splits them by their places.
@@ -176,7 +176,7 @@ class Session:
     def placed(self) -> PlacedCarrier:
         """The rows with their public places, for methods that split them by these."""
         self.attach_placed()
-        return cast(PlacedCarrier, self._table if self._table is not None else self._streamed)
+        return cast("PlacedCarrier", self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
@@ -246,7 +246,7 @@ class Session:
             found = compute(self._gate(request.plan))
         # Read back from its text, so that a first answer and a resent one cannot differ.
         settled = self.ledger.settle(reserved, json.dumps(found))
-        return cast(dict[str, object], settled)
+        return cast("dict[str, object]", settled)
 
     def _gate(self, plan: Plan) -> Gate:
         """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""

@@ -17,7 +17,7 @@ import numpy as np
 from counterveil.data import Layout, Table
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
-from counterveil.inference.noisy_tables import NoisyTables
+from counterveil.inference.log_rank import NoisyTables
 from counterveil.inference.survival_curves import Blocks, TableNoise
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form

@@ -7,8 +7,7 @@ import pytest
 
 from counterveil.attacks.gallery import CONFIDENCE, Noisy, shown, table
 from counterveil.attacks.mechanisms import Additive
-from counterveil.attacks.refuted import GALLERY
-from counterveil.attacks.refuted_practice import FloatingPointLaplace
+from counterveil.attacks.refuted import GALLERY, FloatingPointLaplace
 from counterveil.audit import Given, ThresholdTester
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget

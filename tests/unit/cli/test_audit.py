@@ -6,8 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from counterveil.attacks import command
-from counterveil.attacks.command import EVERYTHING, examine
-from counterveil.attacks.page import page, summary
+from counterveil.attacks.command import EVERYTHING, examine, page, summary
 from counterveil.cli.app import app
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from counterveil.console.guard import check_origin, fields
-from counterveil.console.sessions import IDLE_LIFE, LINK_LIFE, Sessions
+from counterveil.console.sessions import IDLE_LIFE, LINK_LIFE, Sessions, check_origin, fields
 from counterveil.console.visit import Person
 from counterveil.errors import CounterveilError
 

@@ -5,7 +5,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.packed import packed, unpacked
+from counterveil.data.spool import packed, unpacked
 
 LABELS = [f"label {place}" for place in range(300)]
 COVARIATES = {"x": cv.Range(-1, 1), "site": cv.Categories(LABELS), "old": cv.Binary(), "z": cv.Range(0, 1)}

@@ -14,8 +14,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Layout, Table, batches, rows_of_source, strata_of_source, strata_of_table
 from counterveil.data.cells import from_array, from_cells
-from counterveil.data.people import whole_people
-from counterveil.data.ranks import identity, places
+from counterveil.data.people import identity, places, whole_people
 from counterveil.errors import CounterveilError, DataError
 
 AGES = cv.Range(0, 9)

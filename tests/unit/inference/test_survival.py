@@ -6,7 +6,7 @@ from math import log, sqrt
 import numpy as np
 import pytest
 
-from counterveil.inference.noisy_tables import NoisyTables, answers_of, blocks_of, log_rank_of
+from counterveil.inference.log_rank import NoisyTables, answers_of, blocks_of, log_rank_of
 from counterveil.inference.survival_answers import Probability
 from counterveil.inference.survival_curves import Blocks
 

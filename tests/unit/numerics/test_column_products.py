@@ -5,9 +5,9 @@ import pytest
 
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arms import balances
-from counterveil.numerics.column_logistic import chances
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.propensity import fit_propensity
+from counterveil.statistics.linear.spline_score import chances
 
 
 @pytest.mark.parametrize("width", [1, 3, 4, 9])

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 import counterveil as cv
 from counterveil.accounting import Looks
 from counterveil.cli.app import app
-from counterveil.inference.alpha_spending import SPENDING, alphas
 from counterveil.questions.ate import answer as answer_ate
 from counterveil.questions.ate import ask as ask_ate
+from counterveil.questions.interim import SPENDING, alphas
 
 STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
 OTHER = cv.Study("arm", "z", (0, 1), randomised=True)

@@ -280,7 +280,7 @@ def test_global_matching_is_refuted_by_two_neighbours_and_by_nothing_else(monkey
     assert np.array_equal(first.y[1:], second.y[1:])
     assert np.array_equal(first.treated, second.treated)
     assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25 at n = 4, claimed 1")
-    monkeypatch.setattr(verdicts.from_papers, "matched_effect", lambda _: 0.0)
+    monkeypatch.setattr(verdicts.ours, "matched_effect", lambda _: 0.0)
     assert verdict(RIVALS["GlobalDPM"]).startswith("NOT REFUTED")
 
 

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.reproduce.papers.multi_site import PAPER, choice, errors
+from counterveil.reproduce.papers.multi_site import PAPER, errors, remarks
+from counterveil.reproduce.papers.multi_site.errors import AGGREGATIONS, repeat
 from counterveil.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, cut, load
 from counterveil.reproduce.papers.multi_site.published_sites import (
     Matching,
     mean_difference,
     private_mean_difference,
 )
-from counterveil.reproduce.papers.multi_site.repetition import AGGREGATIONS, repeat
 
 SYNTH = Panel(8, "Synth", (1, 1), 1)
 
@@ -145,5 +145,5 @@ def test_what_auto_refuses_is_shown_as_a_refusal(monkeypatch):
         raise cv.CounterveilError("CV-P000", "no", expected="x", got="y", fix="z")
 
     monkeypatch.setattr(cv, "ate", refuse)
-    (row,) = choice.run(dict(choice.cells(True)[2]))
+    (row,) = remarks.run(dict(remarks.cells(True)[2]))
     assert row["alpha 1"] == "refused, nothing spent: CV-P000"

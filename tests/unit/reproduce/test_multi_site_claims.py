@@ -5,10 +5,9 @@ import pandas as pd
 import pytest
 
 from counterveil.reproduce.papers.multi_site import PAPER, claims_privacy
-from counterveil.reproduce.papers.multi_site.errors import ALPHA_NAMES, MEASURES, OUTSIDE
+from counterveil.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEASURES, OUTSIDE
 from counterveil.reproduce.papers.multi_site.judging import every, leads, majority
 from counterveil.reproduce.papers.multi_site.panels import PANELS
-from counterveil.reproduce.papers.multi_site.repetition import AGGREGATIONS
 from counterveil.reproduce.papers.multi_site.sensitivities import MEASURES as BOUNDS
 from counterveil.reproduce.papers.multi_site.sensitivities import SIZES, SLOPES
 from counterveil.reproduce.protocol import Verdict

@@ -8,7 +8,6 @@ import pytest
 
 from counterveil.errors import DataError
 from counterveil.reproduce.papers.catalogue import load
-from counterveil.reproduce.papers.private_matching.competitors import records_of
 from counterveil.reproduce.papers.private_matching.draws import sample_draws
 from counterveil.reproduce.papers.private_matching.methods import (
     COMPARED,
@@ -17,7 +16,7 @@ from counterveil.reproduce.papers.private_matching.methods import (
     estimates,
     repetitions,
 )
-from counterveil.reproduce.papers.private_matching.studies import benchmark, study_named
+from counterveil.reproduce.papers.private_matching.studies import benchmark, records_of, study_named
 from counterveil.settings import RecordMatching
 
 PAPER = load("private-matching")

@@ -1,6 +1,6 @@
 """Finished cells on disk: what was cut short is left out, and nothing behind it is lost."""
 
-from counterveil.reproduce.store import Done, Store, key_of
+from counterveil.reproduce.command import Done, Store, key_of
 
 
 def test_cells_are_read_back_by_their_entries_in_any_order(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.results.first_words import first_words
+from counterveil.results.shown import first_words
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from counterveil.audit import Cloud, ExactTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.earlier_values import bounds, exact_moments, moment_sums
-from counterveil.statistics.outcome_list import SLOPE_PARTS, Outcomes
+from counterveil.statistics.outcome_list import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 
 STEPS = [0, OUTCOME_STEPS // 2, OUTCOME_STEPS]
 REST = (np.array([OUTCOME_STEPS, 5]), np.array([7, 0]))

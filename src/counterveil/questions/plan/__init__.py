@@ -2,8 +2,8 @@
 
 from counterveil.questions.plan.assumptions import Assumptions
 from counterveil.questions.plan.plan import Plan
-from counterveil.questions.plan.planned_answer import PlannedAnswer
 from counterveil.questions.plan.planning import plan
 from counterveil.questions.plan.simulated_study import simulate
+from counterveil.questions.plan.trials import PlannedAnswer
 
 __all__ = ["Assumptions", "Plan", "PlannedAnswer", "plan", "simulate"]

@@ -10,7 +10,7 @@ from typing import Any
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.privacy import Estimand, Unit
 from counterveil.questions.plan.assumptions import Assumptions
-from counterveil.questions.plan.planned_answer import POWER, PlannedAnswer, finite
+from counterveil.questions.plan.trials import POWER, PlannedAnswer, finite
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded

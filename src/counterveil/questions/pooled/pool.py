@@ -31,8 +31,7 @@ from counterveil.questions.pooled.agreement import (
     pooled_opening,
     pooled_spending,
 )
-from counterveil.questions.pooled.measures import pool_measures
-from counterveil.questions.pooled.needed import needed_of
+from counterveil.questions.pooled.measures import needed_of, pool_measures
 from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability, rounded
@@ -234,7 +233,7 @@ def pool(
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
         return pool_measures(sites, _sizes(sites), method, level, weight_limits)
-    differences = [(name, difference_result(cast(MeasureResult, result))) for name, result in sites]
+    differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
     return needed_of(_pooled(differences, method, level, weight_limits))
 
 

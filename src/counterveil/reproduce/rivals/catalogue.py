@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from counterveil.published import ipw, outcome_matching, record_matching
-from counterveil.reproduce.rivals import ours, plain, randomisation_test, simple
+from counterveil.reproduce.rivals import ours, plain, simple
 from counterveil.reproduce.rivals.environment import by_synthesis, by_task
-from counterveil.reproduce.rivals.from_papers import as_published, dpci, global_matching, smooth_matching
-from counterveil.reproduce.rivals.mondrian import K, k_anonymous
+from counterveil.reproduce.rivals.ours import as_published, dpci, global_matching, smooth_matching
+from counterveil.reproduce.rivals.plain import K, k_anonymous
 from counterveil.reproduce.rivals.privsyn import privsyn
 from counterveil.reproduce.rivals.protocol import Budget, Records, Rival
 
@@ -192,5 +192,5 @@ RIVALS: dict[str, Rival] = {
 # Tests of no effect in a trial with a yes-or-no outcome, outcomes private: p-values, at noise of pure epsilon.
 TESTS: dict[str, Callable[[Records, Budget, int], float]] = {
     "ours, difference in means (outcome)": ours.p_value,
-    "DP randomisation test": randomisation_test.p_value,
+    "DP randomisation test": simple.p_value,
 }

@@ -1,16 +1,28 @@
-"""The library's own methods, asked as an analyst asks them."""
+"""The library's own methods, asked as an analyst asks them, and the papers' methods as they were published."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from math import log, sqrt
 from typing import Any
 
+import numpy as np
+
 import counterveil as cv
+from counterveil.published.asking import EffectForm
+from counterveil.published.smooth_sensitivity import (
+    match_in_order,
+    printed_noise_scale,
+    printed_smooth_change,
+    printed_smoothness,
+)
 from counterveil.questions.ate import ate
-from counterveil.reproduce.rivals.encoding import frame_of, names, strata_columns, study_of
+from counterveil.reproduce.rivals.encoding import frame_of, names, strata, strata_columns, study_of
+from counterveil.reproduce.rivals.plain import design, regressed, scores
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
+from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 # The bound on confounding that every comparison declares where one is needed.
 KAPPA = 0.25
@@ -80,3 +92,77 @@ def bounded(_: Records) -> cv.settings.Auto:
 def unadjusted(_: Records) -> cv.settings.Trial:
     """Return settings that compare the arms as they are."""
     return cv.settings.Trial("none", "auto")
+
+
+def as_published(form: EffectForm, settings: Any = None) -> Estimate:
+    """Return a form of `counterveil.published` as a rival."""
+
+    def estimate(records: Records, budget: Budget, seed: int) -> Answer:
+        result = form(
+            *declared(records),
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            settings=settings,
+            accept="unproved",
+            noise=cv.SeededNoise(seed),
+        )
+        return answer_of(result)
+
+    return estimate
+
+
+def matched_effect(records: Records) -> float:
+    """Return the effect by exact one-to-one matching in row order; people without a partner count as zero."""
+    stratum, _ = strata(records)
+    partner, _ = match_in_order(stratum, records.treated)
+    found, y = partner >= 0, records.outcomes
+    gaps = np.where(records.treated, 1.0, -1.0)[found] * (y[found] - y[partner[found]])
+    return float(gaps.sum()) / records.rows
+
+
+def smooth_scale(records: Records, budget: Budget) -> float:
+    """Return the scale of the Laplace noise that SmoothDPM prints."""
+    stratum, public = strata(records)
+    treated = np.bincount(stratum[records.treated], minlength=public)
+    counts = StratumCounts.of(treated, np.bincount(stratum, minlength=public) - treated, public)
+    bound = printed_smooth_change(counts, printed_smoothness(budget.epsilon, budget.delta))
+    return printed_noise_scale(records.width * bound / records.rows, budget.epsilon)
+
+
+def smooth_matching(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return exact matching with noise for the printed smooth bound."""
+    return Answer(matched_effect(records) + _laplace(seed, smooth_scale(records, budget)))
+
+
+def global_matching(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return exact matching with noise for the printed global bound, the range of the outcome."""
+    return Answer(matched_effect(records) + _laplace(seed, records.width / budget.epsilon))
+
+
+def _laplace(seed: int, scale: float) -> float:
+    return float(np.random.default_rng(seed).laplace(0, scale))
+
+
+def dpci_sd(records: Records, budget: Budget, reach: float) -> float:
+    """Return the standard deviation for an influence function of at most `reach`.
+
+    The constant is that of the authors' DP-CATE, Theorem 1: 5 sqrt(2 ln n ln(2 / delta)) / (epsilon n).
+    """
+    n = records.rows
+    return reach * 5 * sqrt(2 * log(n) * log(2 / budget.delta)) / (budget.epsilon * n)
+
+
+def dpci(records: Records, budget: Budget, seed: int) -> Answer:
+    """Return the doubly robust effect with Gaussian noise for the largest influence at the fitted models."""
+    x, t, y = design(records), records.treated.astype(np.float64), records.outcomes
+    e = scores(x, t)
+    low, high = records.outcome_range
+    m1, m0 = (
+        np.clip(x @ regressed(x[own], y[own]), low, high) for own in (records.treated, ~records.treated)
+    )
+    value = float((m1 - m0 + t * (y - m1) / e - (1 - t) * (y - m0) / (1 - e)).mean())
+    ends = [m1 - m0 - value + (end - m1) / e for end in (low, high)]
+    ends += [m1 - m0 - value - (end - m0) / (1 - e) for end in (low, high)]
+    reach = float(np.abs(ends).max())
+    noise = np.random.default_rng(seed).normal(0, dpci_sd(records, budget, reach))
+    return Answer(value + float(noise))

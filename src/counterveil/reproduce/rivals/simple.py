@@ -1,4 +1,4 @@
-"""Simple private estimates: what somebody who knows the Laplace and Gaussian mechanisms would write.
+"""Simple private estimates and a randomisation test: what somebody who knows the Laplace mechanism would write.
 
 Noise is numpy's, from a seed: these are for comparison, and their guarantees are those of real arithmetic.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
-from math import log, sqrt
+from math import ceil, exp, log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.reproduce.rivals.encoding import Floats, features
@@ -143,3 +144,46 @@ def noisy_gram(records: Records, budget: Budget, seed: int) -> Answer:
     slopes = np.linalg.solve(left + ridge * np.eye(size - 1), gram[:-1, -1])
     # Twice the coefficient for a treatment of 1 and -1, in units of half the range.
     return Answer(float(np.clip(slopes[1], -1, 1)) * records.width)
+
+
+# Counts that are further from the released one than this many times 1 / epsilon have no weight.
+_REACH = 12
+
+
+def noisy_counts(records: Records, budget: Budget, seed: int) -> tuple[int, int]:
+    """Return the counts of yes among treated and others, each with two-sided geometric noise of epsilon."""
+    rng = np.random.default_rng(seed)
+    yes = records.outcomes > sum(records.outcome_range) / 2
+    stop = 1 - exp(-budget.epsilon)
+    noise = rng.geometric(stop, 2) - rng.geometric(stop, 2)
+    return int(yes[records.treated].sum() + noise[0]), int(yes[~records.treated].sum() + noise[1])
+
+
+def fisher(
+    first: NDArray[np.int64], second: NDArray[np.int64], sizes: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Return two-sided p-values of Fisher's test, by how far the first count is from its mean."""
+    from scipy.stats import hypergeom  # loaded by those who need it: it takes half a second and 40 MB
+
+    total = first + second
+    mean = total * sizes[0] / sum(sizes)
+    away = np.abs(first - mean)
+    law = hypergeom(sum(sizes), total, sizes[0])
+    lower = law.cdf(np.floor(mean - away + 1e-9))
+    upper = law.sf(np.ceil(mean + away - 1e-9) - 1)
+    return np.asarray(np.clip(lower + upper, 0, 1))
+
+
+def p_value(records: Records, budget: Budget, seed: int) -> float:
+    """Return the private p-value: the mean of Fisher's over the posterior of the counts."""
+    sizes = int(records.treated.sum()), int((~records.treated).sum())
+    reach = ceil(_REACH / budget.epsilon)
+    axes, weights = [], []
+    for noisy, size in zip(noisy_counts(records, budget, seed), sizes, strict=True):
+        low, high = max(0, min(noisy - reach, size)), min(size, max(noisy + reach, 0))
+        counts = np.arange(low, high + 1)
+        axes.append(counts)
+        weights.append(np.exp(-budget.epsilon * (np.abs(counts - noisy) - np.abs(counts - noisy).min())))
+    first, second = np.meshgrid(*axes, indexing="ij")
+    weight = np.outer(*weights)
+    return float((fisher(first, second, sizes) * weight).sum() / weight.sum())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
-from counterveil.numerics.spike_and_slab import spike_and_slab
+from counterveil.numerics.posterior import spike_and_slab
 from counterveil.statistics.linear.function_design import FEW, Functions, Places
 
 # Numbers of this module that are choices were set on seeds below 100 of the designs of `experiments/cate`;

@@ -27,10 +27,6 @@ from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_parallel
-from counterveil.statistics.earlier_values import NAME as EARLIER
-from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
-from counterveil.statistics.earlier_values import PART as EARLIER_PART
-from counterveil.statistics.earlier_values import slopes_said, with_slopes
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.arm_design import WeightedArm, design_of
 from counterveil.statistics.linear.arm_means import PAGES as ARM_PAGES
@@ -41,7 +37,16 @@ from counterveil.statistics.linear.event_study import Comparison, comparison
 from counterveil.statistics.linear.matching import matched_effect
 from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
 from counterveil.statistics.linear.weighting import weighted_effect
-from counterveil.statistics.outcome_list import Outcomes, sizes_by_arm, totals_by_arm
+from counterveil.statistics.outcome_list import NAME as EARLIER
+from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
+from counterveil.statistics.outcome_list import PART as EARLIER_PART
+from counterveil.statistics.outcome_list import (
+    Outcomes,
+    sizes_by_arm,
+    slopes_said,
+    totals_by_arm,
+    with_slopes,
+)
 
 PAGE = "statistics/linear/several_outcomes.proof.md"
 Pair = tuple[Fraction, Fraction]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import covariate_features
-from counterveil.inference.noisy_tables import NoisyTables
+from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.results.question import Question

@@ -26,7 +26,7 @@ from counterveil.results.question import Question, causal_caveats
 from counterveil.results.ratio import RatioResult
 from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
 from counterveil.session.plan import in_branches
-from counterveil.statistics.moments.ratio_sensitivity import Bounds, RatioSums, ResidualSquares
+from counterveil.statistics.moments.arm_sensitivity import Bounds, RatioSums, ResidualSquares
 
 PAGE = "statistics/moments/ratio_sums.proof.md"
 # The part of the budget for squared residuals, and how many standard deviations of its noise are added to their sum;

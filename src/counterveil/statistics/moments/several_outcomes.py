@@ -23,10 +23,6 @@ from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
-from counterveil.statistics.earlier_values import NAME as EARLIER
-from counterveil.statistics.earlier_values import PAGE as EARLIER_PAGE
-from counterveil.statistics.earlier_values import PART as EARLIER_PART
-from counterveil.statistics.earlier_values import slopes_said, with_slopes
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
@@ -39,7 +35,10 @@ from counterveil.statistics.moments.contrast import (
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
 from counterveil.statistics.moments.trial_means import MEAN_PART
-from counterveil.statistics.outcome_list import Outcomes, totals_by_arm
+from counterveil.statistics.outcome_list import NAME as EARLIER
+from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
+from counterveil.statistics.outcome_list import PART as EARLIER_PART
+from counterveil.statistics.outcome_list import Outcomes, slopes_said, totals_by_arm, with_slopes
 
 PAGE = "statistics/moments/several_outcomes.proof.md"
 _VECTORS = ("centre", "contrast", "moment")

@@ -10,7 +10,7 @@ from typing import Any
 
 from counterveil.data import Layout, Study
 from counterveil.errors import ParameterError, StudyError
-from counterveil.inference.noisy_tables import NoisyTables
+from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.results.question import Question

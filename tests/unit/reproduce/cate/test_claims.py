@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from counterveil.reproduce.papers.cate.claims import CLAIMS
+from counterveil.reproduce.papers.cate.claims import CLAIMS, rises, small_loss
 from counterveil.reproduce.papers.cate.methods import (
     ALPHA,
     BOOSTED,
@@ -14,7 +14,6 @@ from counterveil.reproduce.papers.cate.methods import (
     OURS,
     ZERO,
 )
-from counterveil.reproduce.papers.cate.promises import rises, small_loss
 from counterveil.reproduce.papers.cate_designs.paper import BOOSTED as R_LEARNER
 from counterveil.reproduce.papers.cate_designs.paper import PAPER as DESIGNS
 from counterveil.reproduce.papers.cate_designs.paper import table as designs_table

@@ -5,12 +5,11 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from counterveil.reproduce.papers.cate import comparisons, guarantees, methods
+from counterveil.reproduce.papers.cate import guarantees, methods
 from counterveil.reproduce.papers.cate.figures import FIGURES
 from counterveil.reproduce.papers.cate.methods import ALPHA, LITERAL, ZERO
 from counterveil.reproduce.papers.cate.studies import DATASET_1, study_of
-from counterveil.reproduce.papers.cate_designs.designs import DESIGNS, drawn
-from counterveil.reproduce.papers.cate_designs.paper import BEST
+from counterveil.reproduce.papers.cate_designs.paper import BEST, DESIGNS, drawn
 from counterveil.reproduce.papers.cate_designs.paper import PAPER as DESIGNS_PAPER
 
 BY_NAME = {figure.name: figure for figure in FIGURES}
@@ -150,7 +149,7 @@ def test_figure_11_has_boosted_trees():
 
 
 def test_figure_11_has_no_cells_without_the_package_of_boosted_trees(monkeypatch):
-    monkeypatch.setattr(comparisons, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
     assert BY_NAME["figure11"].cells(False) == []
     assert all("DP-EBM, R-learner" not in cell["method"] for cell in DESIGNS_PAPER.figures[0].cells(True))
 

@@ -7,8 +7,8 @@ from counterveil.attacks.refuted import GALLERY
 from counterveil.errors import MissingExtraError
 from counterveil.reproduce.rivals import environment, measuring, plain
 from counterveil.reproduce.rivals.catalogue import RIVALS, TESTS
-from counterveil.reproduce.rivals.from_papers import matched_effect
 from counterveil.reproduce.rivals.measuring import run
+from counterveil.reproduce.rivals.ours import matched_effect
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Records
 
 # Noise is a hundred-thousandth of what it is at epsilon 1.

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from counterveil.reproduce.rivals import simple
-from counterveil.reproduce.rivals.from_papers import dpci_sd, global_matching, matched_effect
-from counterveil.reproduce.rivals.mondrian import groups
+from counterveil.reproduce.rivals.ours import dpci_sd, global_matching, matched_effect
+from counterveil.reproduce.rivals.plain import groups
 from counterveil.reproduce.rivals.privsyn import (
     Marginal,
     chosen_pairs,
@@ -18,7 +18,7 @@ from counterveil.reproduce.rivals.privsyn import (
     rho_of,
 )
 from counterveil.reproduce.rivals.protocol import Budget, Records
-from counterveil.reproduce.rivals.randomisation_test import fisher, noisy_counts
+from counterveil.reproduce.rivals.simple import fisher, noisy_counts
 
 
 @pytest.fixture(scope="module")

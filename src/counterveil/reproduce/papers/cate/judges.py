@@ -20,7 +20,7 @@ from counterveil.reproduce.papers.cate.methods import (
     ZERO,
 )
 from counterveil.reproduce.protocol import Judged, Verdict
-from counterveil.reproduce.rivals.mondrian import K
+from counterveil.reproduce.rivals.plain import K
 
 if TYPE_CHECKING:
     import pandas as pd

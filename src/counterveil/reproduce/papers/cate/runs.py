@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
-from counterveil.reproduce.papers.cate.comparisons import has_boosted_trees
 from counterveil.reproduce.papers.cate.medical import HEMATOCRIT, MIMIC_FILES, TCGA_FILES, is_there
-from counterveil.reproduce.papers.cate.methods import BOOSTED, answered
+from counterveil.reproduce.papers.cate.methods import BOOSTED, answered, has_boosted_trees
 from counterveil.reproduce.papers.cate.studies import MIMIC, TCGA, Instance, distance, study_of
 from counterveil.reproduce.protocol import Cell, Row
 

@@ -2,29 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.special import expit
 
+from counterveil.data import Range, Study
+from counterveil.datasets import Dataset
 from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Number
 from counterveil.report.canvas import GREY, canvas, pyplot
-from counterveil.reproduce.papers.cate.comparisons import (
+from counterveil.reproduce.papers.cate.methods import (
+    CONSTANT,
+    HARDLY_NOISY,
+    OURS,
+    ZERO,
     boosted,
     constant_answers,
     has_boosted_trees,
     our_answers,
 )
-from counterveil.reproduce.papers.cate.methods import CONSTANT, HARDLY_NOISY, OURS, ZERO
 from counterveil.reproduce.papers.cate.studies import Instance, distance, split
-from counterveil.reproduce.papers.cate_designs.designs import DESIGNS, drawn
 from counterveil.reproduce.plots import style_of
 from counterveil.reproduce.protocol import Cell, Figure, Paper, Row
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure as Drawing
+
+COVARIATES = 6
+_NAMES = tuple(f"x{place}" for place in range(1, COVARIATES + 1))
+
+Function = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class Design:
+    """The functions of a design, whether its covariates are uniform on [0, 1] or standard normal, and its bounds."""
+
+    uniform: bool
+    propensity: Function
+    untreated: Function
+    effect: Function
+    outcome_range: tuple[Number, Number]
+
+
+def _softplus(x: Floats) -> Floats:
+    return np.logaddexp(0.0, x)
+
+
+def _ramp(x: Floats) -> Floats:
+    return np.maximum(x, 0.0)
+
+
+def _wave(x: Floats) -> Floats:
+    return np.sin(np.pi * x[:, 0] * x[:, 1])
+
+
+DESIGNS = {
+    "A": Design(
+        True,
+        lambda x: np.clip(_wave(x), 0.1, 0.9),
+        lambda x: _wave(x) + 2 * (x[:, 2] - 0.5) ** 2 + x[:, 3] + x[:, 4] / 2,
+        lambda x: (x[:, 0] + x[:, 1]) / 2,
+        (-3, 6),
+    ),
+    "B": Design(
+        False,
+        lambda x: np.full(len(x), 0.5),
+        lambda x: _ramp(np.maximum(x[:, 0] + x[:, 1], x[:, 2])) + _ramp(x[:, 3] + x[:, 4]),
+        lambda x: x[:, 0] + _softplus(x[:, 1]),
+        (-4, 11),
+    ),
+    "C": Design(
+        False,
+        lambda x: expit(-x[:, 1] - x[:, 2]),
+        lambda x: 2 * _softplus(x[:, 0] + x[:, 1] + x[:, 2]),
+        lambda x: np.ones(len(x)),
+        (-3, 12),
+    ),
+    "D": Design(
+        False,
+        lambda x: 1 / (1 + np.exp(-x[:, 0]) + np.exp(-x[:, 1])),
+        lambda x: _ramp(x[:, 0] + x[:, 1]) + _ramp(x[:, 3] + x[:, 4]),
+        lambda x: _ramp(x[:, 0] + x[:, 1] + x[:, 2]) - _ramp(x[:, 3] + x[:, 4]),
+        (-4, 11),
+    ),
+}
+
+
+def drawn(name: str, n: int, seed: int) -> Dataset:
+    """Return n people of a design."""
+    design, generator = DESIGNS[name], np.random.default_rng(seed)
+    shape = (n, COVARIATES)
+    x = generator.uniform(size=shape) if design.uniform else generator.standard_normal(shape)
+    treated = generator.uniform(size=n) < design.propensity(x)
+    effects = design.effect(x)
+    y = design.untreated(x) + effects * treated + generator.standard_normal(n)
+    domain = Range(0, 1) if design.uniform else Range(-3, 3)
+    return Dataset(
+        name=f"design {name}, n={n}, seed {seed}",
+        frame={"treated": treated.astype(np.int64), "y": y} | dict(zip(_NAMES, x.T, strict=True)),
+        study=Study(
+            "treated",
+            "y",
+            design.outcome_range,
+            dict.fromkeys(_NAMES, domain),
+            control=0,
+            randomised=False,
+        ),
+        source="simulated by this function, with the designs of Nie and Wager 2021",
+        licence="none needed",
+        effects=effects,
+    )
+
 
 ROWS, EPSILON, DELTA = 16_000, 1.0, "1e-5"
 # Settings of ours were chosen on seeds below 100.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from counterveil.numerics.arrays import Floats
-from counterveil.reproduce.papers.multi_site.errors import MEAN, SD
+from counterveil.reproduce.papers.multi_site.errors import AGGREGATIONS, MEAN, SD
 from counterveil.reproduce.papers.multi_site.judging import (
     EQUAL,
     HIGH,
@@ -25,7 +25,6 @@ from counterveil.reproduce.papers.multi_site.judging import (
     of_figure,
 )
 from counterveil.reproduce.papers.multi_site.panels import Panel
-from counterveil.reproduce.papers.multi_site.repetition import AGGREGATIONS
 from counterveil.reproduce.protocol import Claim, Judged
 
 _TWO = of_figure(3)[0]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from counterveil.reproduce.papers.multi_site import (
-    choice,
     claims_matching,
     claims_privacy,
     claims_trials,
     errors,
-    pictures,
     remarks,
     sensitivities,
 )
@@ -17,7 +15,7 @@ from counterveil.reproduce.protocol import Figure, Paper
 
 def _errors(number: int, title: str) -> Figure:
     cells = errors.cells_of(number)
-    return Figure(f"figure-{number}", title, cells, errors.run, errors.table, pictures.draw_errors)
+    return Figure(f"figure-{number}", title, cells, errors.run, errors.table, sensitivities.draw_errors)
 
 
 PAPER = Paper(
@@ -33,7 +31,7 @@ PAPER = Paper(
             sensitivities.by_size,
             sensitivities.run,
             sensitivities.table,
-            pictures.draw_by_size,
+            sensitivities.draw_by_size,
         ),
         Figure(
             "figure-7",
@@ -41,7 +39,7 @@ PAPER = Paper(
             sensitivities.by_slope,
             sensitivities.run,
             sensitivities.table,
-            pictures.draw_by_slope,
+            sensitivities.draw_by_slope,
         ),
         _errors(8, "Figure 8 (both versions): Synth, IHDP and LaLonde, two sites"),
         _errors(9, "Figure 9 (both versions): Synth, three sites"),
@@ -50,9 +48,9 @@ PAPER = Paper(
         Figure(
             "auto",
             'Beside the paper: what method="auto" answers with at one of two equal sites',
-            choice.cells,
-            choice.run,
-            choice.table,
+            remarks.cells,
+            remarks.run,
+            remarks.table,
         ),
     ),
     claims=(*claims_trials.CLAIMS, *claims_matching.CLAIMS, *claims_privacy.CLAIMS),

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterveil.reproduce.papers.private_matching.methods import LABEL, SAMPLE
-from counterveil.reproduce.papers.private_matching.tables import (
+from counterveil.reproduce.papers.private_matching.methods import (
     CLEAR,
     COMPARISON,
+    LABEL,
     OWN,
+    SAMPLE,
     USELESS,
     at,
     falls,
@@ -25,7 +26,7 @@ from counterveil.reproduce.rivals.apart import MODEL_MB, STEPS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from counterveil.reproduce.papers.private_matching.tables import Tables
+    from counterveil.reproduce.papers.private_matching.methods import Tables
 
 Judge = Callable[["Tables"], Judged]
 

@@ -13,7 +13,7 @@ from counterveil.reproduce.protocol import Claim, Judged, Verdict
 from counterveil.reproduce.rivals.apart import MODEL_MB, STEPS
 
 if TYPE_CHECKING:
-    from counterveil.reproduce.papers.private_matching.tables import Tables
+    from counterveil.reproduce.papers.private_matching.methods import Tables
 
 
 def _line(table: pd.DataFrame, method: str) -> pd.Series[float]:

@@ -10,11 +10,11 @@ import pandas as pd
 
 from counterveil.attacks.gallery import Claimed
 from counterveil.attacks.refuted_papers import papers
-from counterveil.reproduce.papers.private_matching.tables import CLEAR, geometric
+from counterveil.reproduce.papers.private_matching.methods import CLEAR, geometric
 from counterveil.reproduce.protocol import Claim, Judged
 
 if TYPE_CHECKING:
-    from counterveil.reproduce.papers.private_matching.tables import Tables
+    from counterveil.reproduce.papers.private_matching.methods import Tables
 
 # A limit does not suit a study where its error is so many times the best one.
 _FAILS = 2.0

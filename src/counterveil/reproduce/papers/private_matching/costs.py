@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from counterveil.reproduce.papers.private_matching.competitors import COMPETITORS, DELTA, records_of
 from counterveil.reproduce.papers.private_matching.methods import AIM_STUDY, LABEL, SAMPLE
-from counterveil.reproduce.papers.private_matching.studies import STUDIES
+from counterveil.reproduce.papers.private_matching.studies import COMPETITORS, DELTA, STUDIES, records_of
 from counterveil.reproduce.protocol import Cell, Figure, Row
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.environment import unavailable

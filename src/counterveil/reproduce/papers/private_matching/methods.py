@@ -1,10 +1,12 @@
-"""The methods that the paper compares, its own and ours beside them: how each is asked, and how often."""
+"""The methods that the paper compares, its own and ours beside them, and the tables of the comparison by method."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
-from counterveil.reproduce.papers.private_matching.competitors import COMPETITORS, rival_draws
 from counterveil.reproduce.papers.private_matching.draws import (
     OURS,
     Floats,
@@ -12,7 +14,12 @@ from counterveil.reproduce.papers.private_matching.draws import (
     our_draws,
     sample_draws,
 )
-from counterveil.reproduce.papers.private_matching.studies import study_named
+from counterveil.reproduce.papers.private_matching.studies import (
+    COMPETITORS,
+    STUDIES,
+    rival_draws,
+    study_named,
+)
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.environment import unavailable
 from counterveil.settings import Matching, RecordMatching
@@ -50,3 +57,54 @@ def estimates(method: str, data: str, epsilon: float, neighbours: int, draws: in
     if method in COMPETITORS:
         return rival_draws(method, data, epsilon, draws, seed)
     return our_draws(method, study, epsilon, neighbours, draws, seed)
+
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    Tables = Mapping[str, pd.DataFrame]
+
+COMPARISON = "figure-2"
+OWN = (LABEL, SAMPLE)
+# The mean of ten absolute errors is known to a fifth or so: less than this is no difference.
+CLEAR = 1.25
+# An error of this and more says no more than the answer zero.
+USELESS = 1.0
+
+
+def wide(table: pd.DataFrame, column: str = "error") -> pd.DataFrame:
+    """Return errors by study and budget, one column for each method; a method that was not run has gaps."""
+    found = table.pivot_table(
+        index=["neighbours", "data", "epsilon"], columns="method", values=column, sort=False
+    )
+    return found.reset_index()
+
+
+def rivals_in(found: pd.DataFrame) -> list[str]:
+    """Return the competitors that were run; not AIM, which has one synthesis at one point."""
+    return [name for name in COMPETITORS if name in found.columns and name != "AIM"]
+
+
+def at(found: pd.DataFrame, epsilon: float) -> pd.DataFrame:
+    """Return the lines of one budget, the nearest that was run."""
+    nearest = min(set(found["epsilon"]), key=lambda value: abs(value - epsilon))
+    return found[found["epsilon"] == nearest]
+
+
+def listed(part: pd.DataFrame, method: str) -> str:
+    """Return a method's errors by study in words."""
+    by_study = dict(zip(part["data"], part[method], strict=True))
+    return ", ".join(f"{name} {by_study[name]:.2g}" for name in STUDIES if name in by_study)
+
+
+def falls(found: pd.DataFrame, method: str) -> list[bool]:
+    """Return for every study whether the error at the largest budget is below that at the smallest."""
+    kept = [
+        own.dropna(subset=[method]).sort_values("epsilon") for _, own in found.groupby(["neighbours", "data"])
+    ]
+    return [bool(own[method].iloc[-1] < own[method].iloc[0]) for own in kept if len(own) > 1]
+
+
+def geometric(values: pd.Series[float]) -> float:
+    """Return the geometric mean."""
+    return float(np.exp(np.log(values).mean()))

@@ -9,18 +9,20 @@ from counterveil.reproduce.papers.private_matching.figures import LABEL_DRAWS, S
 from counterveil.reproduce.papers.private_matching.methods import (
     AIM_EPSILON,
     AIM_STUDY,
+    COMPARISON,
     DRAWS,
     LABEL,
     SAMPLE,
     SYNTHESES,
+    geometric,
+    wide,
 )
-from counterveil.reproduce.papers.private_matching.tables import COMPARISON, geometric, wide
 from counterveil.reproduce.rivals.apart import MODEL_MB, STEPS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from counterveil.reproduce.papers.private_matching.tables import Tables
+    from counterveil.reproduce.papers.private_matching.methods import Tables
 
 _ASSUMPTIONS = f"""## Assumptions
 

@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.datasets import Dataset, acic2016, ihdp, lalonde, synth
+from counterveil.reproduce.rivals import encoding
+from counterveil.reproduce.rivals.catalogue import RIVALS
+from counterveil.reproduce.rivals.protocol import Budget, Records
 from counterveil.statistics.linear.matching_design import Scored, match, scored
 
 STUDIES = {"IHDP": ("ihdp", 6), "LaLonde": ("lalonde", 0), "ACIC": ("acic", 1), "Synth": ("synth", 55)}
@@ -79,3 +82,25 @@ def benchmark(family: str, number: int) -> Benchmark:
 def study_named(name: str) -> Benchmark:
     """Return one of the paper's four studies."""
     return benchmark(*STUDIES[name])
+
+
+COMPETITORS = ("IPW-PP", "SmoothDPM", "DPCI", "PrivSyn", "AIM")
+# The paper does not print the delta of its competitors.
+DELTA = 1e-5
+
+
+@cache
+def records_of(name: str) -> Records:
+    """Return one of the paper's studies as records, labels as codes."""
+    study = study_named(name)
+    low, high = (float(bound) for bound in study.table.study.outcome_range)
+    return encoding.records_of(study.table, low + study.outcome * (high - low))
+
+
+@cache
+def rival_draws(method: str, data: str, epsilon: float, draws: int, seed: int) -> NDArray[np.float64]:
+    """Return draws of a competitor, in units of the outcome's range; they are kept for other numbers of neighbours."""
+    records, rival = records_of(data), RIVALS[method]
+    budget = Budget(epsilon, 0.0 if rival.delta == "none" else DELTA)
+    values = [rival.estimate(records, budget, 1000 * seed + draw).value for draw in range(draws)]
+    return np.array(values) / records.width
