@@ -3,7 +3,9 @@
 
 Prints coverage / root mean square error / median width of 95 % intervals in Markdown, one line for each method; the
 designs on real covariates need COUNTERVEIL_DATA. Answers are saved in the folder as they are made; a second call makes
-what is missing. `--print` prints what is there; `--beside` adds the answers of another version of the library.
+what is missing. `--print` prints what is there; a second line for each method has coverage / width of the
+interval that allows for undetected curvature, where answers show it, and coverage by the longest that they show.
+`--beside` adds the answers of another version of the library.
 """
 
 from __future__ import annotations

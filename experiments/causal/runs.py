@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
+from math import nan
 from pathlib import Path
 from zlib import crc32
 
@@ -38,6 +39,8 @@ class Row:
     valid: int  # whether the interval claims to be one for the effect
     chosen: str
     refusal: str
+    wide: float = nan  # half-length that allows for undetected curvature, nan where there is none
+    doubted: int = 0  # whether it is shown
 
 
 def saved(path: Path) -> list[Row]:
@@ -47,7 +50,16 @@ def saved(path: Path) -> list[Row]:
     with path.open(newline="") as lines:
         whole = [cells for cells in csv.reader(lines) if len(cells) == len(fields(Row))]
     return [
-        Row(*cells[:6], int(cells[6]), float(cells[7]), float(cells[8]), int(cells[9]), *cells[10:])
+        Row(
+            *cells[:6],
+            int(cells[6]),
+            float(cells[7]),
+            float(cells[8]),
+            int(cells[9]),
+            *cells[10:12],
+            float(cells[12]),
+            int(cells[13]),
+        )
         for cells in whole
     ]
 
@@ -129,6 +141,12 @@ def answer(design: Design, table: Table, key: Key, draw: int) -> Row:
     except CounterveilError as refusal:
         return Row(*head, float("nan"), float("nan"), 0, "", refusal.code)
     low, high = found.uncut_interval()
-    return Row(
+    row = Row(
         *head, found.estimate - truth, (high - low) / 2, int(found.interval_of is None), found.method, ""
     )
+    # Uncut, like the first.
+    wide = replace(found, limits=None).curvature_interval() if isinstance(found, cv.results.Result) else None
+    if wide is None:
+        return row
+    shown = "curvature_interval" in found.to_dict()
+    return replace(row, wide=(wide[1] - wide[0]) / 2, doubted=int(shown))

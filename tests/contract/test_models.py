@@ -140,6 +140,7 @@ def test_effect_of_the_scores_by_arm():
         sampling=0.0001,
         bends=0.0005,
         hidden=0.0003,
+        undetected=0.0012,
         known=0.9,
         doubt=0.04,
     )
@@ -157,6 +158,7 @@ def test_effect_of_the_scores_by_arm():
     assert effect.share == 0.2
     assert effect.bends == pytest.approx(0.0005 * unit)
     assert effect.hidden == pytest.approx(0.0003 * unit)
+    assert effect.undetected == pytest.approx(0.0012 * unit)
     assert effect.known == 0.9
     assert effect.doubt == 0.04
 

@@ -61,6 +61,7 @@ LABELS = {
     "slope_shrinkage": "shrinkage factor of the slopes",
     "strata_weight": "weight of the strata",
     "target_share": "share of the target population (released)",
+    "undetected_bend_bias": "bias allowed for bends that noise hides in the second interval",
     "unmatched": "units without a match",
     "unmatched_share": "share in strata without one of the arms (released)",
     "variance_budget_share": "share of the budget for variances",

@@ -10,6 +10,7 @@ from counterveil.report.measures import effect_noun, estimated, plural, value_wo
 from counterveil.report.view import (
     assumption,
     caveat_names,
+    from_to,
     lead_sentence,
     percent,
     probability,
@@ -128,6 +129,8 @@ def _figures(facts: dict[str, Any], effect: dict[str, Any], parts: bool) -> str:
     p = probability(effect.get("holm_p_value", effect["p_value"])) if "p_value" in effect else ""
     tested = f", {adjusted}p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}" if p else ""
     value, ends = value_words(facts, effect)
+    if "curvature_interval" in facts:
+        ends += f", {from_to(facts['curvature_interval'], error['total'])} allowing for undetected curvature"
     return f"{value} ({percent(interval['level'])} interval {ends}{tested}; standard error {total}{split})"
 
 

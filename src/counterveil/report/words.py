@@ -9,7 +9,15 @@ from typing import Any
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.measures import direction_words, effect_noun, measured, plural, value_words
 from counterveil.report.pictures import widest
-from counterveil.report.view import assumption, lead_sentence, percent, rounded, unit_word
+from counterveil.report.view import (
+    assumption,
+    curvature_words,
+    from_to,
+    lead_sentence,
+    percent,
+    rounded,
+    unit_word,
+)
 
 Facts = dict[str, Any]
 
@@ -96,7 +104,11 @@ def answer_words(facts: Facts) -> list[str]:
 def _one(facts: Facts) -> list[str]:
     (effect,) = facts["effects"]
     about = "" if "sentence" in facts and kind_of(facts) != "one" else f" ({lead_sentence(facts)})"
-    return [f"{_direction(facts, effect)}{about}.", _interval(facts, effect)]
+    said = [f"{_direction(facts, effect)}{about}.", _interval(facts, effect)]
+    if "curvature_interval" in facts:
+        second = curvature_words(facts, from_to)
+        said.append(f"{second[:1].upper()}{second[1:]}.")
+    return said
 
 
 def _direction(facts: Facts, effect: Facts) -> str:

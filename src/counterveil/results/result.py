@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected
+from counterveil.privacy import Budget, Estimand, Guarantee, Proof
 from counterveil.report import (
     Repeat,
     View,
@@ -20,6 +20,7 @@ from counterveil.report import (
     short_view,
     write_up,
 )
+from counterveil.results.curvature import curvature_columns, curvature_facts, wider
 from counterveil.results.effect import (
     Effect,
     Ends,
@@ -31,7 +32,7 @@ from counterveil.results.effect import (
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
-from counterveil.results.shown import Shown, first_words
+from counterveil.results.shown import Shown, first_words, sentence_of
 from counterveil.results.stored import reads_facts
 
 if TYPE_CHECKING:
@@ -330,18 +331,7 @@ class OneEffect(Comparison):
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
-        everyone, said = "everyone in the study", self.estimand.sentence
-        if self.guarantee.whose is Protected.CLUSTER:
-            said = said.replace(everyone, "the clusters of the study, each counting once")
-            shown |= {"sentence": said}
-        if self.population is None:
-            return shown
-        among = (
-            said.replace(everyone, self.population)
-            if everyone in said
-            else f"{said}, among {self.population}"
-        )
-        return shown | {"sentence": among}
+        return shown | sentence_of(self.estimand, self.guarantee.whose, self.population)
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show, with a row for the effect."""
@@ -358,6 +348,21 @@ class Result(OneEffect):
 
     uncertainty: Uncertainty
     variance_apart: bool = False
+
+    def curvature_interval(self, level: float | None = None) -> Ends | None:
+        """Return the interval with a larger allowance for curvature that the noise may hide; free.
+
+        None in trials, with private outcomes, and by methods that follow no curvature.
+        """
+        known = wider(self.uncertainty, self.details)
+        return None if known is None else replace(self, uncertainty=known).interval(level)
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return the effect as one dictionary, with the names that R's `broom` uses, dots replaced by underscores."""
+        return [row | curvature_columns(self) for row in super(Result, self).tidy()]
+
+    def _shown(self) -> dict[str, Any]:
+        return super(Result, self)._shown() | curvature_facts(self)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""

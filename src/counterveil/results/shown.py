@@ -7,7 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.errors import MissingExtraError
+from counterveil.privacy import Estimand, Protected
 from counterveil.report import View, fragment, markdown_view, text_of
+
+_EVERYONE = "everyone in the study"
 
 
 def first_words(
@@ -113,3 +116,15 @@ class Shown:
 
     def _repr_html_(self) -> str:
         return fragment(self.view())
+
+
+def sentence_of(estimand: Estimand, whose: Protected, population: str | None) -> dict[str, str]:
+    """Return what was estimated as a fact, none where the estimand's own sentence says it."""
+    if whose is not Protected.CLUSTER and population is None:
+        return {}
+    said = estimand.sentence
+    if whose is Protected.CLUSTER:
+        said = said.replace(_EVERYONE, "the clusters of the study, each counting once")
+    if population is not None:
+        said = said.replace(_EVERYONE, population) if _EVERYONE in said else f"{said}, among {population}"
+    return {"sentence": said}

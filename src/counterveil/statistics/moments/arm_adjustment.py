@@ -17,6 +17,7 @@ from math import sqrt
 from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.results.curvature import HIDDEN_BIAS, UNDETECTED_BIAS
 from counterveil.results.method_words import ARM_SCORES, FOLLOWED, UNDETECTED, linear_in
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -127,9 +128,11 @@ def _result(
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
             "bend_bias_bound": effect.bends * unit,
-            "hidden_bend_bias": effect.hidden * unit,
+            HIDDEN_BIAS: effect.hidden * unit,
             "index_known": effect.known,
             "bend_doubt": effect.doubt,
+            # A trial has no curvature to doubt, and no second interval.
+            **({} if assumes is None else {UNDETECTED_BIAS: effect.undetected * unit}),
         },
     )
 

@@ -72,9 +72,9 @@ class ArmEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
     `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which `bends`
-    is due to bends along the index; `hidden` squared is the part of `product` for bends that noise hides, `known` the
-    squared correlation of the index with what it stands for, `doubt` the product of what noise may hide of the curves
-    of residuals and of treatment along it.
+    is due to bends along the index; `hidden` squared is the part of `product` for bends that noise hides, `undetected`
+    what a second interval allows for them in its place, `known` the squared correlation of the index with what it
+    stands for, `doubt` the product of what noise may hide of the curves of residuals and of treatment along it.
     """
 
     value: float
@@ -85,6 +85,7 @@ class ArmEffect:
     share: float
     bends: float
     hidden: float
+    undetected: float
     known: float
     doubt: float
 
@@ -242,6 +243,7 @@ def _effect(
         float(moments.shares[1]),
         found.bends * unit,
         found.hidden * unit,
+        found.undetected * unit,
         found.known,
         found.doubt,
     )

@@ -45,8 +45,9 @@ class Weighted:
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
     `shared` is the expected error of the effect from noise of the Grams that weights and lines share; `bends` is the
     part of the bias that bends along an index may leave, `hidden` what bends that noise hides could cause, which is in
-    `product`; `known` is the expected squared correlation of that index with the line that it stands for, `doubt` the
-    product of what noise may hide of both curves along it, in standard deviations of residuals and in log odds.
+    `product`, and `undetected` what a second interval allows for them in its place; `known` is the expected squared
+    correlation of that index with the line that it stands for, `doubt` the product of what noise may hide of both
+    curves along it, in standard deviations of residuals and in log odds.
     """
 
     score: ArmScore
@@ -56,6 +57,7 @@ class Weighted:
     sampling: float
     bends: float = 0.0
     hidden: float = 0.0
+    undetected: float = 0.0
     known: float = 1.0
     doubt: float = 0.0
 

@@ -105,6 +105,11 @@ def test_a_kink_that_noise_hides_is_allowed_for(estimand):
     assert none.hidden == 0
     twice = answers(1.0, estimand, 0.03, room=2.0)[3]
     assert twice.hidden == pytest.approx(2 * found.hidden)
+    # The second interval allows for twice the expected size of one curve, whatever the first does, and never for less.
+    wider = answers(1.0, estimand, 0.03, room=3.0)[3]
+    assert found.undetected == none.undetected == twice.undetected == pytest.approx(2 * found.hidden)
+    assert wider.undetected == wider.hidden
+    assert 6 * SCALE.unit * 1.96 * found.undetected > abs(after)
 
 
 def test_what_is_not_seen_of_a_curve():
@@ -123,6 +128,6 @@ def test_what_is_not_seen_of_a_curve():
     ("known", "doubt", "said"), [(0.9, 0.01, FOLLOWED), (0.6, 0.01, UNDETECTED), (0.9, 0.1, UNDETECTED)]
 )
 def test_bends_are_said_to_be_followed_where_index_and_curves_are_known(known, doubt, said):
-    effect = ArmEffect(0, 0, 0, 0, 0, 0.5, 0, 0, known, doubt)
+    effect = ArmEffect(0, 0, 0, 0, 0, 0.5, 0, 0, 0, known, doubt)
     session = SimpleNamespace(study=STUDY)
     assert _assumed(session, feature_map(STUDY, 1), effect).endswith(said)

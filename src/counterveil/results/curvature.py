@@ -1,0 +1,42 @@
+"""The second interval of an effect, which allows for curvature that noise hides; computed from released numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from counterveil.inference import Uncertainty
+from counterveil.results.effect import interval_facts
+from counterveil.results.method_words import UNDETECTED
+
+if TYPE_CHECKING:
+    from counterveil.results.result import Result
+
+# Keys of `details`: the bias that the interval allows for curvature that noise hides, and that the second allows for.
+HIDDEN_BIAS, UNDETECTED_BIAS = "hidden_bend_bias", "undetected_bend_bias"
+
+
+def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | None:
+    """Return what the second interval is built on, None where no curvature is in question."""
+    allowed, larger = (details.get(name) for name in (HIDDEN_BIAS, UNDETECTED_BIAS))
+    if not isinstance(allowed, float) or not isinstance(larger, float):
+        return None
+    # The first allowance is in the variance already: the larger one stands in its place.
+    return replace(known, extra=known.extra + max(larger - allowed, 0.0) * (larger + allowed))
+
+
+def curvature_columns(result: Result) -> dict[str, float]:
+    """Return the second interval as columns of a data frame; none where it is not shown."""
+    ends = result.curvature_interval() if _doubted(result) else None
+    return {} if ends is None else {"conf_low_curvature": ends[0], "conf_high_curvature": ends[1]}
+
+
+def curvature_facts(result: Result) -> dict[str, Any]:
+    """Return the second interval as JSON-ready facts; none where it is not shown."""
+    ends = result.curvature_interval() if _doubted(result) else None
+    return {} if ends is None else {"curvature_interval": interval_facts(result.level, ends)}
+
+
+def _doubted(result: Result) -> bool:
+    """Return whether the answer says that most curvature would go undetected."""
+    return result.assumes is not None and result.assumes.endswith(UNDETECTED)
