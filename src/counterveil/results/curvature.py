@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # Keys of `details`: the bias that the interval allows for curvature that noise hides, and that the second allows for.
 HIDDEN_BIAS, UNDETECTED_BIAS = "hidden_bend_bias", "undetected_bend_bias"
+# A second interval that is longer than the first by less than this factor says nothing more.
+_LONGER = 1.25
 
 
 def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | None:
@@ -27,16 +29,21 @@ def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | 
 
 def curvature_columns(result: Result) -> dict[str, float]:
     """Return the second interval as columns of a data frame; none where it is not shown."""
-    ends = result.curvature_interval() if _doubted(result) else None
+    ends = _shown(result)
     return {} if ends is None else {"conf_low_curvature": ends[0], "conf_high_curvature": ends[1]}
 
 
 def curvature_facts(result: Result) -> dict[str, Any]:
     """Return the second interval as JSON-ready facts; none where it is not shown."""
-    ends = result.curvature_interval() if _doubted(result) else None
+    ends = _shown(result)
     return {} if ends is None else {"curvature_interval": interval_facts(result.level, ends)}
 
 
-def _doubted(result: Result) -> bool:
-    """Return whether the answer says that most curvature would go undetected."""
-    return result.assumes is not None and result.assumes.endswith(UNDETECTED)
+def _shown(result: Result) -> tuple[float, float] | None:
+    """Return the second interval where it is a quarter longer than the first, or curvature is said to be in doubt."""
+    known = wider(result.uncertainty, result.details)
+    if known is None:
+        return None
+    longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
+    said = result.assumes is not None and result.assumes.endswith(UNDETECTED)
+    return result.curvature_interval() if longer or said else None
