@@ -112,7 +112,7 @@ def test_it_is_a_number_only_where_curvature_was_followed(followed):
         assert WORDS not in " ".join(text.split())
 
 
-@pytest.mark.parametrize(("times", "shown"), [(1.2, False), (1.3, True)])
+@pytest.mark.parametrize(("times", "shown"), [(1.15, False), (1.35, True)])
 def test_it_is_shown_where_it_is_a_quarter_longer(followed, times, shown):
     allowed = float(followed.details["hidden_bend_bias"])
     low, high = followed.uncut_interval()
@@ -121,7 +121,7 @@ def test_it_is_shown_where_it_is_a_quarter_longer(followed, times, shown):
     larger = (allowed**2 + (times**2 - 1) * variance) ** 0.5
     answer = replace(followed, details=followed.details | {"undetected_bend_bias": larger})
     ends = answer.curvature_interval()
-    assert (ends[1] - ends[0]) / (high - low) == pytest.approx(times, rel=0.03)
+    assert (ends[1] - ends[0]) / (high - low) == pytest.approx(times, rel=0.04)
     assert ("curvature_interval" in answer.to_dict()) == shown
 
 
