@@ -12,7 +12,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.numerics.arrays import Floats, compiled, compiled_any_order
+from counterveil.numerics.arrays import Floats, Integers, compiled, compiled_any_order
 
 Columns = NDArray[np.floating]
 
@@ -348,3 +348,22 @@ def turn(columns: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
             own, centre, scale = columns[j], mean[j], factor[j]
             for i in range(start, stop):
                 rows[i, j] = (own[i] - centre) * scale
+
+
+# Sums by leaf and code, for trees.
+
+
+@compiled
+def add_histograms(
+    codes: NDArray[np.uint8], place: Integers, left: Floats, curvature: Floats, sums: Floats
+) -> None:
+    """Add what is left of treatment, its curvature and the count of rows to those of every leaf, column and code.
+
+    `sums` is (leaves, d, codes, 3).
+    """
+    for j in range(len(codes)):
+        for i in range(len(place)):
+            found = sums[place[i]][j][codes[j][i]]
+            found[0] += left[i]
+            found[1] += curvature[i]
+            found[2] += 1.0

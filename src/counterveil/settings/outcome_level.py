@@ -29,7 +29,7 @@ BY_ARM, BY_ROW = "arm", "row"
 # What weights aim at.
 BALANCE, MATCHING = "balance", "matching"
 # Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
-# bends by `experiments.outcome_level.redrawn --tuning`.
+# bends by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
 BLOCKS: Final = {
     "covariates": 0.7,
@@ -39,6 +39,7 @@ BLOCKS: Final = {
     "strata": 0.1,
     "terms": 0.15,
     "bends": 0.15,
+    "leaves": 0.15,
 }
 # Beside the terms that treatment follows, each with its part of their share, the share of their sum.
 DIRECTION: Final = 0.1
@@ -56,7 +57,7 @@ MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
 # What is balanced where nothing is said, by goal.
 _USUAL: Final = {
-    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends"),
+    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends", "leaves"),
     MATCHING: ("covariates", "squares", "products", "score"),
 }
 
@@ -163,15 +164,16 @@ class Weighting(Settings):
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
             of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
-            score tests), "bends" (cosines of the score's rank). None is all but "strata", and close to matching
-            the first four.
+            score tests), "bends" (cosines of the score's rank), "leaves" (groups of rows between jumps that
+            treatment follows beyond the score, found by trees; not in trials). None is all but "strata", and
+            close to matching the first four.
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
             range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching; half of the
             first two with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
         residual: the same of outcomes around that mean, but for trials.
         alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
-            vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the score
-            and the terms. Close to matching it has no use.
+            vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the
+            score, the terms and the leaves. Close to matching it has no use.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0

@@ -17,6 +17,7 @@ from counterveil.numerics.arrays import Floats, locked
 from counterveil.numerics.columns import cut_lines, write_above, write_levels
 from counterveil.numerics.newton import approach, warm_start
 from counterveil.statistics.linear.kernels.small_systems import solve_positive
+from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms, treatment_terms
 from counterveil.statistics.linear.weighting_design import ScoredRows, covariate_lines
 
@@ -131,13 +132,14 @@ _LEAST = 1e-6
 
 
 def spline_score(
-    table: Table, penalty: float, lines: Floats | None = None, terms: bool = False
+    table: Table, penalty: float, lines: Floats | None = None, terms: bool = False, leaves: bool = False
 ) -> ScoredRows:
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
     First comes a logistic regression on the covariates, numbers being cut at three standard deviations; then
     one step of Newton's for the change of each number's slope above its mean, held to zero. With `terms` come
-    those that treatment follows beyond the regression.
+    those that treatment follows beyond the regression, with `leaves` the groups of rows that it follows beyond
+    the score.
     """
     lines = covariate_lines(table) if lines is None else lines
     cut, bending, deviations = _cut(table, lines)
@@ -151,7 +153,8 @@ def spline_score(
     step = solve_positive(held, slope[:, None])[:, 0]
     score = np.asarray(expit(logit(straight) + column_products.scores(above, 0, table.rows, step)))
     followed = treatment_terms(cut, bending, table.treated, straight) if terms else None
-    return ScoredRows(table.treated, score, followed)
+    groups = treatment_leaves(cut, table.treated, score) if leaves else None
+    return ScoredRows(table.treated, score, followed, groups)
 
 
 def _cut(table: Table, lines: Floats) -> tuple[Singles, NDArray[np.intp], Floats]:

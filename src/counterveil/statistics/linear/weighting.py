@@ -60,7 +60,9 @@ def weighting_design(
     if settings.goal == MATCHING:
         return scored(table, settings.penalty)
     penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return spline_score(table, penalty, lines, terms="terms" in settings.balanced)
+    # What a trial's treatment seems to follow is chance.
+    leaves = "leaves" in settings.balanced and table.study.randomised is not True
+    return spline_score(table, penalty, lines, "terms" in settings.balanced, leaves)
 
 
 # Whoever wants to be close to matching wants to be close to a number of these very rows, from which only noise

@@ -44,11 +44,12 @@ _LEAST_CHANCE = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class ScoredRows:
-    """For every row its arm, its propensity score, and the terms that treatment follows where they are balanced."""
+    """For every row its arm, its propensity score, and the terms and leaves that treatment follows, where balanced."""
 
     treated: NDArray[np.bool_]
     score: Floats
     followed: TreatmentTerms | None = None
+    leaves: NDArray[np.bool_] | None = None
 
     @property
     def arms(self) -> tuple[int, int]:
@@ -112,20 +113,20 @@ def features_of(
 
     They are scaled to a total variance of one.
     """
-    followed = design.followed if isinstance(design, ScoredRows) else None
+    followed, leaves = (design.followed, design.leaves) if isinstance(design, ScoredRows) else (None, None)
     shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, lines, followed)
+    return shared_features(table, design.score, shares, lines, followed, leaves)
 
 
 def _shares(design: Scored | ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
-    Bends of the score have less where arms hardly overlap: there they cannot be balanced, and trying takes
-    weights that are large and outcomes' other features out of balance. They have more with many rows, where a
-    weight can be large without much noise; not in a trial, whose score follows chance alone.
+    Bends of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
+    takes weights that are large and outcomes' other features out of balance. Bends have more with many rows, where
+    a weight can be large without much noise; not in a trial, whose score follows chance alone.
     """
     shares = {name: BLOCKS[name] if name in settings.balanced else 0.0 for name in BLOCKS}
-    rows, scarce = len(design.treated), _scarcity(design) ** 2 if shares["bends"] else 1.0
+    rows, scarce = len(design.treated), _scarcity(design) ** 2 if shares["bends"] or shares["leaves"] else 1.0
     grown = 1.0 if randomised else min(rows / _FEW_ROWS, _MOST_GROWTH)
     return FeatureShares(
         shares["covariates"],
@@ -137,6 +138,7 @@ def _shares(design: Scored | ScoredRows, settings: Weighting, randomised: bool) 
         direction=DIRECTION if shares["terms"] else 0.0,
         bends=shares["bends"] / scarce * max(grown / scarce, 1.0),
         bends_count=int(np.clip(round(rows ** (1 / 3)), *_FEWEST_AND_MOST_BENDS)),
+        leaves=shares["leaves"] / scarce,
     )
 
 
@@ -154,6 +156,7 @@ def shared_features(
     shares: FeatureShares,
     lines: Floats | None = None,
     followed: TreatmentTerms | None = None,
+    leaves: NDArray[np.bool_] | None = None,
 ) -> tuple[NDArray[np.floating], int]:
     """Return centred features (n, p) with these shares of a total variance of one, and how many are of covariates."""
     domains = table.study.covariates.values()
@@ -162,7 +165,7 @@ def shared_features(
         for domain in domains
     ]
     lines = covariate_lines(table) if lines is None else lines
-    return parted_features(lines.T, kinds, score, shares, total=1.0, followed=followed)
+    return parted_features(lines.T, kinds, score, shares, total=1.0, followed=followed, leaves=leaves)
 
 
 def weighted(

@@ -81,6 +81,15 @@ def test_terms_share_evenly_and_their_sum_has_a_share_of_its_own():
     np.testing.assert_array_equal(same, weight_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1)))
 
 
+def test_leaves_share_evenly_and_constant_ones_are_left_out():
+    X, scores = covariates()
+    leaves = np.array([X[:, 0] > 50, X[:, 0] <= 50, X[:, 0] < np.inf], np.float32)
+    shares = FeatureShares(0.0, 0.0, 0.1, leaves=0.6)
+    features = weight_features(X, KINDS, scores, shares, dtype=np.float64, leaves=leaves)
+    np.testing.assert_allclose(features.var(axis=0), [0.2, 0.2, 0.1])
+    np.testing.assert_allclose(np.corrcoef(features[:, 0], leaves[0])[0, 1], 1.0)
+
+
 def test_a_total_scales_all_variances_alike():
     X, scores = covariates()
     X[:, 0] = 1.0  # left out, and its share with it

@@ -1,11 +1,12 @@
 """The features that balancing weights balance: covariates, their squares, the propensity score, what treatment follows.
 
 The features are a guess, made before any outcome is seen, of how the mean outcome varies: each block
-(linear, squares, products, score, strata, terms, direction, bends) receives a share of its supposed variance, spread
-evenly over the block's columns; of the bends the slow ones receive more. The linear part of the score deserves a share
-of its own, for it is the direction in which the arms differ most and an unbalanced outcome is biased. So do
-the terms that treatment follows beyond a line (`treatment_terms`), their sum as it enters treatment, and
-cosines of the score's rank, which an outcome may follow that bends along the score.
+(linear, squares, products, score, strata, terms, direction, bends, leaves) receives a share of its supposed variance,
+spread evenly over the block's columns; of the bends the slow ones receive more. The linear part of the score deserves a
+share of its own, for it is the direction in which the arms differ most and an unbalanced outcome is biased. So do
+the terms that treatment follows beyond a line (`treatment_terms`), their sum as it enters treatment,
+cosines of the score's rank, which an outcome may follow that bends along the score, and groups of rows between jumps
+that treatment follows (`treatment_leaves`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 
 ColumnKind = Literal["number", "binary", "label"]
 Lines = NDArray[np.floating]
+Inside = NDArray[np.bool_]
 
 # Scores nearer to 0 or 1 than this count as that near.
 _SCORE_CLIP = 1e-3
@@ -41,6 +43,7 @@ class FeatureShares:
     score. `strata`: indicators of `strata_count` equal-sized groups of the score. `products`: products of two
     of the `products_of` numbers or two-label covariates that go with the score most. `terms` and `direction`: what
     treatment follows beyond a line, each and as a sum. `bends`: cosines of the score's rank, `bends_count` of them.
+    `leaves`: groups of rows between jumps that treatment follows.
     """
 
     linear: float = 0.7
@@ -54,6 +57,7 @@ class FeatureShares:
     direction: float = 0.0
     bends: float = 0.0
     bends_count: int = 5
+    leaves: float = 0.0
 
     def __post_init__(self) -> None:
         counts = ("strata_count", "products_of", "bends_count")
@@ -77,18 +81,19 @@ def weight_features(
     dtype: type[np.floating] = np.float32,
     total: float | None = None,
     followed: TreatmentTerms | None = None,
+    leaves: Inside | None = None,
 ) -> NDArray[np.floating]:
     """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
 
     With a `total` they are multiplied by what makes them add up to it. `followed` are the terms that treatment
-    follows, where they have a share.
+    follows and `leaves` (m, n) the groups of rows, where they have a share.
 
     `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
     indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
     are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
     column; covariates are read fastest if they are kept like that, too.
     """
-    return parted_features(covariates, kinds, scores, shares, dtype, total, followed)[0]
+    return parted_features(covariates, kinds, scores, shares, dtype, total, followed, leaves)[0]
 
 
 def parted_features(
@@ -99,6 +104,7 @@ def parted_features(
     dtype: type[np.floating] = np.float32,
     total: float | None = None,
     followed: TreatmentTerms | None = None,
+    leaves: Inside | None = None,
 ) -> tuple[NDArray[np.floating], int]:
     """Return the same, and how many of the first columns are made of covariates alone: lines, squares and products."""
     shares = shares or FeatureShares()
@@ -106,7 +112,11 @@ def parted_features(
     raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
     blocks = list(_covariate_blocks(raw, kinds, logit, shares))
     own = sum(len(block.variances) for block in blocks)
-    blocks += [*_term_blocks(followed, shares), *_score_blocks(logit, shares, followed)]
+    blocks += [
+        *_leaf_blocks(leaves, shares),
+        *_term_blocks(followed, shares),
+        *_score_blocks(logit, shares, followed),
+    ]
     ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
     lines = np.empty((int(ends[-1]), len(covariates)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
@@ -158,6 +168,22 @@ def _term_blocks(followed: TreatmentTerms | None, shares: FeatureShares) -> Iter
         np.full(len(lines), shares.terms / len(lines)),
         lambda deviations, out: np.multiply(lines, deviations[:, None], out=out, casting="same_kind"),
     )
+
+
+def _leaf_blocks(leaves: Inside | None, shares: FeatureShares) -> Iterator[_Block]:
+    """Yield the groups of rows between jumps that treatment follows."""
+    if leaves is None or not len(leaves) or shares.leaves == 0.0:
+        return
+    part = leaves.mean(axis=1)
+    kept = (part > 0.0) & (part < 1.0)
+    inside, part = leaves[kept], part[kept]
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        high = deviations / np.sqrt(part * (1.0 - part))
+        for line, rows, mean, size in zip(lines, inside, part, high, strict=True):
+            line[:] = np.where(rows, (1.0 - mean) * size, -mean * size)
+
+    yield _Block(np.full(len(inside), shares.leaves / len(leaves)), write)
 
 
 def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms | None) -> Iterator[_Block]:

@@ -1,0 +1,123 @@
+"""Groups of rows that treatment follows beyond its score: the leaves of small trees, grown on treatment alone.
+
+Outcomes that jump where a covariate passes a value, and by more or less as another one does, are in no line, square or
+single product. Where treatment follows the same jumps, trees grown on what a score leaves of treatment find the groups
+of rows between them. Trees are boosted (Friedman 2001) by second-order steps, every split being the one of largest
+gain, and nothing is drawn at random. Nothing here reads an outcome.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from counterveil.numerics.arrays import Floats, run
+
+Lines = NDArray[np.floating]
+Inside = NDArray[np.bool_]
+Codes = NDArray[np.uint8]
+
+# How many trees at most, how deep, and how much of its fit each takes off: chosen by hand on the studies of
+# `python -m experiments.outcome_level.leaves --tuning`, which have 4,802 rows.
+_TREES, _DEPTH, _RATE = 10, 3, 0.3
+# Rows for each tree: of few rows many leaves follow chance, and what is left of their imbalance lengthens intervals.
+_ROWS_EACH = 400
+# Where columns are cut: at so many evenly placed ranks.
+_CUTS = 15
+# The part of the rows that a step has on either side at least, and the rows that a leaf has.
+_LEAST_PART, _LEAST_ROWS = 0.01, 40
+# What is added to the curvature of a leaf, so that a small one moves little.
+_HOLD = 1.0
+# Rows that splits are found among.
+_READ = 10_000
+# Standard errors by which treatment in a leaf must be off its scores. Of 0, 1 and 2 (all, three quarters, half of the
+# leaves), 2 erred least on settings 6 and 9 of ACIC 2016 (`python -m experiments.causal.expected --acic FOLDER`).
+_LEAST_OFF = 2.0
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST = 1e-3
+
+
+def treatment_leaves(lines: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> Inside:
+    """Return the leaves (m, n), true for the rows inside, of trees that treatment (n,) follows beyond its scores (n,).
+
+    `lines` (d, n) are columns to cut. Leaves in which treatment is as its scores say are left out.
+    """
+    rows = lines.shape[1]
+    some = slice(None, None, max(1, rows // _READ))
+    cuts = [_cuts(line) for line in lines[:, some]]
+    codes = np.array(
+        [np.searchsorted(cut, line) for cut, line in zip(cuts, lines[:, some], strict=True)], np.uint8
+    )
+    if not any(map(len, cuts)):
+        return np.empty((0, rows), np.bool_)
+    chances = np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST)
+    beyond, variance = treated - chances, chances * (1.0 - chances)
+    margin, found = logit(chances[some]), dict[bytes, Inside]()
+    for _ in range(min(max(rows // _ROWS_EACH, 1), _TREES)):
+        fitted = expit(margin)
+        place, leaves = _grown(lines, cuts, codes, some, treated[some] - fitted, fitted * (1.0 - fitted))
+        sums = [
+            np.bincount(place[some], part, leaves)
+            for part in (treated[some] - fitted, fitted * (1.0 - fitted))
+        ]
+        margin += (_RATE * sums[0] / (sums[1] + _HOLD))[place[some]]
+        off = np.bincount(place, beyond, leaves) ** 2 / (np.bincount(place, variance, leaves) + _HOLD)
+        inside = [place == leaf for leaf in np.flatnonzero(off >= _LEAST_OFF**2)]
+        found |= {leaf.tobytes(): leaf for leaf in inside}
+    return np.array(list(found.values()), np.bool_).reshape(-1, rows)
+
+
+def _grown(
+    lines: Lines, cuts: list[Lines], codes: Codes, some: slice, left: Floats, curvature: Floats
+) -> tuple[NDArray[np.int64], int]:
+    """Return the leaf of one tree that every row is in, and how many there are; some rows find the splits."""
+    place, leaves = np.zeros(lines.shape[1], np.int64), 1
+    for _ in range(_DEPTH):
+        for leaf, split in enumerate(_splits(codes, place[some], left, curvature, leaves)):
+            if split is not None:
+                column, cut = split
+                place[(place == leaf) & (lines[column] > cuts[column][cut])] = leaves
+                leaves += 1
+    return place, leaves
+
+
+def _cuts(line: Lines) -> Lines:
+    """Return the values at which a column (n,) is cut, in order: rows above are on the far side."""
+    rows, ordered = len(line), np.sort(line)
+    ranks = np.arange(1, _CUTS + 1) * rows // (_CUTS + 1)
+    # The value at a rank may be that of many rows: the cut is below them, or above.
+    tried = np.unique(np.concatenate([ordered[ranks], ordered[np.searchsorted(ordered, ordered[ranks]) - 1]]))
+    shares = 1.0 - np.searchsorted(ordered, tried, side="right") / rows
+    kept, last = list[int](), 1.0
+    for place, share in enumerate(shares):
+        if _LEAST_PART <= share <= 1.0 - _LEAST_PART and last - share > _LEAST_PART / 2:
+            kept.append(place)
+            last = share
+    return tried[kept]
+
+
+def _splits(
+    codes: Codes, place: NDArray[np.int64], left: Floats, curvature: Floats, leaves: int
+) -> list[tuple[int, int] | None]:
+    """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
+    from counterveil.numerics.loops import add_histograms
+
+    bins = int(codes.max()) + 1
+    sums = np.zeros((leaves, len(codes), bins, 3))
+    run(add_histograms, (codes, place, left, curvature), (sums,))
+    whole = sums[:, :1].sum(axis=2)[:, :, None]
+    far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
+    near = whole - far
+    gain = _fit(far) + _fit(near) - _fit(whole)
+    gain[np.minimum(far[..., 2], near[..., 2]) < _LEAST_ROWS] = 0.0
+    best = gain.reshape(leaves, -1).argmax(axis=1)
+    most = gain.reshape(leaves, -1).max(axis=1)
+    return [
+        divmod(int(at), bins - 1) if gained > 0.0 else None for at, gained in zip(best, most, strict=True)
+    ]
+
+
+def _fit(sums: Floats) -> Floats:
+    """Return how much better a leaf of these sums fits with a step of its own, but for a factor."""
+    return np.asarray(sums[..., 0] ** 2 / (np.maximum(sums[..., 1], 0.0) + _HOLD))
