@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import exp, log, pi, sqrt
 from typing import cast
 
@@ -219,6 +219,12 @@ def _beyond_of_three(q: float) -> float:
 
 def _beyond_of_two(q: float) -> float:
     """Return how often a coordinate exceeds q in size: its density is |x| K1(|x|) / pi."""
-    nodes, weights = leggauss(80)
+    nodes, weights = _nodes()
     x = q + 20 * (nodes + 1)
     return float(2 / pi * 20 * (weights @ (x * np.asarray(k1(x))))) if q < 700 else 0.0
+
+
+@cache
+def _nodes() -> tuple[Floats, Floats]:
+    """Return nodes and weights of the integral: finding them takes far longer than using them."""
+    return leggauss(80)
