@@ -100,7 +100,7 @@ def _check_shown(facts: Fields) -> None:
     for name in ("total", "sampling", "noise"):
         error.number(name, 0, infinite=True)
     with_level = {"interval", "curvature_interval"} & {*facts.values}
-    for name in (*with_level, "interval_without_noise"):
+    for name in (*sorted(with_level), "interval_without_noise"):
         ends = Fields.of(name, facts.table(name), ("level",) * (name in with_level) + ("low", "high"))
         for end in ("low", "high"):
             ends.number(end)
