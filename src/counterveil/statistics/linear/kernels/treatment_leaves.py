@@ -32,7 +32,8 @@ _HOLD = 1.0
 # Rows that splits are found among.
 _READ = 10_000
 # Standard errors by which treatment in a leaf must be off its scores. Of 0, 1 and 2 (all, three quarters, half of the
-# leaves), 2 erred least on settings 6 and 9 of ACIC 2016 (`python -m experiments.causal.expected --acic FOLDER`).
+# leaves), tried by hand, 2 erred least on settings 6 and 9 of ACIC 2016; `python -m experiments.causal.expected --acic
+# FOLDER` prints what is taken.
 _LEAST_OFF = 2.0
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-3
