@@ -1,0 +1,27 @@
+"""Texts compared as words and numbers: what differs is noticed, and how a machine rounds is not."""
+
+import pytest
+from tests.figures import DRAWN, assert_same
+
+KEPT = "Audit of n2\n-----  ---\nfound >= 4.09, claimed 1e-05\n"
+
+
+@pytest.mark.parametrize("made", [KEPT, KEPT.replace("4.09", "4.1"), KEPT.replace("---  ", "----   ")])
+def test_figures_within_their_tolerance_and_widths_are_the_same(made):
+    assert_same(made, KEPT)
+    assert_same(made.replace("4.", "3.8"), KEPT, DRAWN)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        KEPT.replace("4.09", "4.2"),
+        KEPT.replace("1e-05", "1e-06"),
+        KEPT.replace("n2", "n3"),
+        KEPT.replace("claimed", "said"),
+        KEPT.replace(", claimed 1e-05", ""),
+    ],
+)
+def test_other_words_and_figures_are_not(made):
+    with pytest.raises(AssertionError):
+        assert_same(made, KEPT)
