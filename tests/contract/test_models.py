@@ -167,7 +167,8 @@ PARTS = [(estimand, delta) for estimand in (*ESTIMANDS, "ATO") for delta in (0, 
 
 
 @pytest.mark.parametrize(
-    ("estimand", "delta"), thinned_rows(PARTS, ("ATE", 1e-6), ("ATT", 0), ("ATC", 1e-6), ("ATO", 0))
+    ("estimand", "delta"),
+    thinned_rows(PARTS, ("ATE", 1e-6), ("ATT", 0), ("ATC", 1e-6), ("ATO", 0), ("ATO", 1e-6)),
 )
 def test_doubly_robust_adds_its_parts(estimand, delta):
     data = people(6000, 9)

@@ -74,11 +74,14 @@ def test_one_column_at_a_time():
 
 def test_people_with_several_rows_count_once():
     frame = people(400).assign(who=np.arange(400) // 4)
+    # Four rows would be enough to be told.
+    frame.loc[frame["who"] == 9, "site"] = "one person's"
     alone = frame.groupby("who", as_index=False).first()
     answers = ANSWERS | {"person": "who"}
     asked = {"epsilon": 40, "delta": "1e-3", "noise": cv.SeededNoise(1)}
     several, single = (cv.drafting.buy(data, None, answers, **asked) for data in (frame, alone))
     assert several.document == single.document
+    assert several.document["covariates"]["site"]["categories"] == ["A", "B", "other"]
 
 
 @pytest.mark.parametrize(

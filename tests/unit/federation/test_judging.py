@@ -7,8 +7,9 @@ from fractions import Fraction
 import pytest
 
 from counterveil.federation.judging import judged
+from counterveil.federation.judging_differences import _check_reach
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.public_limits import OTHER_NOISE, OUT_OF_REACH, WENT_BACK, SetAsideError
+from counterveil.federation.public_limits import OTHER_NOISE, OUT_OF_REACH, WENT_BACK, Declared, SetAsideError
 
 
 @pytest.fixture
@@ -47,6 +48,15 @@ def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, tr
     forged["uncertainty"]["variance_cap"] = 1e6 * width**2
     with pytest.raises(SetAsideError, match=OTHER_NOISE):
         judged(request, replace(reply, result=forged), None, None)
+
+
+def test_an_estimate_without_limits_is_judged_by_the_declared_outcome(answered, trial):
+    request, reply = answered
+    declared, result = Declared.of(request.declaration), judged(request, reply, None, None)
+    low, high = trial.study.outcome_range
+    _check_reach(declared, replace(result, estimate=float(high - low), limits=None))
+    with pytest.raises(SetAsideError, match=OUT_OF_REACH):
+        _check_reach(declared, replace(result, estimate=12.0 * float(high - low), limits=None))
 
 
 def test_a_ledger_that_ends_before_an_earlier_answer_went_back(answered):

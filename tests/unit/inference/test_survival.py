@@ -118,7 +118,7 @@ def test_noise_enters_as_finite_differences_say(convention, read):
         by -= by.mean()
         ends = [estimate(_moved(known, sign * by)) for sign in (-1, 1)]
         slopes[place] = (ends[1] - ends[0]) / (2 * step)
-    assert noise(known) == pytest.approx(1e-12 * (slopes**2).sum(), rel=1e-4)
+    assert noise(known) / known.noise_sd**2 == pytest.approx((slopes**2).sum(), rel=1e-4)
 
 
 def _moved(known, by):

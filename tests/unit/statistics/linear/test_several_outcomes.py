@@ -108,3 +108,7 @@ def test_noise_is_in_proportion_to_one_over_the_weights():
         plan = effects_plan(asked, design(table([0] * 5, [0] * 5), asked, listed((3, 1))))
         first, second = plan.several_noise("values of the arms", [Fraction(1)] * 2, listed((3, 1)).weights)
         assert sqrt(second.variance / first.variance) == pytest.approx(3, rel=0.1)
+        if plan.mechanism == "gaussian":
+            # Both numbers move by their bounds at once: the length of that in standard deviations is mu.
+            length = sqrt(1 / first.variance + 1 / second.variance)
+            assert length == pytest.approx(float(dict(plan.amounts)["values"]))
