@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Modules are compiled when they are first imported; most are never.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check
 
-.PHONY: demo demo-federation check ready compile test test-all lint reference docs wheel constraints sbom mutants bench growth fuzz clean
+.PHONY: demo demo-federation check ready compile test test-all test-portable lint reference docs wheel constraints sbom mutants bench growth fuzz clean
 
 $(VENV)/bin/python:
 	@echo "Making a virtual environment in $(VENV)"
@@ -52,6 +52,10 @@ test: ready
 test-all: export COUNTERVEIL_TESTS = all
 test-all: ready
 	$(PYTEST)
+
+# The tests that compute with floats, as machines with other vector units, another BLAS and another libm round.
+test-portable: ready
+	$(BIN)/python -m tools.portable -n 2 --dist worksteal
 
 # One core checks types while the other compiles, before two processes of tests would each compile everything.
 ready: $(VENV)/.test
