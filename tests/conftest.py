@@ -1,13 +1,19 @@
-"""Settings of all tests: which of them `make check` leaves out, and where hypothesis keeps what it remembers."""
+"""Settings of all tests: which of them `make check` leaves out, and what hypothesis does on every machine."""
 
 import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
 # Out of the checkout, as it holds paths of one machine.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "counterveil-hypothesis")
+# The same examples on every machine, however slow it is.
+settings.register_profile(
+    "any machine", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 TESTS = Path(__file__).parent
 # Left out of `make check`: two folders, and functions that take more than 1.5 seconds of CPU over all their cases.

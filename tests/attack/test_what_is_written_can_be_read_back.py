@@ -52,7 +52,7 @@ def as_read(value):
 
 
 @given(numbers, numbers)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_every_budget_that_is_accepted_is_read_back(epsilon, delta):
     try:
         budget = Budget(epsilon, delta)
@@ -62,7 +62,7 @@ def test_every_budget_that_is_accepted_is_read_back(epsilon, delta):
 
 
 @given(st.fractions(min_value=0), st.fractions(min_value=0), st.integers(2, 9), st.integers(1, 10**1200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_draw_that_is_accepted_is_read_back(size, delta, categories, divisor):
     size = size / divisor
     draws = (PureEvent(size), LaplaceEvent(size), GaussianEvent(size), ResponseEvent(size, categories))
@@ -75,7 +75,7 @@ def test_every_draw_that_is_accepted_is_read_back(size, delta, categories, divis
 
 
 @given(numbers, descriptions, values, st.text(max_size=30))
-@settings(max_examples=examples(50, 150), deadline=None)
+@settings(max_examples=examples(50, 150))
 def test_every_request_that_is_accepted_verifies_and_is_answered_again(epsilon, description, answer, note):
     with open_ledger(":memory:") as ledger:
         ledger.register("trial", Budget("1e99"), note=note)

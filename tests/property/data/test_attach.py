@@ -56,7 +56,7 @@ def columns(people):
 
 
 # Each example writes four files, so a failure is shown as found and not shrunk.
-@settings(max_examples=examples(6, 20), deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(6, 20), phases=[Phase.generate])
 @given(rows())
 def test_every_source_gives_the_same_bits(people):
     lists = columns(people)
@@ -83,7 +83,7 @@ def test_every_source_gives_the_same_bits(people):
             assert bits(rows_of_source(source, STUDY)) == expected, type(source)
 
 
-@settings(max_examples=examples(20, 60), deadline=None, derandomize=True)
+@settings(max_examples=examples(20, 60))
 @given(rows(), row, st.data())
 def test_changing_one_row_changes_one_entry(people, other, data):
     place = data.draw(st.integers(0, len(people) - 1))
@@ -96,7 +96,7 @@ def test_changing_one_row_changes_one_entry(people, other, data):
         assert set(np.flatnonzero(left != right)) <= {place}
 
 
-@settings(max_examples=examples(20, 40), deadline=None, derandomize=True)
+@settings(max_examples=examples(20, 40))
 @given(rows(), st.randoms(use_true_random=False))
 def test_reordering_rows_reorders_entries(people, random):
     order = list(range(len(people)))

@@ -38,7 +38,7 @@ objects = st.one_of(
 )  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=300)
 @given(st.lists(objects, min_size=1, max_size=8))
 def test_no_cell_becomes_a_nan(cells):
     column = from_cells(cells, "x")
@@ -55,7 +55,7 @@ def test_no_cell_becomes_a_nan(cells):
     assert (found[hole] == 0.5).all()
 
 
-@settings(max_examples=examples(20, 60), deadline=None, derandomize=True)
+@settings(max_examples=examples(20, 60))
 @given(st.lists(texts, min_size=20, max_size=40))
 def test_the_engine_reads_a_text_as_python_does(cells):
     with duckdb.connect() as connection:
@@ -67,7 +67,7 @@ def test_the_engine_reads_a_text_as_python_does(cells):
         assert not (blank and number is not None)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(st.lists(st.floats(), min_size=1, max_size=20))
 def test_a_column_of_floats_is_read_as_its_cells(values):
     rows = {"t": [1.0] * len(values), "y": values, "x": values}

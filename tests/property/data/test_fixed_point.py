@@ -1,7 +1,7 @@
 """Fixed point: whatever the values, the steps are in range, in order, and stable."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.data import OUTCOME_STEPS, Range
@@ -27,7 +27,6 @@ def near(bounds):
     return st.one_of(anything, inside, st.sampled_from([*edges, np.nextafter(high, np.inf)]))
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.data(), ranges())
 def test_steps_are_in_range_monotone_and_stable(data, bounds):
     values = np.sort(np.array(data.draw(st.lists(near(bounds), min_size=1, max_size=50))))
@@ -43,7 +42,6 @@ def test_steps_are_in_range_monotone_and_stable(data, bounds):
     assert np.all(steps[values <= float(bounds.lo)] == 0)
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.data(), ranges())
 def test_clamping_stays_inside_the_exact_bounds_and_is_idempotent(data, bounds):
     values = np.array(data.draw(st.lists(near(bounds), min_size=1, max_size=20)))

@@ -86,7 +86,7 @@ def by_hand(table, layout):
     return found
 
 
-@settings(max_examples=examples(12, 40), deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(12, 40), phases=[Phase.generate])
 @given(rows(), st.sampled_from([FILLED, DROPPED]), st.sampled_from([None, ("c",), ("x", "b"), ()]))
 def test_an_engine_and_numpy_give_the_same_strata(people, study, names):
     columns = {name: [person[name] for person in people] for name in KINDS}
@@ -106,7 +106,7 @@ def test_an_engine_and_numpy_give_the_same_strata(people, study, names):
         assert {place: [old, new] for place, old, new in cells} == by_hand(table, layout)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=200)
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_constants_arrive_exactly(value):
     text = double(value).replace(" AS DOUBLE", "")
@@ -120,7 +120,7 @@ bounds = st.tuples(st.fractions(-1000, 1000), st.fractions(-1000, 1000)).filter(
 )
 
 
-@settings(max_examples=examples(12, 40), deadline=None, derandomize=True, phases=[Phase.generate])
+@settings(max_examples=examples(12, 40), phases=[Phase.generate])
 @given(bounds, st.lists(st.floats(allow_nan=False), min_size=1, max_size=40), st.booleans())
 def test_steps_are_those_of_the_table(pair, values, tight):
     low, high = pair

@@ -3,7 +3,7 @@
 import tempfile
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
@@ -55,7 +55,6 @@ def studies(draw):
     )
 
 
-@settings(deadline=None, derandomize=True)
 @given(studies())
 def test_documents_give_the_study_back(study):
     assert Study.from_dict(study.to_dict()) == study

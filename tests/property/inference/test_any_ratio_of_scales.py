@@ -66,7 +66,7 @@ MAKERS = [
 
 
 @pytest.mark.parametrize("maker", MAKERS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(epsilon=EPSILONS, ratio=RATIOS, level=LEVELS)
 def test_a_half_width_covers_and_is_hardly_longer(maker, epsilon, ratio, level):
     distribution = maker(epsilon)
@@ -148,7 +148,7 @@ def test_more_steps_than_are_listed_err_outwards(epsilon, ratio):
         )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(epsilon=EPSILONS, other=EPSILONS, ratio=RATIOS, level=LEVELS)
 def test_inflation_is_a_number_that_an_interval_can_be_built_on(epsilon, other, ratio, level):
     noise, variance_noise = Staircase(1, epsilon), Staircase(1, other)

@@ -124,13 +124,13 @@ def problems(draw):
     )
 
 
-@settings(max_examples=examples(150, 400), deadline=None, derandomize=True)
+@settings(max_examples=examples(150, 400))
 @given(problems())
 def test_any_case_equals_the_definition(problem):
     assert_as_defined(*problem)
 
 
-@settings(max_examples=examples(100, 200), deadline=None, derandomize=True)
+@settings(max_examples=examples(100, 200))
 @given(problems())
 def test_the_coefficients_compare_arms_and_respect_the_limits(problem):
     treated, _, _, capacity_treated, capacity_control, _, _ = problem
@@ -144,7 +144,7 @@ def test_the_coefficients_compare_arms_and_respect_the_limits(problem):
         assert limit is None or np.all(matching.uses[arm] <= limit)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(problems(), st.randoms(use_true_random=False))
 def test_without_a_limit_the_order_does_not_matter(problem, random):
     treated, score, neighbours, _, _, order, estimand = problem
