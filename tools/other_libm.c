@@ -1,5 +1,6 @@
 /* The libm of another machine: loaded before the real one, it moves what that returns by one unit in the last place,
-   up, down or not at all, in the same way for equal arguments. Results of few bits are exact and stay. */
+   up, down or not at all, in the same way for equal arguments. Results of few bits, and those equal to the
+   argument, are exact and stay. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <math.h>
@@ -12,7 +13,7 @@ static uint64_t bits(double x) { uint64_t b; memcpy(&b, &x, sizeof b); return b;
 
 static double moved(double found, double x, double y) {
     uint64_t b = bits(found), hash = (bits(fabs(x)) ^ bits(fabs(y)) * 31) * 0x9E3779B97F4A7C15u;
-    if (!isnormal(found) || (b & FEW_BITS) == 0) return found;
+    if (!isnormal(found) || found == x || (b & FEW_BITS) == 0) return found;
     b += (hash >> 32) % 3 - 1;
     memcpy(&found, &b, sizeof b);
     return found;
