@@ -1,4 +1,4 @@
-"""The table of shapes: `python -m experiments.shapes [--jobs 2] [--draws 100] [--only WORD ...] [--out FOLDER] [--keep]`.
+"""The table of shapes: `python -m experiments.shapes [--jobs 2] [--draws 100] [--only WORD ...] [--keep]`.
 
 Cells are saved in the folder as they are made; a second call makes what is missing and prints everything. `--keep`
 writes the kept table, `experiments/shapes/table.json` and the page RESULTS.md.
