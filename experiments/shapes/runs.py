@@ -48,9 +48,11 @@ class Cell:
 def covering(asked: dict[str, Way]) -> list[Cell]:
     """Return one cell for each way and shape, with the other factors so that every two of them meet.
 
-    Greedy: each cell takes the levels that make the most pairs that have not met yet, of any two factors.
+    Greedy: each cell takes the levels that make the most pairs that have not met yet, of any two factors, and of these
+    a number of rows that few cells have; the largest, which takes longest, is to be in about a sixth of them.
     """
     met: set[tuple[Any, ...]] = set()
+    taken = dict.fromkeys(ROWS, 0.0)
     cells = []
     for name, way in asked.items():
         family = len(way.shapes), way.shapes[0].name
@@ -59,7 +61,8 @@ def covering(asked: dict[str, Way]) -> list[Cell]:
             # Ties go to different levels for different cells.
             start = crc32(f"{name} {shape}".encode()) % len(options)
             options = options[start:] + options[:start]
-            best = max(options, key=lambda cell: len(_pairs(cell, family) - met))
+            best = max(options, key=lambda cell: (len(_pairs(cell, family) - met), -taken[cell.rows]))
+            taken[best.rows] += 2.5 if best.rows == ROWS[-1] else 1.0
             met |= _pairs(best, family)
             cells.append(best)
     return cells
