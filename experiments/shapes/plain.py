@@ -1,7 +1,8 @@
 """What answers are held against: the analysis without privacy, and the plainest private one of the same guarantee.
 
 The plainest is a difference in means in a trial, and over strata elsewhere: from means with noise where outcomes are
-private, from a table of counts and sums with noise where records are. It is told its sampling error.
+private, from a table of counts and sums with noise where records are. It sets a quarter of its budget aside for its
+sampling error, and is told that.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy.special import expit
 from experiments.shapes.designs import Floats, Sample, Times
 
 NORMAL = 1.959963984540054
+_FOR_EFFECT = 0.75
 Answer = tuple[float, float, float]  # estimate, ends of the interval
 
 
@@ -84,6 +86,7 @@ def kaplan_meier(sample: Sample, times: Floats, events: Floats) -> Answer:
 def plainest(sample: Sample, level: str, epsilon: float, delta: float, seed: int) -> Answer:
     """Return the plainest private answer; its noise is simulated, for this comparison alone."""
     noise = np.random.default_rng([seed, 7])
+    epsilon, delta = _FOR_EFFECT * epsilon, _FOR_EFFECT * delta
     cells = np.zeros(sample.rows, int) if sample.design.trial else sample.strata
     width = float(sample.shape.high - sample.shape.low)
     return (_means if level == "outcome" else _table)(sample, cells, width, epsilon, delta, noise)
@@ -106,14 +109,14 @@ def _means(
 def _table(
     sample: Sample, cells: Floats, width: float, epsilon: float, delta: float, noise: np.random.Generator
 ) -> Answer:
-    """Return the same from noisy counts and sums around the middle of the range, a quarter and the rest of the budget.
+    """Return the same from noisy counts and sums around the middle of the range, a third and the rest.
 
     A record that is replaced moves two counts by one, and two sums by half the width each or one by the width.
     """
     counts, sums, spread = _by_cell(sample, cells)
     middle = (sample.shape.low + sample.shape.high) / 2
-    count_sd = _unit_sd(epsilon / 4, delta / 2) * (sqrt(2) if delta else 2)
-    sum_sd = _unit_sd(0.75 * epsilon, delta / 2) * width
+    count_sd = _unit_sd(epsilon / 3, delta / 2) * (sqrt(2) if delta else 2)
+    sum_sd = _unit_sd(epsilon * 2 / 3, delta / 2) * width
     found = counts + noise.normal(size=counts.shape) * count_sd
     centred = sums - middle * counts + noise.normal(size=counts.shape) * sum_sd
     full = (found > 3 * count_sd).all(axis=1)
@@ -132,6 +135,7 @@ def by_group(
 ) -> list[Answer]:
     """Return the plainest private effects of two groups: they share a table, or the budget's noise apart."""
     found = []
+    epsilon, delta = _FOR_EFFECT * epsilon, _FOR_EFFECT * delta
     for value in (0, 1):
         keep = group == value
         noise = np.random.default_rng([seed, 8, value])

@@ -297,7 +297,7 @@ def _clusters(level: str) -> Way:
         result = cv.ate(data, study, protects=level, **budget)
         return Found.of(result.table, [sample.average()], result.interval_of is None)
 
-    return Way(level, ask, TRIAL, free=_free, plain=_plain)
+    return Way(level, ask, TRIAL, free=_free)
 
 
 def _interim(level: str) -> Way:
