@@ -154,12 +154,13 @@ def _cate(level: str, **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         model = cv.cate(sample.data, sample.study(), protects=level, **(given | budget))
         truths = _at_points(sample)
+        if len(model.table) == 1:
+            one = Found.of(model.table, [sample.average()], model.interval_of is None)
+            errors = [model.table[0].estimate - float(truth) for truth in truths]
+            return Found(errors, one.ends, one.valid)
         if "queries" in given:
             return Found.of(model.table, list(truths), model.interval_of is None)
         errors = [float(error) for error in model.effect(POINTS) - truths]
-        if len(model.table) == 1:
-            one = Found.of(model.table, [sample.average()], model.interval_of is None)
-            return Found(errors, one.ends, one.valid)
         low, high = model.interval(POINTS)
         ends = [(float(a), float(b)) for a, b in zip(low - truths, high - truths, strict=True)]
         return Found(errors, ends, model.interval_of is None)
