@@ -40,7 +40,8 @@ def arms(
         study: declared with `arms=` and `reference=`.
         protects: "outcome"; who is in which arm, and covariates, are public.
         epsilon: privacy loss to spend on all arms together.
-        method: "auto" or "difference_in_means" (trials), "weighting" or "matching" (covariates).
+        method: "difference_in_means" (trials), "weighting" or "matching" (covariates); "auto" takes the first in a
+            trial and weighting elsewhere.
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.

@@ -129,6 +129,8 @@ METHODS = ("difference_in_means", *ADJUSTED)
 def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
     refuse_unknown_method(method, ("auto", *METHODS))
+    if method == "auto" and study.covariates and study.randomised is not True:
+        method = "weighting"
     question = Question.ask(
         method="difference_in_means" if method == "auto" else method, estimand="ATE", **arguments
     )

@@ -265,7 +265,7 @@ def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
 @pytest.mark.parametrize(
     ("declared", "method", "code"),
     [
-        ({"randomised": None}, "auto", "CV-S050"),
+        ({"randomised": None, "covariates": {}}, "auto", "CV-S050"),
         ({"covariates": {}}, "weighting", "CV-S051"),
         ({"arms": None, "reference": None}, "auto", "CV-S064"),
     ],
@@ -274,6 +274,15 @@ def test_studies_that_do_not_fit_the_question(declared, method, code):
     with pytest.raises(StudyError) as refusal:
         cv.arms("no such file.csv", study(**declared), protects="outcome", epsilon=1, method=method)
     assert refusal.value.code == code
+
+
+def test_the_automatic_choice_weights_where_nobody_declared_a_trial():
+    observed = study(randomised=None)
+    auto, named = (
+        cv.arms(trial(), observed, protects="outcome", epsilon=1, method=method, noise=cv.SeededNoise(1))
+        for method in ("auto", "weighting")
+    )
+    assert [effect.estimate for effect in auto.table] == [effect.estimate for effect in named.table]
 
 
 def test_a_question_about_two_arms_is_refused():

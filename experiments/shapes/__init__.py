@@ -1,0 +1,1 @@
+"""Every question and method on outcomes of every shape."""

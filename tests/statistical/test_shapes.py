@@ -1,0 +1,70 @@
+"""Every way to ask on a shape of outcomes of its own: intervals cover, or the question is refused.
+
+The whole table is `python -m experiments.shapes`; here each way meets one shape, in `make test-all` four.
+"""
+
+import json
+from dataclasses import asdict, replace
+from itertools import combinations, product
+from pathlib import Path
+
+import pytest
+from experiments.shapes.runs import DELTAS, EPSILONS, ROWS, Cell, covering, run
+from experiments.shapes.table import fault
+from experiments.shapes.ways import ways
+from scipy.stats import binom
+
+WAYS = ways()
+CELLS = covering(WAYS)
+TABLE = Path(__file__).parents[2] / "experiments" / "shapes" / "table.json"
+# Chance that an interval with 93 % is said to miss.
+ALARM = 1e-3
+DRAWS = 12
+
+
+def _thinned():
+    """Return small forms of some cells: one for each way in `make test`, three more in `make test-all`."""
+    for number, (name, way) in enumerate(WAYS.items()):
+        own = [cell for cell in CELLS if cell.way == name]
+        for turn in range(min(4, len(own))):
+            cell = own[(5 * number + 3 * turn) % len(way.shapes)]
+            yield pytest.param(
+                replace(cell, rows=500 if turn % 2 == 0 else 5000),
+                marks=pytest.mark.slow if turn else (),
+                id=f"{name}, {way.shapes[cell.shape].name}, {turn}",
+            )
+
+
+@pytest.mark.parametrize("cell", _thinned())
+def test_intervals_cover_or_the_question_is_refused(cell):
+    ours = run(cell, DRAWS).ours
+    assert ours.draws == DRAWS
+    assert ours.refused in (0, DRAWS)  # a refusal reads public numbers, which draws share
+    if ours.refused or ours.invalid:
+        return
+    assert binom.cdf(round(ours.coverage * DRAWS), DRAWS, 0.93) > ALARM
+
+
+def test_every_two_factors_meet():
+    factors = {"rows": ROWS, "epsilon": EPSILONS, "delta": DELTAS, "design": range(4)}
+    for one, other in combinations(factors, 2):
+        met = {(getattr(cell, one), getattr(cell, other)) for cell in CELLS}
+        assert met == set(product(factors[one], factors[other]))
+    for name, way in WAYS.items():
+        own = [cell for cell in CELLS if cell.way == name]
+        assert [cell.shape for cell in own] == list(range(len(way.shapes)))
+        assert {cell.rows for cell in own} == set(ROWS)
+
+
+def test_the_kept_table_is_of_these_cells():
+    kept = json.loads(TABLE.read_text())
+    assert {Cell(**one["cell"]).key for one in kept} == {cell.key for cell in CELLS}
+    assert all(one["seed"] == Cell(**one["cell"]).seed for one in kept)
+    assert all(one["ours"]["draws"] >= 50 for one in kept)
+
+
+def test_bad_cells_are_named_with_their_reason():
+    about = (TABLE.parent / "ABOUT.md").read_text()
+    for one in json.loads(TABLE.read_text()):
+        if fault(one):
+            assert f"`{one['cell']['way']}`" in about, asdict(Cell(**one["cell"]))
