@@ -13,7 +13,9 @@ from typing import Any
 from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
+from counterveil.accounting.filters import Cost, SumRule, Totals
 from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.refusals import OverBudgetError
 from counterveil.accounting.standing import Standing
 from counterveil.accounting.uses import Looks, Uses, unplanned
 from counterveil.errors import LedgerError
@@ -145,6 +147,39 @@ def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = 
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
     if charter.looks is not None:
         _check_planned(charter.looks, uses, face, request_id)
+
+
+def check_allowed(
+    charter: Charter | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
+) -> None:
+    """Raise the refusal of a request that the account does not allow, with a charter or before it has one."""
+    if charter is None:
+        check_study(None, uses, lasting)
+    else:
+        check_request(charter, uses, face, request_id)
+
+
+def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
+    """Raise what a request would be refused for, as far as its draws are not needed to tell.
+
+    Where losses do not simply add up, only the draws say what a request costs, and the budget is left to `reserve`.
+    """
+    check_allowed(known.charter, uses, face, request_id, lasting)
+    rule = known.levels.outcome
+    if isinstance(rule, SumRule):
+        totals_after(known, uses, rule.cost(Charge(face, ())), face)
+
+
+def totals_after(known: Standing, uses: Uses, cost: Cost, face: Budget) -> Totals:
+    """Return the totals with one request more, or raise CV-B001 where they exceed the budget."""
+    levels, before = known.levels, known.totals
+    after = before.after(uses.unit, cost, uses.unproved)
+    full = levels.exceeded(after)
+    if full is not None:
+        left = levels.remaining(before, uses.unit)
+        rule = levels.outcome if full is Unit.OUTCOME else levels.record
+        raise OverBudgetError(known.row.dataset, face, left, rule.budget, rule.name, full)
+    return after
 
 
 def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> None:
