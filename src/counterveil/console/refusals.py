@@ -92,6 +92,13 @@ no_port = Refusal(
     got="{got}",
     fix="name another port with --port, or leave it out",
 )
+stopped = Refusal(
+    "CV-W012",
+    "this computation was stopped",
+    expected="one that ends while somebody waits for its page",
+    got="{got}",
+    fix="ask for fewer people, simulated studies or values of epsilon, or use `counterveil plan`; nothing was spent",
+)
 
 _STATUS = {"CV-W001": 401, "CV-W004": 400, "CV-W007": 404, "CV-W002": 403, "CV-W003": 403, "CV-W005": 403}
 _KINDS: tuple[tuple[type[CounterveilError], int], ...] = (
