@@ -74,17 +74,20 @@ def test_a_link_is_used_up_by_its_first_visitor_and_not_by_a_head_request(consol
 BROWSER = """\
 import json, pathlib, re, stat, sys, urllib.parse, urllib.request
 out, address = pathlib.Path(sys.argv[1]), sys.argv[2]
-file = pathlib.Path(urllib.parse.unquote(urllib.parse.urlsplit(address).path))
-modes = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
-link = re.search("url=([^\\"]+)", file.read_text()).group(1)
-asked = urllib.request.Request(link, headers={"Sec-Fetch-Site": "cross-site"})
-opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
-page = opener.open(asked, timeout=300).read().decode()
-then = urllib.parse.urljoin(link, re.search('content="0;url=([^"]+)"', page).group(1))
-first = opener.open(then, timeout=300).read().decode()
-found = {"argv": sys.argv, "modes": modes, "link": link, "first": first, "left": file.parent.exists()}
-out.with_suffix(".part").write_text(json.dumps(found))
-out.with_suffix(".part").rename(out)
+found = {"argv": sys.argv}
+try:
+    file = pathlib.Path(urllib.parse.unquote(urllib.parse.urlsplit(address).path))
+    found["modes"] = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
+    link = found["link"] = re.search("url=([^\\"]+)", file.read_text()).group(1)
+    asked = urllib.request.Request(link, headers={"Sec-Fetch-Site": "cross-site"})
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    page = opener.open(asked, timeout=300).read().decode()
+    then = urllib.parse.urljoin(link, re.search('content="0;url=([^"]+)"', page).group(1))
+    found["first"] = opener.open(then, timeout=300).read().decode()
+    found["left"] = file.parent.exists()
+finally:
+    out.with_suffix(".part").write_text(json.dumps(found))
+    out.with_suffix(".part").rename(out)
 """
 
 
@@ -104,8 +107,8 @@ def test_a_browser_is_opened_without_the_token_on_its_command_line(folder, tmp_p
             process.terminate()
     found = json.loads(out.read_text())
     token = link.partition("token=")[2]
-    assert found["link"] == link
     assert not any(token in word for word in found["argv"])
+    assert found["link"] == link
     assert found["modes"] == [0o600, 0o700]
     assert "Register trial" in found["first"]
     # The file is gone once it was used.

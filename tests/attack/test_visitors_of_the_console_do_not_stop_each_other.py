@@ -175,6 +175,27 @@ def test_a_plan_that_takes_too_long_is_stopped(console, monkeypatch):  # noqa: F
     assert (found.status_code, code_of(found)) == (409, "CV-W012")
 
 
+def test_a_plan_that_memory_could_not_hold_is_refused(console, folder):  # noqa: F811
+    many = "".join(f"a{number} = {{range=[0,1]}}\n" for number in range(200))
+    (folder / "studies" / "primary.toml").write_text(STUDY + many)
+    found = console().post("/studies/primary/plan", "/studies/primary/plan", **LONG)
+    assert (found.status_code, code_of(found)) == (400, "CV-W004")
+
+
+def test_one_odd_folder_does_not_take_the_page_of_the_federation(console, folder, monkeypatch):  # noqa: F811
+    from counterveil.console import ledgers
+
+    def broken(_):
+        raise ZeroDivisionError
+
+    (folder / "north").mkdir()
+    (folder / "north" / "site.toml").write_text("")
+    monkeypatch.setattr(ledgers.SiteFile, "read", broken)
+    found = console().get("/federation")
+    assert found.status_code == 200
+    assert "CV-X060" in found.text
+
+
 @pytest.fixture
 def steward(console):  # noqa: F811
     return console()

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from counterveil.console import answers, asking, datasets, ledgers, planning, studies
-from counterveil.console.refusals import not_answered, status_of, stopped, unknown
+from counterveil.console.refusals import coded, not_answered, status_of, stopped, unknown
 from counterveil.console.sessions import (
     HEADERS,
     Session,
@@ -142,7 +142,7 @@ _COMPUTING = (asking.spend, planning.plan, studies.check, ledgers.verify)
 _STOPPED = (planning.plan,)
 # Seconds that such a computation may take.
 LONGEST_COMPUTATION = 120.0
-_PAGES_AT_ONCE = 8
+_PAGES_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ def in_process(handler: Handler, visit: Visit) -> Reply | CounterveilError:
         return handler(visit)
     except Exception as fault:
         # Here, where the place of the fault is known.
-        return fault if isinstance(fault, CounterveilError) else unforeseen(fault)
+        return coded(fault)
     finally:
         if hasattr(signal, "alarm"):
             signal.alarm(0)

@@ -12,13 +12,13 @@ from typing import Any
 from counterveil.accounting import Charter, Uses
 from counterveil.accounting.accounts import check_allowed
 from counterveil.console.datasets import levels
-from counterveil.console.refusals import bad_form, for_analysts, unknown
+from counterveil.console.refusals import bad_form, coded, for_analysts, unknown
 from counterveil.console.studies import same_study
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import CounterveilError, ParameterError, unforeseen
+from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import Budget, Unit, exact, show
 from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import asked_arms
@@ -262,7 +262,7 @@ def spend(visit: Visit) -> Redirect:
             seq = _answer(visit, wanted, asked)
     except Exception as fault:
         # The text of a stranger's error may quote a cell.
-        error = fault if isinstance(fault, CounterveilError) else unforeseen(fault)
+        error = coded(fault)
         raise (error if visit.person.steward else for_analysts(error)) from None
     return Redirect(f"/data/{wanted.data.key}/requests/{seq}")
 

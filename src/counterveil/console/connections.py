@@ -81,7 +81,7 @@ class Connections:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Answer a request whose head is whole; afterwards its connection waits for the next one."""
-        client = scope.get("client")
+        client: Client = scope.get("client") or ("", 0)
         transport = self._open.get(self._owner.get(client), {}).get(client)
         if transport is None:
             await self._application(scope, receive, send)

@@ -12,6 +12,7 @@ from counterveil.errors import (
     ParameterError,
     Refusal,
     StudyError,
+    unforeseen,
 )
 
 no_session = Refusal(
@@ -121,6 +122,11 @@ def status_of(error: CounterveilError) -> int:
     if error.code.startswith("CV-W"):
         return 409
     return next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+
+
+def coded(fault: Exception) -> CounterveilError:
+    """Return a refusal, or what is said of a fault that nobody foresaw: one bad file is not one of a whole list."""
+    return fault if isinstance(fault, CounterveilError) else unforeseen(fault)
 
 
 def for_analysts(error: CounterveilError) -> CounterveilError:

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from functools import partial
 from typing import Any
 
-from counterveil.console.refusals import bad_form, bad_name, changed
+from counterveil.console.refusals import bad_form, bad_name, changed, coded
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
@@ -24,7 +24,7 @@ from counterveil.data.findings import Finding, sound_study
 from counterveil.data.header import columns_of
 from counterveil.data.labels import number_of, plain_number
 from counterveil.drafting import draft
-from counterveil.errors import CounterveilError, unforeseen
+from counterveil.errors import CounterveilError
 from counterveil.privacy import Unit
 from counterveil.results.question import Question
 
@@ -202,8 +202,7 @@ def _sound(text: StudyText) -> tuple[Study | None, list[Finding]]:
     try:
         return sound_study(text.document())
     except Exception as fault:
-        # One text that nobody foresaw must not take the list of all of them away.
-        return None, [Finding.of(fault if isinstance(fault, CounterveilError) else unforeseen(fault))]
+        return None, [Finding.of(coded(fault))]
 
 
 def _difference(before: str, after: str) -> list[tuple[str, str]] | None:

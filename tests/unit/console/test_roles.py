@@ -86,7 +86,7 @@ def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(stewa
     assert options(page, "protects") == ["outcome"]
     assert options(page, "method") == ["difference_in_means", "weighting"]
     assert {"overlap", "policy_value", "survival", "arms"}.isdisjoint(options(page, "question"))
-    assert "The charter allows 0.5 a request" in words(page)
+    assert "The charter allows at most 0.5 a request" in words(page)
     for typed, refused in (
         ({"epsilon": "1"}, "CV-L044"),
         ({"protects": "record", "method": "trial"}, "CV-L044"),
