@@ -136,9 +136,13 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 _STEWARD = "the charter was fixed at registration or by the first study, and never changes"
 
 
-def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = "") -> None:
+def check_request(
+    charter: Charter | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
+) -> None:
     """Raise the refusal of a request that the charter does not allow; `face` is what the request asks to spend."""
-    check_study(charter, uses)
+    check_study(charter, uses, lasting)
+    if charter is None:
+        return
     if charter.methods is not None and uses.method not in charter.methods:
         raise _not_allowed(f"one of the methods {quoted(charter.methods)}", f"method={uses.method!r}")
     if charter.most_epsilon is not None and face.epsilon > charter.most_epsilon:
@@ -149,22 +153,12 @@ def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = 
         _check_planned(charter.looks, uses, face, request_id)
 
 
-def check_allowed(
-    charter: Charter | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
-) -> None:
-    """Raise the refusal of a request that the account does not allow, with a charter or before it has one."""
-    if charter is None:
-        check_study(None, uses, lasting)
-    else:
-        check_request(charter, uses, face, request_id)
-
-
 def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
     """Raise what a request would be refused for, as far as its draws are not needed to tell.
 
     Where losses do not simply add up, only the draws say what a request costs, and the budget is left to `reserve`.
     """
-    check_allowed(known.charter, uses, face, request_id, lasting)
+    check_request(known.charter, uses, face, request_id, lasting)
     rule = known.levels.outcome
     if isinstance(rule, SumRule):
         totals_after(known, uses, rule.cost(Charge(face, ())), face)

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any
 
 from counterveil.accounting import Charter, Uses
-from counterveil.accounting.accounts import check_allowed
+from counterveil.accounting.accounts import check_request
 from counterveil.console.datasets import levels
 from counterveil.console.refusals import bad_form, coded, for_analysts, unknown
 from counterveil.console.studies import same_study
@@ -191,7 +191,7 @@ def offered(wanted: Wanted) -> tuple[Offer, CounterveilError | None]:
         tried = replace(wanted, given=dict.fromkeys(FIELDS, "") | own | {"level": "0.95"})
         try:
             tried.asked(**_example(wanted.study))
-            check_allowed(charter, tried.uses(), face)
+            check_request(charter, tried.uses(), face)
         except CounterveilError as error:
             refused = refused or error
             continue
