@@ -2,4 +2,6 @@
 
 from counterveil.cli import main
 
-main()
+# Worker processes import this file under another name.
+if __name__ == "__main__":
+    main()

@@ -1,12 +1,18 @@
 """The console under attack: strangers, forged forms, other people's sessions, and two tabs with the last epsilon."""
 
+import json
+import os
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 from tests.unit.console.conftest import console, folder  # noqa: F401
-from tests.unit.console.visitor import HOST, PLACE, code_of, words
+from tests.unit.console.visitor import HOST, PLACE, Visitor, code_of, words
 
 import counterveil as cv
+from counterveil.console.visit import Person
 
 
 @pytest.fixture
@@ -42,7 +48,7 @@ def test_no_page_and_no_form_without_a_session(steward):
     stranger = steward.client
     stranger.cookies.clear()
     for cookie in (None, "guessed", "x" * 5000):
-        headers = {} if cookie is None else {"cookie": f"counterveil={cookie}"}
+        headers = {} if cookie is None else {"cookie": f"counterveil-x={cookie}"}
         for method, path in pages():
             found = stranger.request(
                 method, filled(path), headers=headers, data={} if method == "POST" else None
@@ -62,6 +68,94 @@ def test_a_link_is_used_up_by_its_first_visitor_and_not_by_a_head_request(consol
     assert thief.client.get(link).status_code == 200
     ada.client.cookies.clear()
     assert code_of(ada.client.get(link)) == "CV-W001"
+
+
+# A browser that writes down how it was started and what it found, and then follows the file as browsers do.
+BROWSER = """\
+import json, pathlib, re, stat, sys, urllib.parse, urllib.request
+out, address = pathlib.Path(sys.argv[1]), sys.argv[2]
+found = {"argv": sys.argv}
+try:
+    file = pathlib.Path(urllib.parse.unquote(urllib.parse.urlsplit(address).path))
+    found["modes"] = [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)]
+    link = found["link"] = re.search("url=([^\\"]+)", file.read_text()).group(1)
+    asked = urllib.request.Request(link, headers={"Sec-Fetch-Site": "cross-site"})
+    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    page = opener.open(asked, timeout=300).read().decode()
+    then = urllib.parse.urljoin(link, re.search('content="0;url=([^"]+)"', page).group(1))
+    found["first"] = opener.open(then, timeout=300).read().decode()
+    found["left"] = file.parent.exists()
+finally:
+    out.with_suffix(".part").write_text(json.dumps(found))
+    out.with_suffix(".part").rename(out)
+"""
+
+
+def test_a_browser_is_opened_without_the_token_on_its_command_line(folder, tmp_path):  # noqa: F811
+    script, out = tmp_path / "browser.py", tmp_path / "found.json"
+    script.write_text(BROWSER)
+    environment = os.environ | {"BROWSER": f"{sys.executable} {script} {out} %s"}
+    command = [sys.executable, "-m", "counterveil", "console", str(folder), "--browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        try:
+            process.stdout.readline()
+            link = process.stdout.readline().partition(": ")[2].strip()
+            while not out.exists():
+                assert process.poll() is None
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+    found = json.loads(out.read_text())
+    token = link.partition("token=")[2]
+    assert not any(token in word for word in found["argv"])
+    assert found["link"] == link
+    assert found["modes"] == [0o600, 0o700]
+    assert "Register trial" in found["first"]
+    # The file is gone once it was used.
+    assert found["left"] is False
+
+
+def test_a_link_is_followed_from_elsewhere_only_if_it_was_written_to_a_file(console):  # noqa: F811
+    ada = console()
+    removed = []
+    for used, status in ((None, 403), (lambda: removed.append(1), 200)):
+        link = f"{PLACE}/enter?token={ada.sessions.invite(ada.person, used)}"
+        found = ada.client.get(link, headers={"sec-fetch-site": "cross-site"})
+        assert found.status_code == status
+    assert removed == [1]
+    # Other pages are not opened from elsewhere, whoever asks.
+    assert ada.client.get(f"{PLACE}/", headers={"sec-fetch-site": "cross-site"}).status_code == 403
+
+
+def cookies_of(visitor):
+    return "; ".join(f"{name}={value}" for name, value in visitor.client.cookies.items())
+
+
+def test_a_page_on_another_port_locks_nobody_out_and_swaps_no_session(console, folder):  # noqa: F811
+    from counterveil.console.application import Console
+    from counterveil.console.sessions import Sessions
+    from counterveil.console.workspace import Workspace
+
+    ada, bob = console(), console("bob", steward=False)
+    sessions = Sessions()
+    other = Visitor(Console(Workspace(folder), sessions, PLACE).application(), sessions, ada.person)
+    # Such a page can set cookies for all ports: with names it knows from a console of its own, and with a session that
+    # its author has at this one.
+    junk = "; ".join(f"{name}=junk" for name in other.client.cookies)
+    for planted in (junk, cookies_of(bob), f"{junk}; {cookies_of(bob)}"):
+        for both in (f"{cookies_of(ada)}; {planted}", f"{planted}; {cookies_of(ada)}"):
+            found = ada.client.get(f"{PLACE}/", headers={"cookie": both})
+            assert found.status_code == 200
+            assert "ada, steward" in words(found)
+
+
+def test_a_browser_has_one_session(console):  # noqa: F811
+    ada = console()
+    before = cookies_of(ada)
+    link = f"{PLACE}/enter?token={ada.sessions.invite(Person('bob', steward=False))}"
+    assert "bob, analyst" in words(ada.client.get(link))
+    ada.client.cookies.clear()
+    assert ada.client.get(f"{PLACE}/", headers={"cookie": before}).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -102,9 +196,9 @@ def test_a_token_of_another_form_or_person_is_refused(console):  # noqa: F811
 
 
 def test_a_session_that_was_left_is_closed_for_its_cookie(steward):
-    cookie = steward.client.cookies.get("counterveil")
+    ((name, value),) = steward.client.cookies.items()
     assert "Signed out" in words(steward.post("/", "/leave"))
-    assert steward.client.get(f"{PLACE}/", headers={"cookie": f"counterveil={cookie}"}).status_code == 401
+    assert steward.client.get(f"{PLACE}/", headers={"cookie": f"{name}={value}"}).status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -147,8 +241,9 @@ def test_every_answer_has_its_headers_and_the_cookie_its_limits(console):  # noq
         assert found["referrer-policy"] == "same-origin"
         assert "access-control-allow-origin" not in found
     link = f"{PLACE}/enter?token={ada.sessions.invite(ada.person)}"
-    cookie = ada.client.get(link, follow_redirects=False).headers["set-cookie"].lower()
-    assert {"httponly", "samesite=strict", f"path={PLACE}/"} <= {part.strip() for part in cookie.split(";")}
+    for cookie in ada.client.get(link, follow_redirects=False).headers.get_list("set-cookie"):
+        parts = {part.strip().lower() for part in cookie.split(";")}
+        assert {"httponly", "samesite=strict", f"path={PLACE}/"} <= parts
 
 
 def test_no_page_has_inline_script_or_style(steward):

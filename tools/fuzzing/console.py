@@ -101,17 +101,17 @@ def _visit(
     for name, value in {"key": key, "seq": "2", "name": "primary", "code": "CV-B001"}.items():
         path = path.replace("{" + name + "}", value if rng.random() < 0.8 else _quoted(rng))
     path = path.replace("{site}", _quoted(rng)).replace("{file}", rng.choice(("report.html", _quoted(rng))))
-    headers = {"cookie": f"counterveil={cookie}"} | headers
+    headers = {"cookie": "=".join(cookie)} | headers
     if method == "GET":
         return client.get(f"{_PLACE}{path}?{_encoded(fields, rng)}", headers=headers)
     if rng.random() < 0.9:
-        fields = fields | {"token": sessions.find(cookie).form_token(path)}
+        fields = fields | {"token": sessions.find(dict([cookie])).form_token(path)}
     headers = {"content-type": "application/x-www-form-urlencoded"} | headers
     return client.post(f"{_PLACE}{path}", content=_encoded(fields, rng), headers=headers)
 
 
-def _key(client: Any, cookie: str) -> str:
-    text = client.get(f"{_PLACE}/", headers={"cookie": f"counterveil={cookie}"}).text
+def _key(client: Any, cookie: tuple[str, str]) -> str:
+    text = client.get(f"{_PLACE}/", headers={"cookie": "=".join(cookie)}).text
     return str(text.partition("/data/")[2][:12])
 
 

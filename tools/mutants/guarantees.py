@@ -210,7 +210,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("composition._gaussian_candidates", "plan.sum_epsilon + extra", "extra", _COMPOSITION),
     _of("composition.check_event", "size >= least", "size >= 0", _COMPOSITION),
     # The ledger.
-    _of("Ledger._charged", "full = levels.exceeded(after)", "full = levels.exceeded(before)", _LEDGER),
+    _of("accounts.totals_after", "full = levels.exceeded(after)", "full = levels.exceeded(before)", _LEDGER),
     _of(
         "Ledger.reserve",
         "if simulated and self._store.lasting:",

@@ -13,7 +13,9 @@ from typing import Any
 from counterveil.accounting.chain import study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, quoted
 from counterveil.accounting.composition import shorten_up
+from counterveil.accounting.filters import Cost, SumRule, Totals
 from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.refusals import OverBudgetError
 from counterveil.accounting.standing import Standing
 from counterveil.accounting.uses import Looks, Uses, unplanned
 from counterveil.errors import LedgerError
@@ -134,9 +136,13 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
 _STEWARD = "the charter was fixed at registration or by the first study, and never changes"
 
 
-def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = "") -> None:
+def check_request(
+    charter: Charter | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
+) -> None:
     """Raise the refusal of a request that the charter does not allow; `face` is what the request asks to spend."""
-    check_study(charter, uses)
+    check_study(charter, uses, lasting)
+    if charter is None:
+        return
     if charter.methods is not None and uses.method not in charter.methods:
         raise _not_allowed(f"one of the methods {quoted(charter.methods)}", f"method={uses.method!r}")
     if charter.most_epsilon is not None and face.epsilon > charter.most_epsilon:
@@ -145,6 +151,29 @@ def check_request(charter: Charter, uses: Uses, face: Budget, request_id: str = 
         raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
     if charter.looks is not None:
         _check_planned(charter.looks, uses, face, request_id)
+
+
+def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
+    """Raise what a request would be refused for, as far as its draws are not needed to tell.
+
+    Where losses do not simply add up, only the draws say what a request costs, and the budget is left to `reserve`.
+    """
+    check_request(known.charter, uses, face, request_id, lasting)
+    rule = known.levels.outcome
+    if isinstance(rule, SumRule):
+        totals_after(known, uses, rule.cost(Charge(face, ())), face)
+
+
+def totals_after(known: Standing, uses: Uses, cost: Cost, face: Budget) -> Totals:
+    """Return the totals with one request more, or raise CV-B001 where they exceed the budget."""
+    levels, before = known.levels, known.totals
+    after = before.after(uses.unit, cost, uses.unproved)
+    full = levels.exceeded(after)
+    if full is not None:
+        left = levels.remaining(before, uses.unit)
+        rule = levels.outcome if full is Unit.OUTCOME else levels.record
+        raise OverBudgetError(known.row.dataset, face, left, rule.budget, rule.name, full)
+    return after
 
 
 def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> None:

@@ -20,6 +20,7 @@ from counterveil.accounting.accounts import (
     account_of,
     account_remarks,
     check_missing,
+    check_offer,
     check_order,
     check_request,
     check_same,
@@ -29,6 +30,7 @@ from counterveil.accounting.accounts import (
     study_after,
     study_spent,
     system_user,
+    totals_after,
 )
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
@@ -146,20 +148,13 @@ class Ledger:
 
     def _charged(self, known: Standing, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
         """Return what a request costs and the totals after it, or raise what its account does not allow."""
-        levels, charter = known.levels, known.charter
+        charter = known.charter
         if charter is None:
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
             charter = Charter.of_study(uses, unproved=not self._store.lasting)
         check_request(charter, uses, charge.face, request_id)
-        before = known.totals
-        cost = levels.cost(charge)
-        after = before.after(uses.unit, cost, uses.unproved)
-        full = levels.exceeded(after)
-        if full is not None:
-            left = levels.remaining(before, uses.unit)
-            rule = levels.outcome if full is Unit.OUTCOME else levels.record
-            raise refusals.OverBudgetError(known.row.dataset, charge.face, left, rule.budget, rule.name, full)
-        return after.to_dict() | {
+        cost = known.levels.cost(charge)
+        return totals_after(known, uses, cost, charge.face).to_dict() | {
             "charge": charge.to_dict(),
             "cost": cost.to_dict(),
             # Repeated by every request where the first one fixed it, so that one lookup finds it.
@@ -172,6 +167,11 @@ class Ledger:
         with self._reading():
             charter = Standing(self._store, dataset).charter
         check_study(charter, uses, self._store.lasting)
+
+    def check_offer(self, dataset: str, uses: Uses, face: Budget, request_id: str) -> None:
+        """Raise what a request would be refused for, as far as its draws are not needed to tell; nothing is spent."""
+        with self._reading():
+            check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""

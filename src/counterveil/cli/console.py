@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -41,8 +40,6 @@ def console(
 
     def tell(who: str, link: str) -> None:
         print(f"{who}: {link}", flush=True)
-        if browser and who.startswith("steward"):
-            webbrowser.open(link)
 
     print("Listening on this machine only; interrupt to stop.", flush=True)
-    serve(folder, port, analyst or [], tell)
+    serve(folder, port, analyst or [], tell, browser)

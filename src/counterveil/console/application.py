@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import logging
 import re
+import signal
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from typing import Any
 from urllib.parse import quote
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CancelScope, CapacityLimiter, create_task_group, fail_after, to_process, to_thread
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from counterveil.console import answers, asking, datasets, ledgers, planning, studies
-from counterveil.console.refusals import not_answered, status_of, unknown
+from counterveil.console.refusals import coded, not_answered, status_of, stopped, unknown
 from counterveil.console.sessions import (
-    COOKIE,
     HEADERS,
     Session,
     Sessions,
@@ -27,12 +28,13 @@ from counterveil.console.sessions import (
     read_form,
     read_query,
 )
-from counterveil.console.visit import Download, Page, Redirect, Reply, Visit
+from counterveil.console.visit import Download, Page, Person, Redirect, Reply, Visit
 from counterveil.console.workspace import Workspace
 from counterveil.errors import CounterveilError, DataError, unforeseen
+from counterveil.privacy import show
 from counterveil.report.page import style
 
-_CODE = re.compile(r"CV-[A-Z]\d{3}")
+_CODE = re.compile(r"CV-[A-Z][0-9]{3}")
 _BOLD, _WORD = re.compile(r"\*\*([^*]+)\*\*"), re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
@@ -50,6 +52,7 @@ def environment() -> Any:
     )
     # Values and words of the options of a choice.
     found.filters["pair"] = lambda name: (name, name)
+    found.globals["show"] = show
     found.filters["keyed"] = lambda data: (data.key, data.account.dataset)
     return found
 
@@ -135,7 +138,19 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
 
 # What reads rows, simulates studies or reads a whole ledger.
 _COMPUTING = (asking.spend, planning.plan, studies.check, ledgers.verify)
-_AT_ONCE = 2
+# What takes long and leaves nothing behind: it has a process of its own, which is killed when nobody waits for it.
+_STOPPED = (planning.plan,)
+# Seconds that such a computation may take.
+LONGEST_COMPUTATION = 120.0
+_PAGES_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class _Turns:
+    """What one person may have done at a time: nobody waits for what others ask for."""
+
+    pages: CapacityLimiter
+    computing: CapacityLimiter
 
 
 class Console:
@@ -146,7 +161,8 @@ class Console:
         self._sessions = sessions
         self._place = place
         self._templates = environment()
-        self._computing: CapacityLimiter | None = None
+        self._turns: dict[Person, _Turns] = {}
+        self._stoppable: set[CancelScope] = set()
 
     def application(self) -> Any:
         """Return the ASGI application."""
@@ -164,6 +180,19 @@ class Console:
             exception_handlers={404: self._no_page, 405: self._no_page, Exception: self._fault},
         )
 
+    def whose(self, headers: list[tuple[bytes, bytes]]) -> Person | None:
+        """Return whom the headers of a request belong to, None for a stranger."""
+        texts = [value.decode("latin-1") for name, value in headers if name == b"cookie"]
+        try:
+            return self._sessions.find(cookie_parser("; ".join(texts))).person
+        except CounterveilError:
+            return None
+
+    def stop(self) -> None:
+        """Stop what leaves nothing behind, so that the console can end."""
+        for scope in self._stoppable:
+            scope.cancel()
+
     def _guarded(self, answer: Callable[[Request], Any]) -> Callable[[Request], Any]:
         """Return an endpoint whose refusals become pages, with the same headers on every answer."""
 
@@ -172,7 +201,7 @@ class Console:
                 # A HEAD request would use up a link or run a page that nobody sees.
                 if request.method == "HEAD":
                     raise unknown("a page or a form", "a HEAD request")
-                check_origin(request.method, request.headers)
+                check_origin(request.method, request.headers, from_file=self._from_file(request))
                 found: Response = await answer(request)
             except CounterveilError as error:
                 found = self._refusal(error, self._session(request))
@@ -184,7 +213,7 @@ class Console:
 
     def _endpoint(self, handler: Handler) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
-            session = self._sessions.find(request.cookies.get(COOKIE))
+            session = self._sessions.find(request.cookies)
             form: dict[str, str] = {}
             if request.method == "POST":
                 form = await read_form(request)
@@ -196,22 +225,60 @@ class Console:
                 read_query(request.url.query),
                 form,
             )
+            turns = self._turns_of(session.person)
             try:
-                reply = await to_thread.run_sync(handler, visit, limiter=self._limiter(handler))
+                if handler in _STOPPED:
+                    reply = await self._stopped(handler, visit, request, turns.computing)
+                else:
+                    limiter = turns.computing if handler in _COMPUTING else turns.pages
+                    reply = await to_thread.run_sync(handler, visit, limiter=limiter)
             except DataError as error:
                 # What is said about rows is for their steward, whichever page would say it.
                 raise (error if session.person.steward else not_answered()) from None
-            return await to_thread.run_sync(self._response, reply, session)
+            return await to_thread.run_sync(self._response, reply, session, limiter=turns.pages)
 
         return self._guarded(answer)
 
-    def _limiter(self, handler: Handler) -> CapacityLimiter | None:
-        """Return what lets few requests compute at a time, so that those that wait take no thread from other pages."""
-        if handler not in _COMPUTING:
-            return None
-        if self._computing is None:
-            self._computing = CapacityLimiter(_AT_ONCE)
-        return self._computing
+    def _turns_of(self, person: Person) -> _Turns:
+        """Return what lets a person's requests run; those that wait take no thread."""
+        if person not in self._turns:
+            self._turns[person] = _Turns(CapacityLimiter(_PAGES_AT_ONCE), CapacityLimiter(1))
+        return self._turns[person]
+
+    async def _stopped(
+        self, handler: Handler, visit: Visit, request: Request, turn: CapacityLimiter
+    ) -> Reply:
+        """Return the reply of a process that ends with its time, its visitor or the console, or raise CV-W012."""
+        found: Reply | CounterveilError = stopped("a console that ends, or a visitor who left")
+
+        async def compute() -> None:
+            nonlocal found
+            async with turn:
+                try:
+                    with fail_after(LONGEST_COMPUTATION):
+                        found = await to_process.run_sync(
+                            in_process, handler, visit, cancellable=True, limiter=CapacityLimiter(1)
+                        )
+                except TimeoutError:
+                    found = stopped(f"more than {LONGEST_COMPUTATION:g} seconds")
+            group.cancel_scope.cancel()
+
+        async with create_task_group() as group:
+            self._stoppable.add(group.cancel_scope)
+            group.start_soon(compute)
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            group.cancel_scope.cancel()
+        self._stoppable.discard(group.cancel_scope)
+        if isinstance(found, CounterveilError):
+            raise found
+        return found
+
+    def _from_file(self, request: Request) -> bool:
+        """Return whether a request enters with a link that was written to a file."""
+        if self._below(request) != "/enter":
+            return False
+        return self._sessions.from_file(read_query(request.url.query).get("token", ""))
 
     def _below(self, request: Request) -> str:
         """Return the path of a request below the console's own: the action of its form."""
@@ -219,7 +286,7 @@ class Console:
 
     def _session(self, request: Request) -> Session | None:
         try:
-            return self._sessions.find(request.cookies.get(COOKIE))
+            return self._sessions.find(request.cookies)
         except CounterveilError:
             return None
 
@@ -268,19 +335,29 @@ class Console:
     # Entering and leaving.
 
     async def _enter(self, request: Request) -> Response:
-        cookie = self._sessions.enter(read_query(request.url.query).get("token", ""))
-        response = RedirectResponse(self._place + "/", status_code=303)
+        before, from_file = self._session(request), self._from_file(request)
+        name, value = self._sessions.enter(read_query(request.url.query).get("token", ""))
+        response: Response = RedirectResponse(self._place + "/", status_code=303)
+        if from_file:
+            # Along a redirection that began at a file browsers hold back a strict cookie; a page sends on afresh.
+            response = self._response(Page("entered.html", {}), None)
         # Cookies are shared by all ports of a host: the path keeps this one from other programs on this machine.
-        response.set_cookie(COOKIE, cookie, path=self._place + "/", httponly=True, samesite="strict")
+        response.set_cookie(name, value, path=self._place + "/", httponly=True, samesite="strict")
+        if before is not None:
+            # One browser has one session.
+            self._end(before, response)
         return response
 
     async def _leave(self, request: Request) -> Response:
-        session = self._sessions.find(request.cookies.get(COOKIE))
+        session = self._sessions.find(request.cookies)
         session.check_form("/leave", (await read_form(request)).get("token", ""))
-        self._sessions.leave(request.cookies.get(COOKIE))
         response = self._response(Page("left.html", {}), None)
-        response.delete_cookie(COOKIE, path=self._place + "/")
+        self._end(session, response)
         return response
+
+    def _end(self, session: Session, response: Response) -> None:
+        self._sessions.leave(session)
+        response.delete_cookie(session.cookie, path=self._place + "/", httponly=True, samesite="strict")
 
     async def _static(self, request: Request) -> Response:
         name = request.path_params["name"]
@@ -290,6 +367,20 @@ class Console:
         content = style(name).encode() if name == _PICTURES else (own / name).read_bytes()
         # The path is new with every start, so an old file is never shown.
         return Response(content, media_type=_STATIC[name], headers={"Cache-Control": "private, max-age=3600"})
+
+
+def in_process(handler: Handler, visit: Visit) -> Reply | CounterveilError:
+    """Return the reply or the refusal of a handler; a process whose parent was killed ends soon after its time."""
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(2 * LONGEST_COMPUTATION))
+    try:
+        return handler(visit)
+    except Exception as fault:
+        # Here, where the place of the fault is known.
+        return coded(fault)
+    finally:
+        if hasattr(signal, "alarm"):
+            signal.alarm(0)
 
 
 def _sealed(response: Response) -> Response:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 from counterveil.accounting import Charter, Uses
+from counterveil.accounting.accounts import check_request
 from counterveil.console.datasets import levels
-from counterveil.console.refusals import bad_form, for_analysts, unknown
+from counterveil.console.refusals import bad_form, coded, for_analysts, unknown
 from counterveil.console.studies import same_study
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import CounterveilError, unforeseen
-from counterveil.privacy import Budget, Unit, show
+from counterveil.errors import CounterveilError, ParameterError
+from counterveil.privacy import Budget, Unit, exact, show
 from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import asked_arms
 from counterveil.questions.asking import Asked
@@ -45,7 +47,6 @@ QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
     "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
     "survival": ("survival of both arms", asked_survival, ("method", "mechanism")),
 }
-ESTIMANDS = ("ATE", "ATT", "ATC", "ATO")
 FIELDS = (
     "question",
     "protects",
@@ -72,8 +73,8 @@ _FIXED = {
     "survival": _EMPTY,
     "policy_value": _EMPTY,
 }
-# One request computes at a time: a second tab with the same form waits, and gets the stored answer.
-_TURN = threading.Lock()
+# A second tab with the same form waits and gets the stored answer; another request waits once in many times.
+_TURNS = tuple(threading.Lock() for _ in range(64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,8 @@ class Wanted:
         """What is protected."""
         return Unit.parse(self.given["protects"])
 
-    def asked(self) -> Asked[Any]:
-        """Return the checked question, or raise its refusal; no row is read."""
+    def asked(self, **instead: Any) -> Asked[Any]:
+        """Return the checked question, or raise its refusal; no row is read. `instead` takes the place of fields."""
         _, ask, names = QUESTIONS[self.kind]
         given = {name: self.given[name] or None for name in names}
         arguments: dict[str, Any] = given | {
@@ -110,7 +111,7 @@ class Wanted:
             arguments["method"] = self.given["method"] or "auto"
         if "estimand" in names:
             arguments["estimand"] = self.given["estimand"] or None
-        if "by" in names:
+        if "by" in names and not instead:
             arguments["by"] = _groups(self.given["by"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
@@ -118,8 +119,9 @@ class Wanted:
             arguments["settings"] = settings_from_text(
                 arguments["method"], _words(self.given["settings"]), self.given["protects"]
             )
-        if "policy" in names:
+        if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
+        arguments |= {name: value for name, value in instead.items() if name in names}
         return ask(self.study, **arguments, **_FIXED.get(self.kind, {}))
 
     def uses(self) -> Uses:
@@ -129,7 +131,8 @@ class Wanted:
             epsilon=self.given["epsilon"],
             delta=self.given["delta"] or "0",
             estimand="ATE",
-            method=self.given["method"] or "auto",
+            # A question that takes no method is its own.
+            method=(self.given["method"] or "auto") if "method" in QUESTIONS[self.kind][2] else self.kind,
             level=_number(self.given["level"]),
             mechanism=None,
             request_id=None,
@@ -139,19 +142,73 @@ class Wanted:
 
 def form(visit: Visit) -> Page:
     """Return the form of a request."""
-    data = visit.workspace.dataset(visit.path["key"])
+    data, studies = visit.workspace.dataset(visit.path["key"]), visit.workspace.studies()
+    given = {name: visit.word(name) for name in FIELDS}
+    chosen = visit.word("study") or next(iter(studies), "")
+    offer, refused = Offer(), None
+    if chosen:
+        try:
+            text = visit.workspace.study(chosen)
+            offer, refused = offered(Wanted(data, text, text.study(), given))
+        except CounterveilError as error:
+            refused = error
     return Page(
         "ask.html",
         {
             "dataset": data,
             "levels": levels(data.account),
-            "studies": visit.workspace.studies(),
-            "questions": {name: words for name, (words, _, _) in QUESTIONS.items()},
-            "methods": method_names(),
-            "estimands": ESTIMANDS,
-            "given": {name: visit.word(name) for name in (*FIELDS, "study")},
+            "studies": studies,
+            "chosen": chosen,
+            "offer": offer,
+            "refused": refused,
+            "words": {name: words for name, (words, _, _) in QUESTIONS.items()},
+            "given": given,
         },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What can be asked with a study: questions, levels of protection and methods."""
+
+    questions: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+
+
+def offered(wanted: Wanted) -> tuple[Offer, CounterveilError | None]:
+    """Return what the study and the account allow, and why not the usual question where it is not.
+
+    Each is tried with the functions that decide about a request.
+    """
+    account, refused = wanted.data.account, None
+    charter, face = account.charter, Budget(1)
+    if charter is not None and charter.most_epsilon is not None:
+        face = Budget(min(face.epsilon, charter.most_epsilon))
+    found: list[tuple[str, str, str]] = []
+    for question, unit, method in product(QUESTIONS, Unit, method_names()):
+        own = {"question": question, "protects": unit.value, "method": method, "epsilon": str(face.epsilon)}
+        tried = replace(wanted, given=dict.fromkeys(FIELDS, "") | own | {"level": "0.95"})
+        try:
+            tried.asked(**_example(wanted.study))
+            check_request(charter, tried.uses(), face)
+        except CounterveilError as error:
+            refused = refused or error
+            continue
+        if account.left(unit).epsilon > 0:
+            found.append((question, unit.value, method))
+    parts = [tuple(dict.fromkeys(each)) for each in zip(*found, strict=True)]
+    return Offer(*parts), None if found else refused
+
+
+def _example(study: Study) -> dict[str, Any]:
+    """Return groups and a rule that the study has, to try questions which need them."""
+    for name, domain in study.covariates.items():
+        if isinstance(domain, Range):
+            low, high = float(domain.lo), float(domain.hi)
+            return {"by": {name: [(low + high) / 2]}, "policy": Policy.where(**{name: (low, high)})}
+        return {"by": {name: None}, "policy": Policy.where(**{name: [domain.labels[0]]})}
+    return {"by": None, "policy": None}
 
 
 def confirm(visit: Visit) -> Page:
@@ -162,8 +219,9 @@ def confirm(visit: Visit) -> Page:
     asked = wanted.asked()
     uses, account = wanted.uses(), wanted.data.account
     with visit.workspace.opened(wanted.data.ledger) as book:
-        book.check_study(account.dataset, uses)
         state = book.state_of(account.dataset, wanted.given["request"])
+        if state is None:
+            book.check_offer(account.dataset, uses, asked.budget, wanted.given["request"])
     first = account.charter is None
     return Page(
         "confirm.html",
@@ -173,7 +231,6 @@ def confirm(visit: Visit) -> Page:
             "price": str(asked.budget),
             "left": str(account.left(wanted.unit)),
             "after": _after(wanted, asked.budget),
-            "enough": asked.budget.epsilon <= account.left(wanted.unit).epsilon or state is not None,
             "state": state,
             "public": wanted.study.public_facts(wanted.unit),
             "shown": uses.made_public,
@@ -201,11 +258,11 @@ def spend(visit: Visit) -> Redirect:
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
     try:
-        with _TURN:
+        with _TURNS[hash((wanted.data.key, wanted.given["request"])) % len(_TURNS)]:
             seq = _answer(visit, wanted, asked)
     except Exception as fault:
         # The text of a stranger's error may quote a cell.
-        error = fault if isinstance(fault, CounterveilError) else unforeseen(fault)
+        error = coded(fault)
         raise (error if visit.person.steward else for_analysts(error)) from None
     return Redirect(f"/data/{wanted.data.key}/requests/{seq}")
 
@@ -241,17 +298,14 @@ def _wanted(visit: Visit) -> Wanted:
 
 def _number(text: str, name: str = "level") -> float:
     try:
-        return float(text)
-    except ValueError:
+        return float(exact(text, name))
+    except (ParameterError, OverflowError):
         raise bad_form(f"{name}: a number", repr(text)) from None
 
 
 def _limit(text: str) -> float | str | None:
     """Return a limit on propensity scores: a number, a word, or None for no trimming."""
-    try:
-        return float(text) if text else None
-    except ValueError:
-        return text
+    return _number(text, "trim") if text not in ("", "optimal") else text or None
 
 
 def _words(text: str) -> list[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Entry
-from counterveil.console.refusals import bad_form, unknown
+from counterveil.console.refusals import bad_form, coded, unknown
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import Place
-from counterveil.errors import CounterveilError, LedgerError, masked
+from counterveil.errors import LedgerError, masked
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
 from counterveil.privacy import show
@@ -127,8 +127,8 @@ def _site(path: Path) -> dict[str, Any]:
     try:
         file = SiteFile.read(path)
         waiting = SiteRecords(file.answers).waiting()
-    except CounterveilError as error:
-        return {"name": path.name, "key": _key(path), "error": error}
+    except Exception as fault:
+        return {"name": path.name, "key": _key(path), "error": coded(fault)}
     policy = file.policy.to_document()
     return {
         "name": file.name,
@@ -151,8 +151,8 @@ def _study(path: Path) -> dict[str, Any]:
     try:
         folder = StudyFolder(path)
         found = states(folder)
-    except CounterveilError as error:
-        return {"name": path.name, "error": error}
+    except Exception as fault:
+        return {"name": path.name, "error": coded(fault)}
     asked = {name.replace("_", " "): _words(value) for name, value in folder.study.ask.to_document().items()}
     return {"name": folder.study.study_id, "error": None, "asked": asked, "states": found}
 

@@ -12,6 +12,8 @@ from counterveil.report import plan_plot
 
 # A page that somebody waits for: more people or studies belong on the command line.
 _MOST_ROWS, _MOST_DRAWS, _MOST_EPSILONS = 200_000, 50, 12
+# Of one simulated study, so that it fits into memory: people times columns.
+_MOST_CELLS = 20_000_000
 _USUAL = "0.1 0.2 0.5 1 2 5"
 _FIELDS = (
     "rows",
@@ -38,10 +40,13 @@ def plan(visit: Visit) -> Page:
     words = (visit.word("epsilons") or _USUAL).replace(",", " ").split()
     if len(words) > _MOST_EPSILONS:
         raise bad_form(f"at most {_MOST_EPSILONS} values of epsilon", f"{len(words)}")
+    rows, columns = visit.whole("rows", 1000, _MOST_ROWS), len(study.columns)
+    if rows * columns > _MOST_CELLS:
+        raise bad_form(f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns", f"{rows:,}")
     half, sd = visit.word("half_width"), visit.word("sd")
     found = plans.plan(
         study,
-        rows=visit.whole("rows", 1000, _MOST_ROWS),
+        rows=rows,
         protects=visit.word("protects") or "outcome",
         epsilon=words,
         method=visit.word("method") or "auto",

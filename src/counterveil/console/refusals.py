@@ -12,6 +12,7 @@ from counterveil.errors import (
     ParameterError,
     Refusal,
     StudyError,
+    unforeseen,
 )
 
 no_session = Refusal(
@@ -92,6 +93,13 @@ no_port = Refusal(
     got="{got}",
     fix="name another port with --port, or leave it out",
 )
+stopped = Refusal(
+    "CV-W012",
+    "this computation was stopped",
+    expected="one that ends while somebody waits for its page",
+    got="{got}",
+    fix="ask for fewer people, simulated studies or values of epsilon, or use `counterveil plan`; nothing was spent",
+)
 
 _STATUS = {"CV-W001": 401, "CV-W004": 400, "CV-W007": 404, "CV-W002": 403, "CV-W003": 403, "CV-W005": 403}
 _KINDS: tuple[tuple[type[CounterveilError], int], ...] = (
@@ -114,6 +122,11 @@ def status_of(error: CounterveilError) -> int:
     if error.code.startswith("CV-W"):
         return 409
     return next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+
+
+def coded(fault: Exception) -> CounterveilError:
+    """Return a refusal, or what is said of a fault that nobody foresaw: one bad file is not one of a whole list."""
+    return fault if isinstance(fault, CounterveilError) else unforeseen(fault)
 
 
 def for_analysts(error: CounterveilError) -> CounterveilError:

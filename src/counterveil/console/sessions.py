@@ -11,9 +11,11 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
+
+from anyio import fail_after
 
 from counterveil.console.refusals import bad_form, foreign, no_session, wrong_form
 from counterveil.console.visit import Person
@@ -21,6 +23,10 @@ from counterveil.console.visit import Person
 # Seconds: a link that nobody opened, and a session that nobody used, end after these.
 LINK_LIFE, IDLE_LIFE = 15 * 60, 8 * 3600
 _BYTES, _PLACE_BYTES = 32, 12
+# A form must have arrived whole after so many seconds.
+FORM_LIFE = 60.0
+# Pages on other ports of this machine can set cookies here: each session has a name that they cannot guess.
+_COOKIE = "counterveil-"
 
 
 def random_place() -> str:
@@ -28,11 +34,25 @@ def random_place() -> str:
     return "/" + secrets.token_urlsafe(_PLACE_BYTES)
 
 
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a one-time token opens: whose session, until when, and what is done once it was used.
+
+    A link `from_file` is followed from a file that the console wrote, which to a browser is another origin.
+    """
+
+    person: Person
+    until: float
+    from_file: bool = False
+    used: Callable[[], None] = lambda: None
+
+
 @dataclass(slots=True)
 class Session:
     """An open session; its secret makes the tokens of its forms."""
 
     person: Person
+    cookie: str
     seen: float
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_BYTES))
 
@@ -52,49 +72,66 @@ class Sessions:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._turn = threading.Lock()
-        self._links: dict[str, tuple[Person, float]] = {}
+        self._links: dict[str, Link] = {}
         self._open: dict[str, Session] = {}
 
-    def invite(self, person: Person) -> str:
-        """Return a token that opens one session for a person."""
+    def invite(self, person: Person, used: Callable[[], None] | None = None) -> str:
+        """Return a token that opens one session for a person; `used` removes the file that it was written to."""
         token = secrets.token_urlsafe(_BYTES)
+        link = Link(person, self._clock() + LINK_LIFE)
         with self._turn:
-            self._links[_hash(token)] = (person, self._clock() + LINK_LIFE)
+            self._links[_hash(token)] = link if used is None else replace(link, from_file=True, used=used)
         return token
 
-    def enter(self, token: str) -> str:
-        """Return the cookie of a new session in exchange for a token, which is then used up, or raise CV-W001."""
+    def from_file(self, token: str) -> bool:
+        """Return whether a token was written to a file, from which a browser follows it as from another origin."""
         with self._turn:
-            person, until = self._links.pop(_hash(token), (None, 0.0))
-            if person is None or self._clock() > until:
-                raise no_session("a link that was used before or is too old")
-            cookie = secrets.token_urlsafe(_BYTES)
-            self._open[_hash(cookie)] = Session(person, self._clock())
-        return cookie
+            link = self._links.get(_hash(token))
+        return link is not None and link.from_file
 
-    def find(self, cookie: str | None) -> Session:
-        """Return the session of a cookie, or raise CV-W001."""
-        if not cookie:
+    def enter(self, token: str) -> tuple[str, str]:
+        """Return name and value of the cookie of a new session for a token, which is then used up, or raise CV-W001."""
+        name, value = _COOKIE + secrets.token_urlsafe(_PLACE_BYTES), secrets.token_urlsafe(_BYTES)
+        with self._turn:
+            link = self._links.pop(_hash(token), None)
+            if link is None or self._clock() > link.until:
+                raise no_session("a link that was used before or is too old")
+            self._open[_hash(f"{name}={value}")] = Session(link.person, name, self._clock())
+        link.used()
+        return name, value
+
+    def find(self, cookies: Mapping[str, str]) -> Session:
+        """Return the session of one of the cookies, or raise CV-W001.
+
+        A page on another port can add cookies, also those of a session of its own: what it added is passed over, and
+        the steward's session goes before an analyst's.
+        """
+        ours = [_hash(f"{name}={value}") for name, value in cookies.items() if name.startswith(_COOKIE)]
+        if not ours:
             raise no_session("no cookie")
         with self._turn:
-            found = self._open.get(_hash(cookie))
-            if found is None or self._clock() > found.seen + IDLE_LIFE:
-                self._open.pop(_hash(cookie), None)
+            now = self._clock()
+            found = [self._open[key] for key in ours if key in self._open]
+            fresh = sorted(
+                (each for each in found if now <= each.seen + IDLE_LIFE), key=lambda each: each.person.steward
+            )
+            if not fresh:
+                for key in ours:
+                    self._open.pop(key, None)
                 raise no_session("the cookie of a session that is not open")
-            found.seen = self._clock()
-        return found
+            fresh[-1].seen = now
+        return fresh[-1]
 
-    def leave(self, cookie: str | None) -> None:
-        """End the session of a cookie."""
+    def leave(self, session: Session) -> None:
+        """End a session."""
         with self._turn:
-            self._open.pop(_hash(cookie or ""), None)
+            self._open = {key: each for key, each in self._open.items() if each is not session}
 
 
 def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
 
 
-COOKIE = "counterveil"
 # A study may have a megabyte of TOML; its form is a little longer, and three times as long where all is escaped.
 LONGEST_FORM = 4_000_000
 _MOST_FIELDS = 200
@@ -125,8 +162,11 @@ HEADERS = {
 }
 
 
-def check_origin(method: str, headers: Mapping[str, str]) -> None:
-    """Raise CV-W002 for another host's name, a page of another origin, or a form without an origin."""
+def check_origin(method: str, headers: Mapping[str, str], *, from_file: bool = False) -> None:
+    """Raise CV-W002 for another host's name, a page of another origin, or a form without an origin.
+
+    With `from_file` a page of the console is opened from a file, which has no origin.
+    """
     host = headers.get("host", "")
     try:
         name = urlsplit(f"//{host}").hostname
@@ -135,7 +175,7 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
     # Another name that leads to this machine is how a page elsewhere would reach it (DNS rebinding).
     if name not in _LOOPBACK:
         raise foreign("a request to another host name")
-    if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+    if not from_file and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
         raise foreign("a request from a page of another origin")
     if method != "GET":
         origin = headers.get("origin")
@@ -144,16 +184,20 @@ def check_origin(method: str, headers: Mapping[str, str]) -> None:
 
 
 async def read_form(request: Any) -> dict[str, str]:
-    """Return the fields of a form, or raise CV-W004; one that is too large is not read to its end."""
+    """Return the fields of a form, or raise CV-W004; one that is too large or too slow is not read to its end."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
         raise bad_form(f"a form of type {_FORM}", "another type")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LONGEST_FORM:
-            raise bad_form(f"a form of at most {LONGEST_FORM:,} bytes", "a larger one")
-    return fields(body)
+    body = bytearray()
+    try:
+        with fail_after(FORM_LIFE):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LONGEST_FORM:
+                    raise bad_form(f"a form of at most {LONGEST_FORM:,} bytes", "a larger one")
+    except TimeoutError:
+        raise bad_form(f"a form that arrives within {FORM_LIFE:g} seconds", "a slower one") from None
+    return fields(bytes(body))
 
 
 def fields(body: bytes | str) -> dict[str, str]:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import unified_diff
 from functools import partial
 from typing import Any
 
-from counterveil.console.refusals import bad_form, bad_name, changed
+from counterveil.console.refusals import bad_form, bad_name, changed, coded
 from counterveil.console.visit import Page, Redirect, Visit
-from counterveil.console.workspace import LONGEST_STUDY, SEVERAL, DataSet, Source, StudyText
+from counterveil.console.workspace import (
+    LONGEST_PROPOSAL,
+    LONGEST_STUDY,
+    SEVERAL,
+    DataSet,
+    Kept,
+    Source,
+    StudyText,
+)
 from counterveil.data import Study
 from counterveil.data.checking import check_data
 from counterveil.data.findings import Finding, sound_study
@@ -22,6 +31,10 @@ from counterveil.results.question import Question
 # An analyst cannot fill the disk with studies that nobody looks at.
 _MOST_PROPOSED = 100
 _ANSWERS = ("treatment", "treated", "outcome", "person")
+# Longer texts are not compared line by line: that takes time that grows with the square of their lengths.
+_MOST_LINES = 1_000
+# What the list says of a text, and how much of it is open or wrong.
+_LINES: Kept[tuple[str, int]] = Kept()
 
 
 def all_studies(visit: Visit) -> Page:
@@ -32,12 +45,21 @@ def all_studies(visit: Visit) -> Page:
 
 
 def _line(visit: Visit, name: str, proposed: bool) -> dict[str, Any]:
-    text = visit.workspace.study(name, proposed)
+    try:
+        text = visit.workspace.study(name, proposed)
+        about, faults = _LINES.of(f"{name}\n{text.text}", lambda: _about(text))
+    except CounterveilError:
+        # A file that cannot be read is one fault, and not one of the list.
+        about, faults = "", 1
+    return {"name": name, "proposed": proposed, "about": about, "open": faults}
+
+
+def _about(text: StudyText) -> tuple[str, int]:
     study, findings = _read(text)
-    about = (
+    said = (
         "" if study is None else f"{study.treatment} on {study.outcome}, {len(study.covariates)} covariates"
     )
-    return {"name": name, "proposed": proposed, "about": about, "open": len(findings)}
+    return said, len(findings)
 
 
 def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
@@ -109,12 +131,15 @@ def edit(visit: Visit) -> Page:
     """Return the text of a study in a form, and everything that is missing or wrong in it."""
     found = _named(visit)
     study, findings = _read(found)
+    before = visit.workspace.accepted(found.name) if found.proposed else None
     return Page(
         "study.html",
         {
             "study": found,
             "declared": study,
             "findings": findings,
+            "replaced": before,
+            "difference": None if before is None else _difference(before.text, found.text),
             "datasets": visit.workspace.datasets()[0],
             # What the steward accepted is not the analyst's to change: rows are attached with it.
             "editable": visit.person.steward or found.proposed,
@@ -128,8 +153,9 @@ def save(visit: Visit) -> Redirect:
     if not proposed:
         visit.require_steward("to change the study, or propose one under another name")
     text = visit.form.get("text", "")
-    if len(text) > LONGEST_STUDY:
-        raise bad_name("a study that is too long")
+    longest = LONGEST_STUDY if visit.person.steward else LONGEST_PROPOSAL
+    if len(text) > longest:
+        raise bad_form(f"text: at most {longest:,} characters", f"{len(text):,}")
     visit.workspace.save_study(visit.path["name"], text, visit.word("before"), proposed)
     return Redirect(_address(visit.path["name"], proposed))
 
@@ -137,7 +163,7 @@ def save(visit: Visit) -> Redirect:
 def accept(visit: Visit) -> Redirect:
     """Let a proposed study be asked with."""
     visit.require_steward("to accept the study")
-    visit.workspace.accept(visit.path["name"], visit.word("before"))
+    visit.workspace.accept(visit.path["name"], visit.word("before"), visit.word("replaces"))
     return Redirect(_address(visit.path["name"], False))
 
 
@@ -175,8 +201,17 @@ def _sound(text: StudyText) -> tuple[Study | None, list[Finding]]:
     """Return the study that the sound declarations of a text make."""
     try:
         return sound_study(text.document())
-    except CounterveilError as error:
-        return None, [Finding.of(error)]
+    except Exception as fault:
+        return None, [Finding.of(coded(fault))]
+
+
+def _difference(before: str, after: str) -> list[tuple[str, str]] | None:
+    """Return the lines that differ with some around them, each with its sign; None where texts are too long."""
+    old, new = before.splitlines(), after.splitlines()
+    if max(len(old), len(new)) > _MOST_LINES:
+        return None
+    found = list(unified_diff(old, new, n=2, lineterm=""))[2:]
+    return [(line[:1], line[1:]) for line in found if not line.startswith("@@")]
 
 
 def _named(visit: Visit) -> StudyText:

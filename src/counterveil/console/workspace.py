@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
@@ -23,6 +23,8 @@ FILE = "console.toml"
 SEVERAL, _SEVERAL = "~", "[study."
 STUDIES, PROPOSED, LEDGER = "studies", "proposed", "ledger.db"
 LONGEST_STUDY = 1_000_000
+# An analyst's: some thousand columns.
+LONGEST_PROPOSAL = 200_000
 _KEYS = ("ledgers", "data", "federation")
 _DATA = (".csv", ".parquet")
 CODEBOOKS = "codebooks"
@@ -65,6 +67,28 @@ class DataSet:
     source: Source | None
 
 
+_Made = TypeVar("_Made")
+
+
+class Kept(Generic[_Made]):
+    """What was made of texts, by their digests: a list does not read every text again on every page."""
+
+    def __init__(self, most: int = 1_000) -> None:
+        self._most = most
+        self._made: dict[str, _Made] = {}
+
+    def of(self, text: str, make: Callable[[], _Made]) -> _Made:
+        """Return what is made of a text, now or before."""
+        key = _digest(text)
+        if key in self._made:
+            return self._made[key]
+        made = make()
+        if len(self._made) >= self._most:
+            self._made = {}
+        self._made[key] = made
+        return made
+
+
 @dataclass(frozen=True, slots=True)
 class StudyText:
     """A study file: its name, its text, and whether an analyst proposed it."""
@@ -76,7 +100,7 @@ class StudyText:
     @property
     def digest(self) -> str:
         """What tells this text from another one."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+        return _digest(self.text)
 
     @property
     def file(self) -> str:
@@ -221,11 +245,21 @@ class Workspace:
         write_whole(path, text)
         return StudyText(name, text, proposed)
 
-    def accept(self, name: str, digest: str) -> None:
-        """Put a proposed study among those that may be asked; `digest` is that of the text that was looked at."""
-        offered = self.study(name, proposed=True)
+    def accepted(self, name: str) -> StudyText | None:
+        """Return the accepted study that a proposed one of this name would replace, None where there is none."""
+        return self.study(name) if self._study_path(name, False).exists() else None
+
+    def accept(self, name: str, digest: str, replaces: str) -> None:
+        """Put a proposed study among those that may be asked.
+
+        `digest` is that of the text that was looked at, `replaces` that of the accepted one it was compared with, ""
+        for none.
+        """
+        offered, before = self.study(name, proposed=True), self.accepted(name)
         if offered.digest != digest:
             raise changed(f"the proposed study {name}")
+        if ("" if before is None else before.digest) != replaces:
+            raise changed(f"the accepted study {name}")
         write_whole(self._study_path(name, False), offered.text)
         self._study_path(name, True).unlink(missing_ok=True)
 
@@ -282,11 +316,25 @@ def _names(path: Path) -> list[str]:
     try:
         text = read_text(path, LONGEST_STUDY)
         # Lists are made on many pages: a file is parsed only if it may hold several studies.
-        parts = names_in(parse_toml(text)) if _SEVERAL in text else ()
-    except (UnreadableError, StudyError):
+        parts = _PARTS.of(text, lambda: _parts_of(text)) if _SEVERAL in text else ()
+    except UnreadableError:
         parts = ()
     named = [f"{path.stem}{SEVERAL}{part}" for part in parts if _NAME.fullmatch(part)]
     return named or [path.stem]
+
+
+_PARTS: Kept[tuple[str, ...]] = Kept()
+
+
+def _parts_of(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(names_in(parse_toml(text)))
+    except (UnreadableError, StudyError):
+        return ()
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def _key(*names: str) -> str:

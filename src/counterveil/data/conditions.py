@@ -17,7 +17,7 @@ from counterveil.errors import Refusal, shown
 _LONGEST, _DEEPEST, _MOST_TOKENS = 4_000, 32, 1_000
 _TOKEN = re.compile(
     r"\s*(?:"
-    r"(?P<number>[+-]?(?:\d{1,40}(?:\.\d{0,40})?|\.\d{1,40})(?:[eE][+-]?\d{1,3})?(?![\w.]))"
+    r"(?P<number>[+-]?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?(?![\w.]))"
     r"|(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
     r"|(?P<quoted>`(?:[^`]|``)+`)"
     r"|(?P<word>[^\W\d]\w*(?:\.\w+)*)"
@@ -234,7 +234,8 @@ class _Reader:
         if text is None:
             return None
         exact = number_of(text)
-        assert exact is not None
+        if exact is None:
+            raise _unreadable("a number", shown(text))
         if exact.denominator == 1 and abs(exact.numerator) < 2**63:
             return exact.numerator
         value = float(exact) if abs(exact) < 10**300 else None

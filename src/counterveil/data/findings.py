@@ -124,6 +124,31 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
 
 # Declarations: each is added to those that were sound before, so that one fault does not hide the next.
 
+# Texts of strangers are judged too: after so many faults, or so many declarations read in all, the rest is left.
+MOST_FAULTS, _MOST_READ = 50, 50_000
+_MORE = Finding(
+    "CV-S013", "there may be more faults than these", None, "# mend these first, then check the study again"
+)
+
+
+class _Judge:
+    """Notes the faults of declarations that are tried."""
+
+    def __init__(self) -> None:
+        self.faults: list[Finding] = []
+        self._read = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more is tried."""
+        return len(self.faults) >= MOST_FAULTS or self._read > _MOST_READ
+
+    def problem(self, document: Mapping[str, Any]) -> CounterveilError | None:
+        """Return why declarations make no study, None where they do."""
+        tables = (document.get(name) for name in ("covariates", "missing"))
+        self._read += 1 + sum(len(table) for table in tables if isinstance(table, Mapping))
+        return _problem(document)
+
 
 def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding]]:
     """Return the study that the sound declarations make, and what is wrong with the others.
@@ -135,10 +160,14 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
         return Study(**study_arguments(document)), []
     found = open_questions(document)
     answered = _without_open(document)
-    findings = [Finding.of(error) for error in _unknown_keys(answered)]
+    judge = _Judge()
+    for error in _unknown_keys(answered):
+        judge.faults.append(Finding.of(error))
+        if judge.done:
+            break
     known = {key: value for key, value in answered.items() if key in KNOWN_KEYS}
     asked = {place[0] for place in open_places(document)}
-    findings += [
+    judge.faults += [
         Finding("CV-S013", f"the study names no {key}", None, f'{key} = "COLUMN"')
         for key in NOT_KNOWN
         if key not in known and key not in asked and not (key == "outcome" and "outcomes" in known)
@@ -151,7 +180,7 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
         base |= {key: known[key] for key in SEVERAL if key in known}
     problem = _problem(base)
     if problem is not None:
-        return None, [*found, *findings, Finding.of(problem)]
+        return None, [*found, *judge.faults, Finding.of(problem)]
     if "outcome_range" not in asked and "outcomes" not in known:
         tried = base | {"outcome_range": known.get("outcome_range")}
         problem = _problem(tried)
@@ -159,27 +188,28 @@ def sound_study(document: Mapping[str, Any]) -> tuple[Study | None, list[Finding
             base = tried
         else:
             mend = f"outcome_range = {_RANGE}"
-            findings.append(Finding.of(problem, str(base["outcome"]), mend))
+            judge.faults.append(Finding.of(problem, str(base["outcome"]), mend))
     for parts in _parts(known):
-        base = _added(base, parts, findings)
-    return Study(**study_arguments(base)), found + findings
+        alone = [part for part in parts if part.problem is not None]
+        judge.faults += [Finding.of(part.problem, part.column, part.mend) for part in alone if part.problem]
+        base = _added(base, [part for part in parts if part.problem is None], judge)
+    more = [_MORE] if judge.done else []
+    return Study(**study_arguments(base)), [*found, *judge.faults[:MOST_FAULTS], *more]
 
 
-def _added(base: dict[str, Any], parts: list[_Part], findings: list[Finding]) -> dict[str, Any]:
-    """Return the declarations with those parts that are sound beside them; notes the others."""
-    if not parts:
+def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str, Any]:
+    """Return the declarations with those parts that are sound beside them; notes the others, found by halves."""
+    if not parts or judge.done:
         return base
     whole = _with(base, *(part.declared for part in parts))
-    if _problem(whole) is None:
+    problem = judge.problem(whole)
+    if problem is None:
         return whole
-    for part in parts:
-        tried = _with(base, part.declared)
-        problem = _problem(tried)
-        if problem is None:
-            base = tried
-        else:
-            findings.append(Finding.of(problem, part.column, part.mend))
-    return base
+    if len(parts) == 1:
+        judge.faults.append(Finding.of(problem, parts[0].column, parts[0].mend))
+        return base
+    half = len(parts) // 2
+    return _added(_added(base, parts[:half], judge), parts[half:], judge)
 
 
 def _without_open(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,21 +255,19 @@ def _with(base: Mapping[str, Any], *parts: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One declaration, the column it is about and what would mend it."""
+    """One declaration, the column it is about, what would mend it, and what is wrong with it whatever else is said."""
 
     declared: dict[str, Any]
     column: str | None = None
     mend: str | None = None
+    problem: CounterveilError | None = None
 
 
 def _parts(known: Mapping[str, Any]) -> Iterator[list[_Part]]:
     """Yield the declarations in groups, those first that others rely on."""
     covariates = known.get("covariates", {})
     if isinstance(covariates, Mapping):
-        yield [
-            _Part({"covariates": {name: value}}, str(name), _domain_mend(str(name), value))
-            for name, value in covariates.items()
-        ]
+        yield [_covariate(str(name), value) for name, value in covariates.items()]
     else:
         yield [_Part({"covariates": covariates})]
     together = [{key: known[key] for key in group if key in known} for group in _TOGETHER]
@@ -253,11 +281,12 @@ def _parts(known: Mapping[str, Any]) -> Iterator[list[_Part]]:
     yield [_Part({key: value}) for key, value in known.items() if key not in said]
 
 
-def _domain_mend(name: str, value: object) -> str:
+def _covariate(name: str, value: object) -> _Part:
+    declared = {"covariates": {name: value}}
     try:
         domain_from(name, value)
-    except CounterveilError:
+    except CounterveilError as problem:
         kind = next(iter(value), "") if isinstance(value, Mapping) else ""
         answer = _DOMAIN_QUESTIONS.get(str(kind), _DOMAIN_QUESTIONS[""])[1]
-        return in_table("covariates", name, answer)
-    return f"# {name!r} has another role: remove this line"
+        return _Part(declared, name, in_table("covariates", name, answer), problem)
+    return _Part(declared, name, f"# {name!r} has another role: remove this line")

@@ -186,7 +186,7 @@ def check_name(name: str) -> str:
 def check_address(address: str) -> str:
     """Return HOST:PORT if it is one, or raise CV-P602."""
     host, _, port = address.rpartition(":")
-    if _HOST.fullmatch(host) and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT:
+    if _HOST.fullmatch(host) and port.isascii() and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT:
         return address
     raise ParameterError(
         "CV-P602",

@@ -119,7 +119,6 @@ def walked(watched, folder):
     page.click("text=Ask a question")
     note("ask")
     page.fill("#f-epsilon", "1")
-    page.select_option("#f-study", "primary")
     page.click("text=See the price")
     assert "Left afterwards: epsilon 2" in page.inner_text("main")
     page.click("button:has-text('Spend')")

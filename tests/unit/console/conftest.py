@@ -1,5 +1,7 @@
 """A folder with rows, a study and nothing else, and a console over it."""
 
+from contextlib import ExitStack
+
 import pytest
 from tests.unit.console.visitor import PLACE, Visitor, make_folder
 
@@ -20,11 +22,14 @@ def console(folder):
 
     sessions = Sessions()
     application = Console(Workspace(folder), sessions, PLACE).application()
+    with ExitStack() as browsers:
 
-    def enter(name="ada", steward=True):
-        return Visitor(application, sessions, Person(name, steward))
+        def enter(name="ada", steward=True):
+            visitor = Visitor(application, sessions, Person(name, steward))
+            browsers.enter_context(visitor.client)
+            return visitor
 
-    return enter
+        yield enter
 
 
 @pytest.fixture

@@ -1,7 +1,9 @@
 """What an analyst sees and may do, and what is the steward's."""
 
+import re
+
 import pytest
-from tests.unit.console.visitor import SECRET, STUDY, code_of, words
+from tests.unit.console.visitor import CHARTER, SECRET, STUDY, code_of, words
 
 import counterveil as cv
 
@@ -38,6 +40,89 @@ def test_what_was_accepted_is_the_text_that_was_looked_at(steward, analyst, fold
     assert not (folder / "studies" / "idea.toml").exists()
 
 
+def test_a_proposal_replaces_an_accepted_study_only_where_the_difference_was_shown(steward, analyst, folder):
+    steward.register()
+    wider = STUDY.replace("[18, 90]", "[18, 120]")
+    analyst.post("/studies/new", "/studies/new", name="primary")
+    page = analyst.post("/studies/primary?proposed=1", "/studies/primary", text=wider)
+    assert "Replace" not in words(page)
+    form = steward.form("/studies/primary?proposed=1", "/studies/primary/accept")
+    # An acceptance that did not look at what it replaces, or looked at an older text.
+    for replaces in ("", "0" * 32):
+        found = steward.client.post("/place/studies/primary/accept", data=form | {"replaces": replaces})
+        assert code_of(found) == "CV-W008"
+        assert (folder / "studies" / "primary.toml").read_text() == STUDY
+    shown = steward.get("/studies/primary?proposed=1")
+    assert "<del>- age = { range = [18, 90] }</del>" in shown.text
+    assert "<ins>+ age = { range = [18, 120] }</ins>" in shown.text
+    assert "A study of this name was accepted before." in words(shown)
+    steward.client.post("/place/studies/primary/accept", data=form)
+    assert (folder / "studies" / "primary.toml").read_text() == wider
+
+
+def test_texts_that_are_too_long_to_compare_are_replaced_knowingly(steward, folder):
+    steward.register()
+    (folder / "studies" / "proposed").mkdir()
+    (folder / "studies" / "proposed" / "primary.toml").write_text(STUDY + "# more\n" * 1_001)
+    shown = steward.get("/studies/primary?proposed=1")
+    assert "too long to be compared here" in words(shown)
+    assert "Replace the accepted study" in words(shown)
+
+
+def options(page, name):
+    """Return the values that a choice of a page offers."""
+    found = re.search(rf'<select[^>]*name="{name}"[^>]*>(.*?)</select>', page.text, re.S)
+    return re.findall(r'<option value="([^"]*)"', found.group(1))
+
+
+OUTCOME_ONLY = (
+    CHARTER + 'protects = ["outcome"]\nmost_epsilon = 0.5\nmethods = ["difference_in_means", "weighting"]\n'
+)
+
+
+def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(steward, analyst):
+    key = steward.register(charter=OUTCOME_ONLY)
+    page = analyst.get(f"/data/{key}/ask")
+    assert options(page, "protects") == ["outcome"]
+    assert options(page, "method") == ["difference_in_means", "weighting"]
+    assert {"overlap", "policy_value", "survival", "arms"}.isdisjoint(options(page, "question"))
+    assert "The charter allows at most 0.5 a request" in words(page)
+    for typed, refused in (
+        ({"epsilon": "1"}, "CV-L044"),
+        ({"protects": "record", "method": "trial"}, "CV-L044"),
+        ({"method": "matching"}, "CV-L044"),
+        ({"delta": "0.1"}, "CV-B001"),
+    ):
+        found = analyst.confirm(key, **{"epsilon": "0.5"} | typed)
+        assert (found.status_code, code_of(found)) == (409, refused), typed
+        assert "/spend" not in found.text
+    assert analyst.ask(key, epsilon="0.5").status_code == 200
+
+
+def test_every_question_that_is_offered_can_be_confirmed(steward):
+    key = steward.register(charter=OUTCOME_ONLY)
+    page = steward.get(f"/data/{key}/ask")
+    fields = {"groups": {"by": "site"}}
+    assert "groups" in options(page, "question")
+    for question in options(page, "question"):
+        found = steward.confirm(key, question=question, epsilon="0.5", **fields.get(question, {}))
+        assert found.status_code == 200, (question, words(found))
+
+
+def test_a_study_that_the_charter_refuses_is_not_asked_with(steward, folder):
+    key = steward.register(charter='public = ["age", "treated"]\nprotects = ["outcome"]\n')
+    page = steward.get(f"/data/{key}/ask")
+    assert "Nothing can be asked with the study primary" in words(page)
+    assert code_of(page) == "CV-L041"
+    assert "/confirm" not in page.text
+    # Another study is, and the page begins with the one that was chosen.
+    (folder / "studies" / "second.toml").write_text(
+        STUDY.replace("site = { categories", "age2 = { categories")
+    )
+    (folder / "studies" / "third.toml").write_text(STUDY.partition("site")[0])
+    assert "With the study third" in words(steward.get(f"/data/{key}/ask?study=third"))
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -65,7 +150,7 @@ def test_rows_that_do_not_fit_are_one_code_to_an_analyst(steward, analyst, folde
 
 def test_refusals_that_depend_on_requests_alone_are_told(steward, analyst):
     key = steward.register(epsilon="1")
-    assert code_of(analyst.ask(key, epsilon="2")) == "CV-B001"
+    assert code_of(analyst.confirm(key, epsilon="2")) == "CV-B001"
     assert code_of(analyst.confirm(key, epsilon="-1")) == "CV-P004"
     assert code_of(analyst.confirm(key, method="ipw")) == "CV-P018"
 

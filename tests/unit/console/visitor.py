@@ -79,7 +79,11 @@ class Visitor:
 
     def token(self, action):
         """Return the token that this session has for a form, whether or not a page shows it."""
-        return self.sessions.find(self.client.cookies.get("counterveil")).form_token(action)
+        return self.session().form_token(action)
+
+    def session(self):
+        """Return the open session of this browser."""
+        return self.sessions.find(dict(self.client.cookies))
 
     # Steps that several tests take.
 
