@@ -33,7 +33,7 @@ class SurvivalResult(Released):
     @property
     def times(self) -> tuple[float, ...]:
         """Time 0 and the ends of the time cells; the last is the horizon."""
-        return self.tables.edges
+        return self.tables.edges[:: self.tables.cut]
 
     @property
     def _answers(self) -> SurvivalAnswers:
@@ -70,11 +70,11 @@ class SurvivalResult(Released):
 
     def at_risk(self, arm: str) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
-        return tuple(map(float, self._answers.curves.people[self._arm(arm)]))
+        return tuple(map(float, self._answers.curves.people[self._arm(arm)][:: self.tables.cut]))
 
     def known_until(self, arm: str) -> float:
         """Return the last time at which an arm's curve is not lost in the noise."""
-        slack = self._answers.curves.slack[self._arm(arm)]
+        slack = self._answers.curves.slack[self._arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
@@ -230,10 +230,11 @@ def survival_result(
         method="Kaplan-Meier",
         **question.terms(study),
         releases=(released,),
-        not_covered=_caveats(session, question),
+        not_covered=_caveats(session, question, tables.convention),
         details={
             "rows": session.batches.rows,
             "cells": event.cells,
+            "parts_of_a_cell": tables.cut,
             "release": "counts" if tables.form == "flat" else "running sums",
             "mechanism": noise,
             "censored_in": f"the {tables.convention} of a cell",
@@ -241,7 +242,7 @@ def survival_result(
     )
 
 
-def _caveats(session: Session, question: Question) -> tuple[str, ...]:
+def _caveats(session: Session, question: Question, convention: str) -> tuple[str, ...]:
     adjusted = question.method != "kaplan_meier"
     within = {"stratified": " within strata", "weighting": " in the weighted arms"}.get(question.method, "")
     found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
@@ -252,7 +253,6 @@ def _caveats(session: Session, question: Question) -> tuple[str, ...]:
             else "CONFOUNDING: the study is not "
         )
         found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
-    return (
-        *found,
-        "grouping of times within a cell: hazards that change within it, or events after the horizon",
-    )
+    if convention == "end":
+        found.append("times between the ends of cells: they are taken to lie at the ends")
+    return (*found, "events after the horizon")

@@ -56,10 +56,12 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     event = study.event
     assert event is not None
     session.attach_batches()
-    release, layout = chosen_release(session, question, asked.settings.release), asked.layout
-    counts = tables_of(session.batches.run(CountEntries(layout, event.entries)), 2 * layout.public)
+    layout, rows = asked.layout, session.batches.rows
+    release = chosen_release(session, question, asked.settings, rows, layout.public)
+    passed = CountEntries(layout, event.cells, release.parts)
+    counts = tables_of(session.batches.run(passed), 2 * layout.public)
     people = counts.sum(axis=1)
-    known: dict[str, Any] = {"totals": (float(session.batches.rows),), "shares": ()}
+    known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
         _refuse_missing_arms(counts, layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
@@ -67,7 +69,7 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
 
     def tables(gate: Gate) -> NoisyTables:
-        return release.tables(gate, counts.tolist(), event.edges, **known)
+        return release.tables(gate, counts.tolist(), event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
