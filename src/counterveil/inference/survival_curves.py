@@ -114,14 +114,14 @@ class Blocks:
         return self.counts @ self.risk_rows.T
 
     @cached_property
-    def _risk_sd(self) -> Floats:
+    def risk_sd(self) -> Floats:
         """Standard deviation of the noise of the people at risk, (J,)."""
         return np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
 
     @cached_property
     def known(self) -> Floats:
         """In how many cells from the first on the people at risk are more than noise, by block."""
-        fewest = np.maximum(LEAST_AT_RISK * self._risk_sd, 1e-9)
+        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
     @cached_property
@@ -146,7 +146,7 @@ class Blocks:
         cells = self.cells
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
-        after = possible[:, :cells] / np.maximum(people, np.maximum(self._risk_sd, 1.0))
+        after = possible[:, :cells] / np.maximum(people, np.maximum(self.risk_sd, 1.0))
         lost = np.arange(cells) >= self.known[:, None]
         hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
         return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])

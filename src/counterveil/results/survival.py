@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -25,10 +26,12 @@ class SurvivalResult(Released):
     """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
 
     Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say
-    so: they reach from the last known upper end down to 0.
+    so: they reach from the last known upper end down to 0. `merged_strata` holds the labels or bins of covariates that
+    make one stratum together, as strata of their own would be lost in the noise.
     """
 
     tables: NoisyTables
+    merged_strata: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -140,7 +143,8 @@ class SurvivalResult(Released):
     def _numbers(self) -> dict[str, Any]:
         written = {each.name: getattr(self.tables, each.name) for each in fields(NoisyTables)}
         lists = {name: _listed(value) for name, value in written.items()}
-        return {"survival_tables": lists}
+        merged = {name: _listed(groups) for name, groups in self.merged_strata.items()}
+        return {"survival_tables": lists, "merged_strata": merged}
 
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
@@ -181,6 +185,8 @@ class SurvivalResult(Released):
             ),
         ]
         lost = [f"{arm} after {self.known_until(arm):g}" for arm in ARMS if self.known_until(arm) < at]
+        for name, groups in self.merged_strata.items():
+            notes.append((f"Merged strata of {name}", "; ".join(" + ".join(one) for one in groups)))
         if lost:
             notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
         return notes
@@ -192,7 +198,8 @@ class SurvivalResult(Released):
         written = facts["survival_tables"]
         tables = NoisyTables(**{name: _tupled(value) for name, value in written.items()})
         tables.check()
-        return cls(tables=tables, **provenance_from_dict(facts))
+        merged = {str(name): _tupled(groups) for name, groups in facts["merged_strata"].items()}
+        return cls(tables=tables, merged_strata=merged, **provenance_from_dict(facts))
 
 
 def _listed(value: Any) -> Any:

@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.data import Layout, Table
+from counterveil.data import Table
+from counterveil.data.layout import MergedLayout
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.data.time_to_event import MOST_CELLS, TimeToEvent, joined_entries
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.inference.survival_answers import reach
-from counterveil.inference.survival_curves import Blocks, TableNoise
+from counterveil.inference.survival_curves import LEAST_AT_RISK, Blocks, TableNoise
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
@@ -43,7 +44,7 @@ _PARTS, _MOST_PARTS, _TAIL = (1, 2, 4, 8, 16), 2_000, 0.025
 class CountEntries:
     """The pass that counts rows by stratum, arm and entry of the table of times."""
 
-    layout: Layout
+    strata: MergedLayout
     cells: int
     parts: int
 
@@ -51,8 +52,9 @@ class CountEntries:
         """Return the counts of a block of rows, one array."""
         entries = 2 * self.cells * self.parts + 1
         entry = joined_entries(self.cells, self.parts)[block.outcome]
-        place = (strata_codes(block, self.layout) * 2 + block.arm) * entries + entry
-        return (np.bincount(place, minlength=self.layout.public * 2 * entries),)
+        stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
+        place = (stratum * 2 + block.arm) * entries + entry
+        return (np.bincount(place, minlength=self.strata.public * 2 * entries),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,11 @@ class TableRelease:
         amount = self.plan.amount(NAME, Kind.CELLS if self.pure else Kind.VECTOR)
         return float(self.sensitivity / amount) * (sqrt(2) if self.pure else 1.0)
 
+    @property
+    def noise(self) -> TableNoise:
+        """The noise of one table."""
+        return TableNoise(self.noise_sd**2 * self.form.inverse @ self.form.inverse.T, ())
+
     def tables(
         self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeToEvent, **known: Any
     ) -> NoisyTables:
@@ -104,7 +111,7 @@ class TableRelease:
 
 
 def chosen_release(
-    session: Session, question: Question, settings: Survival, rows: int, strata: int = 1
+    session: Session, question: Question, settings: Survival, rows: int | None, strata: int = 1
 ) -> TableRelease:
     """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
     event = session.study.event
@@ -139,6 +146,16 @@ def table_release(
         if parts == 1 or (cells * parts <= MOST_CELLS and strata * cells * parts <= _MOST_PARTS)
     ]
     return min(found, key=lambda one: expected_length(one, people or 1, strata))
+
+
+def most_strata(release: TableRelease, people: int) -> int:
+    """Return how many strata of so many people keep their curves above the noise to the horizon, in usual tables.
+
+    Strata and arms differ in size: those of half the mean size must be known as well.
+    """
+    blocks = Blocks(usual_table(release.form.cells), release.noise, "middle", np.ones(1))
+    needed = 2 * LEAST_AT_RISK * float(np.max(blocks.risk_sd / blocks.at_risk[0]))
+    return max(int(people / (2 * needed)), 1)
 
 
 def expected_length(release: TableRelease, people: int, strata: int) -> float:

@@ -8,6 +8,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 
 import counterveil as cv
 from counterveil.data import Layout, Table
+from counterveil.data.layout import MergedLayout
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
@@ -31,7 +32,7 @@ BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
 
 def counted(rows):
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
-    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.cells, 1)
+    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
     return tables_of(Table.attach(columns, STUDY).run(passed), 2)
 
 
@@ -54,7 +55,7 @@ def test_pieces_add_up_to_the_whole():
     rows = [*RECORDS, *REST]
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
     table = Table.attach(columns, STUDY)
-    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.cells, 1)
+    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
     pieces = [passed(table.take(slice(start, start + 5)))[0] for start in range(0, len(rows), 5)]
     assert (sum(pieces) == passed(table)[0]).all()
 
@@ -117,7 +118,9 @@ def test_parts_of_cells_add_up_to_cells():
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
     table = Table.attach(columns, STUDY)
     counted_by = {
-        parts: tables_of(table.run(CountEntries(Layout.of(STUDY, ()), STUDY.event.cells, parts)), 2)
+        parts: tables_of(
+            table.run(CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, parts)), 2
+        )
         for parts in (1, 4)
     }
     fine = counted_by[4]
