@@ -55,9 +55,10 @@ _MODEL_PAGES = (
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )
-# Parts of the budget: mean outcome and share treated; histogram of scores; models of treatment and outcome;
-# histogram of a ranking.
-_CENTRE, _HISTOGRAM, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
+# Parts of the budget: mean outcome, and with the share treated where scores need one that no design declares; histogram
+# of scores; models of treatment and outcome; histogram of a ranking. An error of the share is in all scores.
+_CENTRE, _SHARE = Fraction(3, 100), Fraction(15, 100)
+_HISTOGRAM, _MODELS = Fraction(4, 100), Fraction(35, 100)
 _RANKS = Fraction(5, 100)
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
@@ -161,7 +162,7 @@ def scoring(study: Study, source: Carrier, question: Question, ranks: bool = Fal
     models = split(design) if form == "adjusted" else None
     shares: dict[str, Fraction] = {"histogram": histogram, "ranks": _RANKS if ranks else Fraction(0)}
     if models is None:
-        shares["centre"] = _CENTRE
+        shares["centre"] = _SHARE if form == "scores" and study.treated_share is None else _CENTRE
     else:
         shares |= _model_shares(models)
     shares["cells"] = 1 - sum(shares.values(), Fraction(0))
