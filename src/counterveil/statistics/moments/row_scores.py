@@ -181,10 +181,10 @@ class AdjustedScore:
 
 @dataclass(frozen=True, slots=True)
 class ArmScore:
-    """Outcomes around a released mean, for cells that are arms of groups."""
+    """Outcomes around a released mean, or around the middle of their range, for cells that are arms of groups."""
 
-    mean: float
-    square: float
+    mean: float = 0.0
+    square: float = 1.0
     offset: float = 0.0
     extra: float = 0.0
     bias: float = 0.0
