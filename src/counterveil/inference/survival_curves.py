@@ -179,7 +179,7 @@ class Blocks:
         either = AT_RISK[self.convention] * self.counts[:, cells : 2 * cells] / people
         moved = sure * self.hazards * either / (1 - np.clip(either, 0.0, 0.5))
         # No sum of noisy parts is taken for less than 0.
-        return np.maximum(np.einsum("bpj,bj->bp", -self._slopes(), moved), 0.0)
+        return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self._slopes(), moved), 0.0))
 
     def _slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""

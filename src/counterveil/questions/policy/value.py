@@ -54,6 +54,7 @@ class EffectSums:
     size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
     extra: Floats  # variance of errors of the models, in a cell's mean
     bias: float
+    lost: float  # what clipping may take off the mean of everybody
     heavy: bool
 
     def sum(self, weights: Floats) -> NoisyRatio:
@@ -64,7 +65,9 @@ class EffectSums:
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
         parts = self.sizes / self.rows
+        # What was clipped may all lie in the cell of the largest weight.
         bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        bias += self.lost * float(np.abs(weights).max())
         return NoisyRatio(
             total=value * self.rows,
             size=float(self.rows),
@@ -102,6 +105,7 @@ def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float)
         abs(worth) * left / rows,
         extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
         score.bias * unit,
+        cells.lost * unit,
         cells.heavy,
     )
 

@@ -103,8 +103,8 @@ class PlainScore:
 
     @property
     def variance(self) -> float:
-        """About the variance of the scores."""
-        return _variance(self.square, self.mean) / (self.share * (1 - self.share))
+        """About the variance of the scores of the smaller arm, which are the larger ones."""
+        return _variance(self.square, self.mean) / min(self.share, 1 - self.share) ** 2
 
     @property
     def extra(self) -> float:
@@ -187,10 +187,10 @@ class AdjustedScore:
 
 @dataclass(frozen=True, slots=True)
 class ArmScore:
-    """Outcomes around a released mean, for cells that are arms of groups."""
+    """Outcomes around a released mean, or around the middle of their range, for cells that are arms of groups."""
 
-    mean: float
-    square: float
+    mean: float = 0.0
+    square: float = 1.0
     offset: float = 0.0
     extra: float = 0.0
     bias: float = 0.0
