@@ -1,6 +1,6 @@
 """Coverage and widths of group effects, policy values and targeting curves, against truths by quadrature.
 
-`python -m experiments.groups` prints three tables with 200 draws a row; `--draws` changes that.
+`python -m experiments.groups` prints four tables with 200 draws a row; `--draws` changes that.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from counterveil.numerics.bases import Axis, make_basis
 from counterveil.privacy import Proof, Unit
 from experiments.groups import truths
 from experiments.groups.queries import queries
+from experiments.groups.shapes import SHAPES, shape_line
 
 CUTS = (0.2, 0.4, 0.6, 0.8)
 EDGES = (0.0, *CUTS, 1.0)
 RULE, CUT, COST = cv.Policy.where(x1=(0.3, 2)), 0.3, 4.5
 # Settings were chosen on seeds below this.
 FIRST_SEED = 5000
-TABLES = ["groups", "policies", "queries"]
+TABLES = ["groups", "policies", "queries", "shapes"]
 
 
 @dataclass(frozen=True)
@@ -187,6 +188,19 @@ def main() -> None:
         print("|---|---|---|---|---|")
         for epsilon in ("1", "4"):
             print("\n".join(queries(30_000, epsilon, few, FIRST_SEED)), flush=True)
+    if "shapes" in chosen.only:
+        print(
+            f"\nShapes of outcomes, five groups, eps 1, {chosen.draws} draws a row: beside no privacy, and coverage\n"
+        )
+        print(
+            "| outcome | rows | delta | share | form | width | rmse | coverage | table's | its rmse | its coverage |"
+        )
+        print("|---|---|---|---|---|---|---|---|---|---|---|")
+        for rows_drawn in (2_000, 20_000):
+            for shape in SHAPES:
+                for delta, share in ((0.0, None), (1e-6, 0.5)):
+                    line = shape_line(shape, rows_drawn, 1.0, delta, share, chosen.draws, FIRST_SEED)
+                    print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -136,6 +136,57 @@ def ratios(draws: int) -> Iterator[str]:
         yield f"| {name} | {_terms(asked)} | {tally.cells()} | {100 * np.mean(naive):.1f} % |"
 
 
+def _spend(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    visits = np.clip(rng.poisson(3, rows), 0, 20)
+    return np.clip(
+        np.where(rng.random(rows) < 0.05, rng.lognormal(3, 1, rows), 0) * (visits > 0), 0, 200
+    ), visits
+
+
+def _bell(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    size = np.clip(rng.normal(10, 2, rows), 0, 20)
+    return np.clip(size * (0.5 + rng.normal(0, 0.1, rows)), 0, 20), size
+
+
+def _rare(rng: np.random.Generator, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    visits = np.clip(1 + rng.poisson(5, rows), 0, 30)
+    return rng.binomial(visits, 0.02), visits
+
+
+# Numerators and denominators without an effect, and their ranges.
+RATIO_SHAPES = {
+    "spend per visit, 5 % buy": (_spend, (0, 200), (0, 20)),
+    "bell": (_bell, (0, 20), (0, 20)),
+    "2 % of visits": (_rare, (0, 30), (1, 30)),
+}
+
+
+def ratio_shapes(draws: int) -> Iterator[str]:
+    """Yield coverage and p-values of ratios without an effect; p-values are below .2 a fifth of the time if even."""
+    yield "| ratio | n | protects | budget | coverage | half-width | error | half-width / (1.96 error) | p < 0.2 |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for name, (draw, above, below) in RATIO_SHAPES.items():
+        study = cv.Study("t", "y", above, control=0, randomised=True, per="s", per_range=below)
+        for rows, protects, budget in (
+            (500, "record", {"epsilon": 1}),
+            (5_000, "outcome", {"epsilon": 1}),
+            (5_000, "record", {"epsilon": 1}),
+            (5_000, "record", {"epsilon": 1, "delta": "1e-6"}),
+            (50_000, "record", {"epsilon": 1}),
+        ):
+            tally, low = Tally(), []
+            for seed in seeds(draws):
+                rng = np.random.default_rng([seed, rows, 18])
+                y, size = draw(rng, rows)
+                people = {"t": rng.permutation(rows) % 2, "y": y.astype(float), "s": size.astype(float)}
+                found = cv.ate(people, study, protects=protects, noise=cv.SeededNoise(seed), **budget)
+                tally.add(found.interval(), found.estimate, 0.0)
+                low.append(found.effect.p_value < 0.2)
+            long = np.mean(tally.halves) / (1.96 * tally.error)
+            said = _terms({"protects": protects} | budget)
+            yield f"| {name} | {rows} | {said} | {tally.cells(4)} | {long:.2f} | {100 * np.mean(low):.0f} % |"
+
+
 def _sessions_as_people(data: Columns, truth: float) -> bool:
     """Return whether the interval covers that takes every session for one person; no privacy."""
     shares, variance = [], 0.0

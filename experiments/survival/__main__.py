@@ -1,8 +1,8 @@
 """Survival: coverage, rivals, the size of the log-rank test, forms of tables, and the lung data.
 
 `python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 2000); `--draws`
-changes their number, `--only` names one of coverage, rivals, sizes, forms, lung, or tuning and sizes_again (on new
-seeds), which are not among them.
+changes their number, `--only` names one of coverage, rivals, sizes, grouping, forms, lung, or tuning and sizes_again
+(on new seeds), which are not among them.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from experiments.survival.forms import forms
+from experiments.survival.grouping import grouping
 from experiments.survival.lung import lung
 from experiments.survival.tables import NEW_SEED, coverage, rivals, sizes, tuning
 from experiments.tables import print_tables
@@ -18,6 +19,7 @@ TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "coverage": coverage,
     "rivals": rivals,
     "sizes": lambda draws: sizes(10 * draws),
+    "grouping": grouping,
     "forms": lambda _: forms(),
     "lung": lung,
     "sizes_again": lambda draws: sizes(10 * draws, NEW_SEED),

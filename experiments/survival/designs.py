@@ -22,7 +22,8 @@ class Trial:
 
     `left` is the part of the control arm that is free of the event at the horizon, `ratio` the ratio of hazards,
     `shape` that of the Weibull law; `censored` is the part of people that is censored before the horizon. `share` of
-    people are treated. With `confounded`, hazards and treatment follow a covariate x.
+    people are treated, and are censored at `lost_ratio` times the rate of the others. With `confounded`, hazards and
+    treatment follow a covariate x.
     """
 
     rows: int = 2000
@@ -31,6 +32,7 @@ class Trial:
     ratio: float = 0.7
     shape: float = 1.5
     share: float = 0.5
+    lost_ratio: float = 1.0
     confounded: bool = False
 
     def study(self, cells: int = 12, **more: Any) -> cv.Study:
@@ -49,7 +51,7 @@ class Trial:
         rate = self._rate * np.where(arm == 1, self.ratio, 1.0)
         rate = rate * np.exp(_SLOPE * (x - 0.5)) if self.confounded else rate
         time = (rng.exponential(1.0, self.rows) / rate) ** (1 / self.shape)
-        lost = rng.exponential(1.0, self.rows) / self._lost
+        lost = rng.exponential(1.0, self.rows) / (self._lost * np.where(arm == 1, self.lost_ratio, 1.0))
         columns = {"arm": arm, "time": np.minimum(time, lost), "event": (time <= lost).astype(np.int64)}
         return columns | ({"x": x} if self.confounded else {})
 
@@ -66,8 +68,9 @@ class Trial:
         """Return that rate, found afresh."""
 
         def excess(rate: float) -> float:
+            own = (rate, rate * self.lost_ratio)
             found = [
-                quad(lambda t, a=arm: rate * np.exp(-rate * t) * self.survival(a, t), 0, HORIZON)[0]
+                quad(lambda t, a=arm: own[a] * np.exp(-own[a] * t) * self.survival(a, t), 0, HORIZON)[0]
                 for arm in (0, 1)
             ]
             return (1 - self.share) * found[0] + self.share * found[1] - self.censored

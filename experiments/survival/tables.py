@@ -124,21 +124,31 @@ def sizes(draws: int, first: int = FIRST_SEED) -> Iterator[str]:
 
 def _rejected(design: Trial, seed: int, protects: str, budget: Budget) -> tuple[bool, bool]:
     """Return whether the test rejects with noise and without."""
-    people, event = design.draw(seed), design.study().event
+    noisy, exact = drawn(design, seed, protects, budget)
+    return log_rank_of(noisy).p_value < 0.05, log_rank_of(exact).p_value < 0.05
+
+
+def drawn(
+    design: Trial, seed: int, protects: str, budget: Budget, cells: int = 12, whole: bool = False
+) -> tuple[NoisyTables, NoisyTables]:
+    """Return the tables of one simulated trial with noise and without; `whole` leaves cells uncut."""
+    people, event = design.draw(seed), design.study(cells).event
     assert event is not None
+    kinds = ["laplace"] if budget.pure else ["gaussian"]
+    release = table_release(kinds, budget, event.cells, "flat", None if whole else design.rows)
+    event = event.cut(release.parts)
     place = people["arm"] * event.entries + entries(people["time"], people["event"], event)
     counts = np.bincount(place, minlength=2 * event.entries).reshape(2, event.entries).astype(np.float64)
-    release = table_release(["laplace" if budget.pure else "gaussian"], budget, event.cells, "flat")
     rng, sd = np.random.default_rng([seed, 3]), release.noise_sd
     noise = rng.laplace(0, sd / 2**0.5, counts.shape) if release.pure else rng.normal(0, sd, counts.shape)
     known = (float(counts.sum()),) if protects == "record" else tuple(counts.sum(axis=1).tolist())
     facts = {"form": "flat", "heavy": release.pure, "totals": known, "edges": event.edges}
     facts |= {"convention": "middle", "shares": () if protects == "record" else (1.0,), "design": (1.0, 1.0)}
-    both = [
-        NoisyTables(numbers=tuple(map(tuple, numbers.tolist())), noise_sd=spread, **facts)
+    noisy, exact = (
+        NoisyTables(numbers=tuple(map(tuple, numbers.tolist())), noise_sd=spread, cut=release.parts, **facts)
         for numbers, spread in ((counts + noise, sd), (counts, 0.0))
-    ]
-    return log_rank_of(both[0]).p_value < 0.05, log_rank_of(both[1]).p_value < 0.05
+    )
+    return noisy, exact
 
 
 def tuning(draws: int) -> Iterator[str]:

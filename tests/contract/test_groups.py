@@ -23,8 +23,9 @@ SITES = [TRIAL["site"] == one for one in "abc"]
 # In units of the outcome: beyond what any score, and any outcome less the mean, can be.
 CLIP, NEAR = 30.0, 8.0
 DESIGN = study("site", "band", randomised=True)
-ABSOLUTE = {"size": 1 / 4, "square": 1 / 4, "reach": 3}
-EUCLIDEAN = {"size": 3 / 5, "square": 4 / 5, "reach": 2}
+# The terms of a score r are (1-r)^2/4, (1-r^2)/2 and (1+r)^2/4; rows, sums and squares of r are these of them.
+TERMS = np.array([[1, -2, 1], [2, 0, -2], [1, 2, 1]]) / 4
+BACK = np.array([[1, 1, 1], [-1, 0, 1], [1, -1, 1]])
 
 
 def budget(pure):
@@ -32,10 +33,10 @@ def budget(pure):
 
 
 def sd_of(passed, pure):
-    """Return the weights of a cell's numbers and the noise of each, in units of the clip."""
-    cells, weights = passed["cells"], ABSOLUTE if pure else EUCLIDEAN
-    assert cells.sensitivity == weights["reach"]
-    return weights, sqrt(cells.laplace if pure else cells.normal)
+    """Return the noise of one term of a cell."""
+    cells = passed["cells"]
+    assert float(cells.sensitivity) == pytest.approx(2 if pure else sqrt(2))
+    return sqrt(cells.laplace if pure else cells.normal)
 
 
 def centre_of(passed):
@@ -51,39 +52,40 @@ def scores(share, mean):
     return np.where(T, 1 / share, -1 / (1 - share)) * (Y - mean)
 
 
-def cell_numbers(passed, values, codes, count, pure, clip=CLIP):
-    """Assert the exact numbers of all cells; return sizes, totals and squares as released, in half ranges."""
-    weights, _ = sd_of(passed, pure)
-    size = clip / HALF
-    exact = np.array(
-        [
-            [(codes == k).sum(), values[codes == k].sum(), (values[codes == k] ** 2).sum()]
-            for k in range(count)
-        ]
-    )
-    expected = exact.T * [[weights["size"]], [1 / size], [weights["square"] / size**2]]
-    assert_allclose(passed["cells"].exact.reshape(3, count), expected, rtol=1e-4, atol=1e-3)
-    found = passed["cells"].values.reshape(3, count)
-    return found / [[weights["size"]], [1 / size], [weights["square"] / size**2]]
+def cell_numbers(passed, values, codes, count, clip):
+    """Assert the exact terms of all cells; return sizes, totals and squares as released, in half ranges."""
+    parts = [values[codes == k] / clip for k in range(count)]
+    sums = np.array([[len(r), r.sum(), (r**2).sum()] for r in parts]).T
+    assert_allclose(passed["cells"].exact.reshape(3, count), TERMS @ sums, rtol=1e-4, atol=1e-3)
+    return BACK @ passed["cells"].values.reshape(3, count) * [[1], [clip], [clip**2]]
 
 
-def drawn_together(sizes, totals, squares, size_sd, square_sd):
+def drawn_together(sizes, totals, squares, sd, clip):
     """Return variances of scores in cells, drawn towards that of all as far as their noise says."""
+
+    def noise(means):
+        # Of the sum of (r - m)^2: its terms weigh (1+m)^2, m^2 - 1 and (1-m)^2.
+        m = means / clip
+        return sd * clip**2 * np.sqrt((1 + m) ** 4 + (1 - m**2) ** 2 + (1 - m) ** 4)
+
     whole = sizes.sum()
-    shared = squares.sum() / whole - (totals.sum() / whole) ** 2
-    own_sizes = np.maximum(sizes, 3 * size_sd)
+    mean = totals.sum() / whole
+    shared = max(squares.sum() / whole - mean**2, noise(mean) * sqrt(len(sizes)) / whole)
+    own_sizes = np.maximum(sizes, 3 * sqrt(3) * sd)
     own = np.maximum(squares / own_sizes - (totals / own_sizes) ** 2, 0)
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + (square_sd / own_sizes) ** 2)
+    doubt = (noise(totals / own_sizes) / own_sizes) ** 2
+    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
     return part * own + (1 - part) * shared
 
 
-def ask_groups(method, pure, clip=CLIP):
+def ask_groups(method, pure, clip=CLIP, mechanism=None):
     return cv.groups(
         TRIAL,
         DESIGN,
         by=("site",),
         protects="record",
         method=method,
+        mechanism=mechanism,
         settings=cv.settings.Groups(clip=clip),
         noise=cv.SeededNoise(5),
         **budget(pure),
@@ -95,11 +97,9 @@ def test_scores_of_groups(passed, pure):
     result = ask_groups("scores", pure)
     share, mean, square = centre_of(passed)
     values, codes = scores(share, mean), np.select(SITES, [0, 1, 2])
-    sizes, totals, squares = cell_numbers(passed, values, codes, 3, pure)
-    weights, sd = sd_of(passed, pure)
-    clip = CLIP / HALF
-    size_sd, square_sd = sd / weights["size"], sd * clip**2 / weights["square"]
-    row_variance = drawn_together(sizes, totals, squares, size_sd, square_sd)
+    clip, sd = CLIP / HALF, sd_of(passed, pure)
+    sizes, totals, squares = cell_numbers(passed, values, codes, 3, clip)
+    row_variance = drawn_together(sizes, totals, squares, sd, clip)
     share_sd = passed["centre"].normal ** 0.5 / 2 if not pure else None
     for k, one in enumerate(result.groups):
         known = one.known
@@ -107,11 +107,12 @@ def test_scores_of_groups(passed, pure):
         assert known.total == pytest.approx(totals[k] * HALF)
         assert known.size == pytest.approx(sizes[k])
         assert known.row_variance == pytest.approx(row_variance[k] * HALF**2)
-        assert known.total_sd == pytest.approx(sd * clip * HALF)
-        assert known.size_sd == one.size_sd == pytest.approx(size_sd)
+        assert known.total_sd == pytest.approx(sqrt(2) * sd * clip * HALF)
+        assert known.size_sd == one.size_sd == pytest.approx(sqrt(3) * sd)
         assert (known.offset, known.bias, known.limit, known.heavy) == (0, 0, WIDTH, pure)
         if share_sd is not None:
-            extra = square * (share_sd / (share * (1 - share))) ** 2
+            # A standard deviation of the outcome off, at least a fifth of half the range.
+            extra = max(square - mean**2, 0.04) * (share_sd / (share * (1 - share))) ** 2
             assert known.extra == pytest.approx(extra * HALF**2)
         ratio_fields(known)
         exact = TRIAL["y"][SITES[k] & T].mean() - TRIAL["y"][SITES[k] & ~T].mean()
@@ -136,26 +137,26 @@ def ratio_fields(known):
         assert left == pytest.approx(right, rel=1e-6)
 
 
-@pytest.mark.parametrize("pure", [True, False])
-def test_arms_of_groups(passed, pure):
-    result = ask_groups("arms", pure, NEAR)
-    _, mean, _ = centre_of(passed)
-    codes = 2 * np.select(SITES, [0, 1, 2]) + T
-    sizes, totals, squares = cell_numbers(passed, Y - mean, codes, 6, pure, NEAR)
-    weights, sd = sd_of(passed, pure)
-    clip = NEAR / HALF
-    row_variance = drawn_together(
-        sizes, totals, squares, sd / weights["size"], sd * clip**2 / weights["square"]
-    )
+@pytest.mark.parametrize(("pure", "near"), [(True, NEAR), (False, NEAR), (True, None)])
+def test_arms_of_groups(passed, pure, near):
+    result = ask_groups("arms", pure, near, None if pure else "gaussian")
+    # Without a clip all outcomes are taken around the middle of their range, and nothing else is released.
+    mean = 0.0 if near is None else centre_of(passed)[1]
+    clip = 1.0 if near is None else near / HALF
+    assert set(passed) == {"cells"} | ({"centre"} if near is not None else set())
+    codes, sd = 2 * np.select(SITES, [0, 1, 2]) + T, sd_of(passed, pure)
+    sizes, totals, squares = cell_numbers(passed, Y - mean, codes, 6, clip)
+    row_variance = drawn_together(sizes, totals, squares, sd, clip)
     for k, one in enumerate(result.groups):
         for place, ratio in ((2 * k + 1, one.known.one), (2 * k, one.known.other)):
+            assert ratio.offset == pytest.approx(mean * HALF)
             assert ratio.total == pytest.approx(totals[place] * HALF)
             assert ratio.size == pytest.approx(sizes[place])
             assert ratio.row_variance == pytest.approx(row_variance[place] * HALF**2)
-            assert ratio.total_sd == pytest.approx(sd * clip * HALF)
-            assert ratio.limit == pytest.approx(HALF)
+            assert ratio.total_sd == pytest.approx(sqrt(2) * sd * clip * HALF)
+            assert (ratio.limit, ratio.bias, ratio.heavy) == (HALF, 0, pure)
         assert one.size == pytest.approx(sizes[2 * k] + sizes[2 * k + 1])
-        assert one.size_sd == pytest.approx(sqrt(2) * sd / weights["size"])
+        assert one.size_sd == pytest.approx(sqrt(6) * sd)
         assert one.estimate == pytest.approx(one.known.one.estimate - one.known.other.estimate)
         assert one.known.sampling_sd == pytest.approx(
             np.hypot(one.known.one.sampling_sd, one.known.other.sampling_sd)
@@ -198,34 +199,32 @@ def test_groups_where_outcomes_are_private(passed):
 
 
 def sums_of(passed, values, codes, count, pure, cost):
-    """Return means, squares and noise of (effect - cost) in cells of everybody, worked out from released numbers."""
-    sizes, totals, squares = cell_numbers(passed, values, codes, count, pure)
-    weights, sd = sd_of(passed, pure)
+    """Return sizes, means, mean squares and the noise of means over everybody, in the outcome's units."""
+    sizes, totals, squares = cell_numbers(passed, values, codes, count, CLIP / HALF)
+    sd = sd_of(passed, pure)
     sizes = sizes + (N - sizes.sum()) / count
     totals, squares = totals * HALF, squares * HALF**2
     means = (totals - cost * sizes) / N
     second = np.maximum(squares - 2 * cost * totals + cost**2 * sizes, 0) / N
-    noise = np.hypot(sd * CLIP / N, cost * sqrt(1 - 1 / count) * sd / weights["size"] / N)
+    noise = np.hypot(sqrt(2) * sd * CLIP / N, cost * sqrt(1 - 1 / count) * sqrt(3) * sd / N)
     return sizes, means, second, noise
 
 
-def gain_fields(known, weights, sums, share, square, share_sd, pure):
+def gain_fields(known, weights, sums, pure):
     """Assert what is known about a weighted sum of the cells' means."""
-    sizes, means, second, noise = sums
+    _, means, second, noise = sums
     value = weights @ means
     assert known.estimate == pytest.approx(value)
     assert known.row_variance == pytest.approx(max(weights**2 @ second - value**2, 0))
     assert known.total_sd == pytest.approx(sqrt(weights @ weights) * noise * N)
     assert (known.size, known.size_sd, known.bias, known.heavy) == (N, 0, 0, pure)
-    if share_sd is not None:
-        own = sqrt(square) * share_sd / (share * (1 - share)) * HALF
-        extra = (abs(weights) @ (own * np.clip(sizes, 0, N) / N)) ** 2
-        assert known.extra == pytest.approx(extra)
+    assert known.extra > 0
 
 
-@pytest.mark.parametrize("pure", [True, False])
-def test_value_of_a_rule(passed, pure):
-    cost = 0.4
+@pytest.mark.parametrize("without_delta", [True, False])
+def test_value_of_a_rule(passed, without_delta):
+    # The few sums of plain scores have pure noise with a delta as well.
+    cost, pure = 0.4, True
     result = cv.policy_value(
         TRIAL,
         DESIGN,
@@ -234,15 +233,14 @@ def test_value_of_a_rule(passed, pure):
         method="scores",
         settings=cv.settings.Groups(clip=CLIP),
         noise=cv.SeededNoise(6),
-        **budget(pure),
+        **budget(without_delta),
     )
-    share, mean, square = centre_of(passed)
+    share, mean, _ = centre_of(passed)
     codes = (~SITES[0]).astype(int)
     sums = sums_of(passed, scores(share, mean), codes, 2, pure, cost)
-    share_sd = None if pure else sqrt(passed["centre"].normal) / 2
     wanted = [np.array([0.0, 1.0]), np.array([-1.0, 0.0]), np.array([1.0, 1.0])]
     for gain, weights in zip(result.gains, wanted, strict=True):
-        gain_fields(gain.known, weights, sums, share, square, share_sd, pure)
+        gain_fields(gain.known, weights, sums, pure)
     assert result.share == pytest.approx(np.clip(sums[0][1] / N, 0, 1))
     treated = ~SITES[0]
     effect = TRIAL["y"][treated & T].mean() - TRIAL["y"][treated & ~T].mean()
@@ -258,9 +256,9 @@ class Ranking:
         return np.array([{"a": 1.0, "b": 2.0, "c": 3.0}[str(one)] for one in X["site"]])
 
 
-@pytest.mark.parametrize("pure", [True, False])
-def test_targeting_curve(passed, pure):
-    cost = 0.25
+@pytest.mark.parametrize("without_delta", [True, False])
+def test_targeting_curve(passed, without_delta):
+    cost, pure = 0.25, True
     curve = cv.targeting_curve(
         TRIAL,
         DESIGN,
@@ -270,15 +268,14 @@ def test_targeting_curve(passed, pure):
         method="scores",
         settings=cv.settings.Groups(clip=CLIP),
         noise=cv.SeededNoise(6),
-        **budget(pure),
+        **budget(without_delta),
     )
-    share, mean, square = centre_of(passed)
+    share, mean, _ = centre_of(passed)
     codes = np.select(SITES, [0, 1, 2])
     sums = sums_of(passed, scores(share, mean), codes, 3, pure, cost)
-    share_sd = None if pure else sqrt(passed["centre"].normal) / 2
     top = [np.array([0.0, 0, 1]), np.array([0.0, 1, 1]), np.ones(3)]
     for point, weights in zip(curve.gains, top, strict=True):
-        gain_fields(point.known, weights, sums, share, square, share_sd, pure)
+        gain_fields(point.known, weights, sums, pure)
     shares = np.minimum(np.cumsum(sums[0][::-1]) / N, 1)
     assert curve.shares == pytest.approx((shares[0], shares[1], 1.0))
     assert curve.thresholds == (2.5, 1.5, None)

@@ -229,8 +229,8 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/orthogonal_score"),
     ),
     _of("ArmStatistics.means", "return 2 * ", "return ", _unit("moments/arm_statistics")),
-    _of("CellWeights.absolute", "2 * (1 + self.size", "(1 + self.size", _unit("moments/group_scores")),
-    _of("CellWeights.euclidean", "sqrt_up(4 + 4 * more)", "Fraction(2)", _unit("moments/group_scores")),
+    _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _unit("moments/group_scores")),
+    _of("CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/group_scores")),
     _of(
         "orthogonal_score._whole",
         "np.clip(np.nan_to_num(part), -1.0, 1.0)",

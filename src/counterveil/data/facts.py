@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from counterveil.data.domains import Categories, Domain, Range
 from counterveil.data.labels import Drop, Label
+from counterveil.data.time_to_event import PARTS
 from counterveil.privacy import Unit, show
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _ranges(study: Study) -> str:
     ends = _listed([show(end) for end in event.grid])
     return (
         f"the time cells of {study.outcome!r}, which end at {ends}: stated beforehand; of a row only its cell counts, "
+        f"or which of up to {PARTS} equal parts of the cell it lies in, "
         f"whether {event.column!r} is 1 there, or that it was followed to {show(event.horizon)}"
     )
 

@@ -6,11 +6,15 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
 
 from counterveil.data.domains import Domain, Range
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import nearest
 from counterveil.errors import StudyError
+from counterveil.numerics.arrays import Integers
 from counterveil.privacy import show
 
 # The place of a stratum and its arm must fit a signed 64-bit integer.
@@ -71,6 +75,60 @@ class Layout:
             for name, domain, size in zip(self.names, self.domains, self.sizes, strict=True)
         ]
         return f"{self.public} {'stratum' if self.public == 1 else 'strata'} by {', '.join(parts)}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLayout:
+    """Strata of a layout, neighbouring labels or bins of covariates merged into so many; all public."""
+
+    layout: Layout
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, layout: Layout, most: int) -> MergedLayout:
+        """Return at most so many strata, but two labels or bins of every covariate: none is left out.
+
+        The covariate with the most of them has one less, in turn.
+        """
+        sizes = list(layout.sizes)
+        while math.prod(sizes) > most and max(sizes, default=0) > 2:
+            place = sizes.index(max(sizes))
+            sizes[place] -= 1
+        return cls(layout, tuple(sizes))
+
+    @property
+    def public(self) -> int:
+        """The number of strata, occupied or not."""
+        return math.prod(self.sizes)
+
+    def places(self) -> Integers:
+        """Return for every stratum of the layout the place of the one that it is merged into."""
+        found = np.zeros(1, dtype=np.int64)
+        for size, kept in zip(self.layout.sizes, self.sizes, strict=True):
+            found = (found[:, None] * kept + np.arange(size) * kept // size).ravel()
+        return found
+
+    def groups(self) -> dict[str, tuple[tuple[str, ...], ...]]:
+        """Return the labels or bins that were merged, by covariate; of those alone where any were."""
+        found = {}
+        for name, domain, size, kept in zip(
+            self.layout.names, self.layout.domains, self.layout.sizes, self.sizes, strict=True
+        ):
+            if kept < size:
+                levels = _levels(domain)
+                own = [
+                    tuple(levels[one] for one in range(size) if one * kept // size == k) for k in range(kept)
+                ]
+                found[name] = tuple(own)
+        return found
+
+
+def _levels(domain: Domain) -> list[str]:
+    """Return the labels, or the ends of the bins."""
+    if not isinstance(domain, Range):
+        return [str(label) for label in domain.labels]
+    ends = [show(end) for end in (domain.lo, *domain.cuts, domain.hi)]
+    return [f"{low} to {high}" for low, high in pairwise(ends)]
 
 
 def _checked(names: Iterable[str], study: Study) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
 from counterveil.data.study import Study
 from counterveil.data.survey import Stage, Survey
-from counterveil.data.time_to_event import entries
+from counterveil.data.time_to_event import PARTS, entries
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import (
     varies,
@@ -263,7 +263,7 @@ def _outcomes(
     made, before = _made(study), study.before
     own = numbers(study.outcome)
     if study.event is not None:
-        return entries(own, survey.events(numbers(study.event.column)), study.event), ()
+        return entries(own, survey.events(numbers(study.event.column)), study.event.cut(PARTS)), ()
     if study.per is not None:
         below = fixed_point.to_steps(numbers(study.per.column), Range(*study.per.range))
         return fixed_point.to_steps(own, study.outcome_bounds), (below,)

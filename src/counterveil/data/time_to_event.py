@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Cells of a grid that is not declared, and the most there may be: noise grows with their number.
 USUAL_CELLS, MOST_CELLS = 12, 200
+# Equal parts of a cell by which rows are told apart; a release counts by these or by larger parts.
+PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +57,35 @@ class TimeToEvent:
         """Time 0 and the ends of all cells."""
         return (0.0, *map(float, self.grid))
 
+    def cut(self, parts: int) -> TimeToEvent:
+        """Return the declaration with every cell cut into so many equal parts."""
+        return _cut(self, parts)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as it stands in a study file."""
         if self.grid == _even(self.horizon, self.cells):
             return {"event": self.column, "horizon": plain_number(self.horizon), "grid": self.cells}
         return {"event": self.column, "grid": [plain_number(end) for end in self.grid]}
+
+
+@lru_cache(maxsize=32)
+def _cut(declared: TimeToEvent, parts: int) -> TimeToEvent:
+    ends = (Fraction(0), *declared.grid)
+    grid = (
+        early + (late - early) * Fraction(part, parts)
+        for early, late in pairwise(ends)
+        for part in range(1, parts + 1)
+    )
+    return TimeToEvent(declared.column, tuple(grid))
+
+
+@lru_cache(maxsize=32)
+def joined_entries(cells: int, parts: int) -> Integers:
+    """Return for every entry of a table by `PARTS` of cells that of the table by so many parts, a divisor of them."""
+    place = np.arange(cells * PARTS) * parts // PARTS
+    found = np.concatenate([place, cells * parts + place, [2 * cells * parts]])
+    found.setflags(write=False)
+    return found
 
 
 _invalid = Refusal(

@@ -6,7 +6,7 @@ Peto 1972), with the hypergeometric variance. Noise enters through events and th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.inference.ratio import p_value
-from counterveil.inference.survival_answers import Ends, SurvivalAnswers, quantiles
+from counterveil.inference.survival_answers import Ends, SurvivalAnswers, joint_bias, quantiles, reach
 from counterveil.inference.survival_curves import AT_RISK, Blocks, TableNoise, standardised, with_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
@@ -34,6 +34,7 @@ class NoisyTables:
         shares: public shares of the strata; none where they are read off the tables.
         design: ratio of squared weights to weights of every block; 1 without weights.
         inflation: of the sampling variance, for bias that intervals allow for.
+        cut: how many of the cells make one of the declared grid.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -46,6 +47,7 @@ class NoisyTables:
     shares: tuple[float, ...]
     design: tuple[float, ...]
     inflation: float = 1.0
+    cut: int = 1
 
     def check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
@@ -60,6 +62,8 @@ class NoisyTables:
             and self.form in (FLAT, SUMS)
             and self.convention in AT_RISK
             and self.noise_sd >= 0
+            and self.cut >= 1
+            and (len(self.edges) - 1) % self.cut == 0
             and all(one > 0 for one in (*self.design, self.inflation))
             and all(later > earlier for earlier, later in pairwise(self.edges))
         )
@@ -92,24 +96,29 @@ def answers_of(tables: NoisyTables) -> SurvivalAnswers:
         curves = standardised(
             blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0
         )
-    return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy)
+    return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy, tables.cut)
 
 
 @lru_cache(maxsize=32)
 def log_rank_of(tables: NoisyTables) -> LogRank:
     """Return the log-rank test of equal hazards, within strata."""
-    return log_rank(blocks_of(tables), tables.heavy)
+    found = log_rank(blocks_of(tables), tables.heavy)
+    return replace(found, cells=found.cells // tables.cut)
 
 
 @dataclass(frozen=True, slots=True)
 class LogRank:
-    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least."""
+    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
+
+    `bias` is how far the difference may be off as cells do not say when in them people were censored.
+    """
 
     difference: float
     variance: float
     noise: float
     heavy: bool
     cells: int
+    bias: float = 0.0
 
     @property
     def statistic(self) -> float:
@@ -124,7 +133,7 @@ class LogRank:
 
     def _interval(self, level: float) -> Ends:
         normal, heavy = quantiles(level, self.heavy)
-        half = sqrt(normal**2 * self.variance + heavy**2 * self.noise)
+        half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
@@ -152,7 +161,10 @@ def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
     variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
-    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()))
+    censored = AT_RISK[blocks.convention] * blocks.counts[:, cells : 2 * cells].reshape(strata, 2, cells)
+    either = used[:, None] * censored * people[:, ::-1] * (both / total**2)[:, None]
+    bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
+    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
 
 
 def _gradient(blocks: Blocks, by_events: Floats, by_people: Floats) -> Floats:

@@ -40,7 +40,7 @@ class TableNoise:
     def of(self, gradients: Floats) -> Floats:
         """Return the covariance (K, K) of K linear functions of all blocks; gradients are (K, B, M)."""
         spread = gradients @ self.covariance
-        found = np.einsum("ibm,jbm->ij", spread, gradients)
+        found = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
         whole = float(self.covariance.sum())
         if whole <= 0:
             return np.asarray(found)
@@ -114,14 +114,14 @@ class Blocks:
         return self.counts @ self.risk_rows.T
 
     @cached_property
-    def _risk_sd(self) -> Floats:
+    def risk_sd(self) -> Floats:
         """Standard deviation of the noise of the people at risk, (J,)."""
         return np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
 
     @cached_property
     def known(self) -> Floats:
         """In how many cells from the first on the people at risk are more than noise, by block."""
-        fewest = np.maximum(LEAST_AT_RISK * self._risk_sd, 1e-9)
+        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
     @cached_property
@@ -146,7 +146,7 @@ class Blocks:
         cells = self.cells
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
-        after = possible[:, :cells] / np.maximum(people, np.maximum(self._risk_sd, 1.0))
+        after = possible[:, :cells] / np.maximum(people, np.maximum(self.risk_sd, 1.0))
         lost = np.arange(cells) >= self.known[:, None]
         hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
         return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
@@ -167,6 +167,19 @@ class Blocks:
         variances = self.inflation * self.design[:, None] * hazards * (1 - hazards) / people
         slopes = self._slopes()
         return np.asarray(np.einsum("bik,bk,bjk->bij", slopes, variances, slopes))
+
+    @cached_property
+    def grouping(self) -> Floats:
+        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1).
+
+        People at risk lie between those of all censored first in their cell and of all censored last.
+        """
+        cells, sure = self.cells, np.arange(self.cells) < self.known[:, None]
+        people = np.where(sure, self.at_risk, 1.0)
+        either = AT_RISK[self.convention] * self.counts[:, cells : 2 * cells] / people
+        moved = sure * self.hazards * either / (1 - np.clip(either, 0.0, 0.5))
+        # No sum of noisy parts is taken for less than 0.
+        return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self._slopes(), moved), 0.0))
 
     def _slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
@@ -209,6 +222,7 @@ class Curves:
         sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
         noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
         slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
+        grouping: how far each curve may be off as cells do not say when in them people were censored, (2, J + 1).
         people: under observation when each cell begins, (2, J).
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
@@ -219,6 +233,7 @@ class Curves:
     sampling: Floats
     noise: Floats
     slack: Floats
+    grouping: Floats
     people: Floats
     worth: Floats
 
@@ -244,8 +259,11 @@ def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Cur
         if per_person:
             full[arm] += per_person * own[:, arm].T[:, :, None, None]
     noise = blocks.noise.of(full.reshape(2 * points, strata * 2, size)).reshape(2, points, 2, points)
-    slack = np.einsum("s,sap->ap", shares, blocks.slack.reshape(strata, 2, points))
+    slack, grouping = (
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
+        for one in (blocks.slack, blocks.grouping)
+    )
     people = blocks.starting.reshape(strata, 2, blocks.cells)
     each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
     worth = 1 / np.maximum(each, 1e-300)
-    return Curves(survival, shown, sampling, noise, slack, people.sum(axis=0), worth)
+    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth)

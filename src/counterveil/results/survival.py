@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
@@ -25,15 +26,17 @@ class SurvivalResult(Released):
     """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
 
     Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say
-    so: they reach from the last known upper end down to 0.
+    so: they reach from the last known upper end down to 0. `merged_strata` holds the labels or bins of covariates that
+    make one stratum together, as strata of their own would be lost in the noise.
     """
 
     tables: NoisyTables
+    merged_strata: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     @property
     def times(self) -> tuple[float, ...]:
         """Time 0 and the ends of the time cells; the last is the horizon."""
-        return self.tables.edges
+        return self.tables.edges[:: self.tables.cut]
 
     @property
     def _answers(self) -> SurvivalAnswers:
@@ -70,11 +73,11 @@ class SurvivalResult(Released):
 
     def at_risk(self, arm: str) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
-        return tuple(map(float, self._answers.curves.people[self._arm(arm)]))
+        return tuple(map(float, self._answers.curves.people[self._arm(arm)][:: self.tables.cut]))
 
     def known_until(self, arm: str) -> float:
         """Return the last time at which an arm's curve is not lost in the noise."""
-        slack = self._answers.curves.slack[self._arm(arm)]
+        slack = self._answers.curves.slack[self._arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
@@ -140,7 +143,8 @@ class SurvivalResult(Released):
     def _numbers(self) -> dict[str, Any]:
         written = {each.name: getattr(self.tables, each.name) for each in fields(NoisyTables)}
         lists = {name: _listed(value) for name, value in written.items()}
-        return {"survival_tables": lists}
+        merged = {name: _listed(groups) for name, groups in self.merged_strata.items()}
+        return {"survival_tables": lists, "merged_strata": merged}
 
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
@@ -181,6 +185,8 @@ class SurvivalResult(Released):
             ),
         ]
         lost = [f"{arm} after {self.known_until(arm):g}" for arm in ARMS if self.known_until(arm) < at]
+        for name, groups in self.merged_strata.items():
+            notes.append((f"Merged strata of {name}", "; ".join(" + ".join(one) for one in groups)))
         if lost:
             notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
         return notes
@@ -192,7 +198,8 @@ class SurvivalResult(Released):
         written = facts["survival_tables"]
         tables = NoisyTables(**{name: _tupled(value) for name, value in written.items()})
         tables.check()
-        return cls(tables=tables, **provenance_from_dict(facts))
+        merged = {str(name): _tupled(groups) for name, groups in facts["merged_strata"].items()}
+        return cls(tables=tables, merged_strata=merged, **provenance_from_dict(facts))
 
 
 def _listed(value: Any) -> Any:
@@ -230,10 +237,11 @@ def survival_result(
         method="Kaplan-Meier",
         **question.terms(study),
         releases=(released,),
-        not_covered=_caveats(session, question),
+        not_covered=_caveats(session, question, tables.convention),
         details={
             "rows": session.batches.rows,
             "cells": event.cells,
+            "parts_of_a_cell": tables.cut,
             "release": "counts" if tables.form == "flat" else "running sums",
             "mechanism": noise,
             "censored_in": f"the {tables.convention} of a cell",
@@ -241,7 +249,7 @@ def survival_result(
     )
 
 
-def _caveats(session: Session, question: Question) -> tuple[str, ...]:
+def _caveats(session: Session, question: Question, convention: str) -> tuple[str, ...]:
     adjusted = question.method != "kaplan_meier"
     within = {"stratified": " within strata", "weighting": " in the weighted arms"}.get(question.method, "")
     found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
@@ -252,7 +260,6 @@ def _caveats(session: Session, question: Question) -> tuple[str, ...]:
             else "CONFOUNDING: the study is not "
         )
         found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
-    return (
-        *found,
-        "grouping of times within a cell: hazards that change within it, or events after the horizon",
-    )
+    if convention == "end":
+        found.append("times between the ends of cells: they are taken to lie at the ends")
+    return (*found, "events after the horizon")

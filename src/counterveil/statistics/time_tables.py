@@ -9,48 +9,61 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from math import sqrt
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
-from counterveil.data import Layout, Table
+from counterveil.data import Table
+from counterveil.data.layout import MergedLayout
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
+from counterveil.data.time_to_event import MOST_CELLS, TimeToEvent, joined_entries
 from counterveil.inference.log_rank import NoisyTables
-from counterveil.inference.survival_curves import Blocks, TableNoise
+from counterveil.inference.survival_answers import reach
+from counterveil.inference.survival_curves import LEAST_AT_RISK, Blocks, TableNoise
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult, survival_result
 from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.settings import Survival
 
 PAGE = "statistics/time_tables.proof.md"
 NAME = "table of times"
 # What the choice of a form supposes of people: these parts have the event, or are censored, up to the horizon.
 _EVENTS, _CENSORED = 0.4, 0.3
+# Into how many parts cells may be cut, the most of all strata together, and the tail at which lengths are compared.
+_PARTS, _MOST_PARTS, _TAIL = (1, 2, 4, 8, 16), 2_000, 0.025
 
 
 @dataclass(frozen=True, slots=True)
 class CountEntries:
     """The pass that counts rows by stratum, arm and entry of the table of times."""
 
-    layout: Layout
-    entries: int
+    strata: MergedLayout
+    cells: int
+    parts: int
 
     def __call__(self, block: Table) -> Sums:
         """Return the counts of a block of rows, one array."""
-        place = (strata_codes(block, self.layout) * 2 + block.arm) * self.entries + block.outcome
-        return (np.bincount(place, minlength=self.layout.public * 2 * self.entries),)
+        entries = 2 * self.cells * self.parts + 1
+        entry = joined_entries(self.cells, self.parts)[block.outcome]
+        stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
+        place = (stratum * 2 + block.arm) * entries + entry
+        return (np.bincount(place, minlength=self.strata.public * 2 * entries),)
 
 
 @dataclass(frozen=True, slots=True)
 class TableRelease:
-    """How tables are released: the noise, the form, and the plan that pays for them."""
+    """How tables are released: the noise, the form, the plan that pays for them, and the parts cells are cut into."""
 
     plan: Plan
     form: Form
+    parts: int = 1
 
     @property
     def pure(self) -> bool:
@@ -68,8 +81,13 @@ class TableRelease:
         amount = self.plan.amount(NAME, Kind.CELLS if self.pure else Kind.VECTOR)
         return float(self.sensitivity / amount) * (sqrt(2) if self.pure else 1.0)
 
+    @property
+    def noise(self) -> TableNoise:
+        """The noise of one table."""
+        return TableNoise(self.noise_sd**2 * self.form.inverse @ self.form.inverse.T, ())
+
     def tables(
-        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], edges: tuple[float, ...], **known: Any
+        self, gate: Gate, counts: Sequence[Sequence[int | Fraction]], event: TimeToEvent, **known: Any
     ) -> NoisyTables:
         """Return the released tables with what is known of their noise; `known` are the other public facts."""
         return NoisyTables(
@@ -77,7 +95,8 @@ class TableRelease:
             form=self.form.kind,
             noise_sd=self.noise_sd,
             heavy=self.pure,
-            edges=edges,
+            edges=event.cut(self.parts).edges,
+            cut=self.parts,
             **known,
         )
 
@@ -91,7 +110,9 @@ class TableRelease:
         return tuple(tuple(map(float, block)) for block in found)
 
 
-def chosen_release(session: Session, question: Question, form: str) -> TableRelease:
+def chosen_release(
+    session: Session, question: Question, settings: Survival, rows: int | None, strata: int = 1
+) -> TableRelease:
     """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
     event = session.study.event
     assert event is not None
@@ -99,21 +120,58 @@ def chosen_release(session: Session, question: Question, form: str) -> TableRele
     if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
         # A ledger that adds up Gaussian noise counts pure noise dearly.
         kinds.append("laplace")
-    return table_release(kinds, question.budget, event.cells, form)
+    people = rows if settings.censoring == "middle" else None
+    return table_release(kinds, question.budget, event.cells, settings.release, people, strata)
 
 
-def table_release(mechanisms: Sequence[str], budget: Budget, cells: int, form: str) -> TableRelease:
+def table_release(
+    mechanisms: Sequence[str],
+    budget: Budget,
+    cells: int,
+    form: str,
+    people: int | None = None,
+    strata: int = 1,
+) -> TableRelease:
     """Return the release of least expected error among these kinds of noise, all of it public.
 
-    `form` is "flat", "sums", or "auto" for the better of both.
+    `form` is "flat", "sums", or "auto" for the better of both. Cells are cut into parts where that is worth more than
+    its noise to so many `people`; None leaves them whole.
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
     found = [
-        TableRelease(_plan(budget, mechanism), Form(kind, cells))
+        TableRelease(_plan(budget, mechanism), Form(kind, cells * parts), parts)
         for mechanism in mechanisms
         for kind in forms
+        for parts in ((1,) if people is None else _PARTS)
+        if parts == 1 or (cells * parts <= MOST_CELLS and strata * cells * parts <= _MOST_PARTS)
     ]
-    return min(found, key=expected_variance)
+    return min(found, key=lambda one: expected_length(one, people or 1, strata))
+
+
+def most_strata(release: TableRelease, people: int) -> int:
+    """Return how many strata of so many people keep their curves above the noise to the horizon, in usual tables.
+
+    Strata and arms differ in size: those of half the mean size must be known as well.
+    """
+    blocks = Blocks(usual_table(release.form.cells), release.noise, "middle", np.ones(1))
+    needed = 2 * LEAST_AT_RISK * float(np.max(blocks.risk_sd / blocks.at_risk[0]))
+    return max(int(people / (2 * needed)), 1)
+
+
+def expected_length(release: TableRelease, people: int, strata: int) -> float:
+    """Return how far intervals of an arm's curve reach for so many people in usual tables, on average over cells."""
+    sampling, grouping = _usual_errors(release.form.cells, people / 2)
+    noise = expected_variance(release) * strata / (people / 2) ** 2
+    half = -float(ndtri(_TAIL)) * sqrt(sampling + noise)
+    return reach(half, grouping, 1 - 2 * _TAIL)
+
+
+@lru_cache(maxsize=256)
+def _usual_errors(cells: int, people: float) -> tuple[float, float]:
+    """Return the sampling variance of so many people's usual curve, and the bound on its grouping, means over cells."""
+    table = usual_table(cells) * people
+    blocks = Blocks(table, TableNoise(np.zeros((table.size, table.size)), ()), "middle", np.ones(1))
+    return float(np.mean(np.diagonal(blocks.sampling[0])[1:])), float(np.mean(blocks.grouping[0, 1:]))
 
 
 def _plan(budget: Budget, mechanism: str) -> Plan:
@@ -123,12 +181,16 @@ def _plan(budget: Budget, mechanism: str) -> Plan:
 
 def expected_variance(release: TableRelease) -> float:
     """Return the mean variance of the noise of a curve over its cells, for a usual table; in units of 1 / people^2."""
-    cells, inverse = release.form.cells, release.form.inverse
+    return _unit_variance(release.form) * release.noise_sd**2
+
+
+@lru_cache(maxsize=64)
+def _unit_variance(form: Form) -> float:
     # So small a noise that all cells are known; variances are in proportion.
-    noise = TableNoise(1e-12 * inverse @ inverse.T, ())
-    blocks = Blocks(usual_table(cells), noise, "middle", np.ones(1))
+    noise = TableNoise(1e-12 * form.inverse @ form.inverse.T, ())
+    blocks = Blocks(usual_table(form.cells), noise, "middle", np.ones(1))
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
-    return float(np.mean(spread)) * 1e12 * release.noise_sd**2
+    return float(np.mean(spread)) * 1e12
 
 
 def usual_table(cells: int) -> Floats:

@@ -5,9 +5,10 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 from counterveil.inference.log_rank import NoisyTables, answers_of, blocks_of, log_rank_of
-from counterveil.inference.survival_answers import Probability
+from counterveil.inference.survival_answers import Probability, reach
 from counterveil.inference.survival_curves import Blocks
 
 CELLS = 10
@@ -200,3 +201,53 @@ def test_noise_among_nobody_is_no_event(noise_sd):
         shown = answers_of(replace(plain, numbers=moved, noise_sd=noise_sd)).curves.shown
         falls.append(1 - shown[:, -1].min())
     assert np.median(falls) < (0.01 if noise_sd < 1 else 0.6)
+
+
+def test_intervals_allow_for_both_extremes_of_where_people_are_censored_in_cells():
+    arm, time, event = people(4000)
+    grouped = tables(arm, time, event, convention="middle")
+    middle, late = (blocks_of(replace(grouped, convention=one)) for one in ("middle", "end"))
+    lost = middle.counts[:, CELLS : 2 * CELLS]
+    early = np.cumprod(1 - middle.events / (middle.starting - lost), axis=1)
+    allowed = middle.grouping[:, 1:]
+    # To first order in the part of people who are censored in a cell.
+    assert (late.curves - middle.curves)[:, 1:] == pytest.approx(allowed, rel=0.25)
+    assert middle.curves[:, 1:] - early == pytest.approx(allowed, rel=0.25)
+    assert (middle.curves[:, 1:] - early <= 1.02 * allowed).all()
+    assert not late.grouping.any()
+
+
+def test_a_bias_that_is_bounded_is_missed_no_more_often():
+    assert reach(1.96, 0.0, 0.95) == 1.96
+    # Far beyond the error one side alone can be missed, at 1.645 standard errors.
+    assert reach(1.959964, 10.0, 0.95) == pytest.approx(11.644854, abs=1e-4)
+    found = reach(1.959964, 0.5, 0.95)
+    assert ndtr(0.5 - found) + ndtr(-0.5 - found) == pytest.approx(0.05, abs=1e-6)
+
+
+def test_arms_that_lose_people_at_different_rates_do_not_look_different():
+    # Expected tables of both arms: the same steep hazard, 400,000 people, twelve cells.
+    fine = np.linspace(0, 1, 12 * 4000 + 1)
+    left, numbers = np.exp(-1.2 * fine**0.4), []
+    for rate in (0.3, 3.0):
+        stay = np.exp(-rate * fine)
+        events = 200_000 * -np.diff(left) * (stay[1:] + stay[:-1]) / 2
+        lost = 200_000 * -np.diff(stay) * (left[1:] + left[:-1]) / 2
+        cells = np.concatenate([events.reshape(12, -1).sum(axis=1), lost.reshape(12, -1).sum(axis=1)])
+        numbers.append((*cells.tolist(), float(200_000 - cells.sum())))
+    test = log_rank_of(
+        NoisyTables(
+            numbers=tuple(numbers),
+            form="flat",
+            noise_sd=0.0,
+            heavy=False,
+            totals=(400_000.0,),
+            edges=tuple(np.linspace(0, 1, 13).tolist()),
+            convention="middle",
+            shares=(),
+            design=(1.0, 1.0),
+        )
+    )
+    assert abs(test.statistic) > 2
+    assert test.p_value > 0.5
+    assert replace(test, bias=0.0).p_value < 0.05

@@ -221,3 +221,31 @@ def test_a_picture_has_curves_and_numbers_at_risk(censoring, tmp_path):
     page = found.to_html(tmp_path / "page.html").read_text()
     assert page.count("<polygon") == 4
     assert f">{round(found.at_risk('control')[1]):,}<" in page
+
+
+def test_strata_that_noise_would_hide_are_merged_and_said():
+    draw = np.random.default_rng(3)
+    rows = 3000
+    people = {
+        "arm": draw.integers(0, 2, rows),
+        "days": draw.exponential(1, rows),
+        "died": draw.integers(0, 2, rows),
+        "site": draw.choice(list("abcd"), rows),
+        "stage": draw.integers(1, 5, rows),
+        "age": draw.random(rows),
+    }
+    known = {
+        "site": cv.Categories(list("abcd")),
+        "stage": cv.Categories([1, 2, 3, 4]),
+        "age": cv.Range(0, 1).cut("1/3", "2/3"),
+    }
+    study = cv.Study("arm", outcome="days", event="died", horizon=1, control=0, covariates=known)
+    given = {"protects": "record", "method": "stratified"}
+    found = cv.survival(people, study, epsilon=1, noise=cv.SeededNoise(1), **given)
+    assert found.merged_strata == {
+        "site": (("a", "b"), ("c", "d")),
+        "stage": (("1", "2"), ("3", "4")),
+    }
+    assert len(found.tables.numbers) == 2 * 12
+    assert cv.results.SurvivalResult.from_dict(found.to_dict()) == found
+    assert not cv.survival(people, study, epsilon=10, noise=cv.SeededNoise(1), **given).merged_strata

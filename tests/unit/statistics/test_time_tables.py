@@ -8,6 +8,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 
 import counterveil as cv
 from counterveil.data import Layout, Table
+from counterveil.data.layout import MergedLayout
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
@@ -31,7 +32,7 @@ BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
 
 def counted(rows):
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
-    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.entries)
+    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
     return tables_of(Table.attach(columns, STUDY).run(passed), 2)
 
 
@@ -54,7 +55,7 @@ def test_pieces_add_up_to_the_whole():
     rows = [*RECORDS, *REST]
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
     table = Table.attach(columns, STUDY)
-    passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.entries)
+    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
     pieces = [passed(table.take(slice(start, start + 5)))[0] for start in range(0, len(rows), 5)]
     assert (sum(pieces) == passed(table)[0]).all()
 
@@ -101,3 +102,28 @@ def test_public_weights_move_no_more(form):
     change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
     assert change <= claimed
     assert change > claimed * Fraction(9, 10)
+
+
+def test_cells_are_cut_where_many_people_make_that_worth_its_noise():
+    def parts(rows, **given):
+        return table_release(["laplace"], Budget(1), 12, "auto", rows, **given).parts
+
+    assert parts(None) == parts(500) == 1
+    assert parts(500) < parts(10_000) < parts(1_000_000) == 16
+    assert parts(10_000, strata=50) < parts(10_000)
+
+
+def test_parts_of_cells_add_up_to_cells():
+    rows = [(0, 0.2, 1), (0, 0.9, 1), (1, 1.1, 0), (1, 2.99, 1), (1, 3, 0)]
+    columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
+    table = Table.attach(columns, STUDY)
+    counted_by = {
+        parts: tables_of(
+            table.run(CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, parts)), 2
+        )
+        for parts in (1, 4)
+    }
+    fine = counted_by[4]
+    joined = [fine[:, start : start + 4].sum(axis=1) for start in range(0, 24, 4)] + [fine[:, -1]]
+    assert (np.stack(joined, axis=1) == counted_by[1]).all()
+    assert fine[0, 0] == fine[0, 3] == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -65,7 +64,7 @@ def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[N
             size_sd=cells.size_sd,
             offset=(cells.centre + score.offset) * unit,
             extra=float(extra[place]) * unit**2,
-            bias=score.bias * unit,
+            bias=(score.bias + cells.lost) * unit,
             limit=limit,
             heavy=cells.heavy,
         )
@@ -86,8 +85,6 @@ def _effects(
         sizes = cells.sizes
         size_sd = cells.size_sd
     else:
-        # Means lie within half the range of its middle; around the released mean they may lie further off.
-        ratios = [replace(one, limit=one.limit + abs(one.offset)) for one in ratios]
         known = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
         sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
         size_sd = cells.size_sd * float(np.sqrt(2))

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -26,10 +25,10 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import Plan
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
+from counterveil.statistics.moments.score_cells import COUNT_NOISE, SUM_NOISE, term_noise
 from counterveil.statistics.moments.scoring import FORMS, Scoring
 
 # By what is protected, the methods and the type of their settings.
@@ -95,9 +94,10 @@ def checked_cost(cost: Number) -> float:
 # Which form answers a question about groups, policies and curves: what `auto` chooses, from public numbers.
 
 
-# Supposed of trials when forms are compared: outcomes' standard deviation as a part of half their range, the part
-# of their variance that lies between groups, and where scores are clipped, in standard deviations.
-_SD, _BETWEEN, _CLIP = 0.35, 0.1, 3.0
+# Supposed of trials when forms are compared: outcomes' standard deviation and how far their mean lies from the middle
+# of their range, in parts of half of it; the part of their variance that covariates explain; and the part of the
+# budget that sums of adjusted scores get. Scores are taken as far as they reach: clips are found from rows alone.
+_SD, _OFF, _EXPLAINED, _CELLS = 0.35, 0.5, 0.2, Fraction(3, 5)
 # Where this fraction of the rows would afford models, a trial is adjusted.
 _PLENTY = 8
 
@@ -108,7 +108,12 @@ def chosen_form(study: Study, question: Question, rows: int, layout: Layout | No
         question = replace(question, method=_auto(study, question, rows, layout, cells))
     if question.method == "adjusted":
         _require_affordable(study, question, rows)
-    return question
+    return replace(question, mechanism=_arm_noise(question)) if question.method == "arms" else question
+
+
+def _arm_noise(question: Question) -> str:
+    """Return the noise of sums by arm: terms of a row add up to one, so that pure noise is the smaller for them."""
+    return "staircase" if question.open_noise else question.mechanism
 
 
 def _auto(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> str:
@@ -118,24 +123,24 @@ def _auto(study: Study, question: Question, rows: int, layout: Layout | None, ce
         if not study.covariates:
             refuse_undeclared_trial(study)
         return "adjusted"
-    if study.treated_share is not None and study.covariates and _cheap(study, question, rows):
-        return "adjusted"  # with a declared share the models cannot bias it, and they take away variance
+    # With a declared share the models cannot bias the effect, and they take away variance.
+    adjusts = study.treated_share is not None and study.covariates and _cheap(study, question, rows)
     if layout is None:
-        return "scores"
-    return min(("scores", "arms"), key=lambda form: _expected(form, study, question, rows / cells))
+        return "adjusted" if adjusts else "scores"
+    forms = ("arms", "adjusted") if adjusts else ("arms",)
+    return min(forms, key=lambda form: _expected(form, study, question, rows / cells))
 
 
 def _expected(form: str, study: Study, question: Question, size: float) -> float:
     """Return the supposed variance of a group's effect in a trial, in squares of half the range."""
-    whole = Plan.split(question.budget, {"all": Fraction(1)}, question.mechanism).amount("all")
-    unit = (3 * sqrt(2.0) if question.mechanism != "gaussian" else 2.0) / float(whole)
     e = 0.5 if study.treated_share is None else float(study.treated_share)
-    both = 1 / (e * (1 - e))
-    if form == "scores":
-        variance = _SD**2 * (1 + _BETWEEN) * both
-        return variance / size + (unit * _CLIP / size) ** 2 * variance
-    variance = _SD**2
-    return variance * both / size + (unit * _CLIP / size) ** 2 * variance * (1 / e**2 + 1 / (1 - e) ** 2)
+    sampling = _SD**2 / (e * (1 - e)) / size
+    if form == "arms":
+        sd = term_noise(question.budget, _arm_noise(question), Fraction(1), models=False) / size
+        own = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
+        return sampling + own * (1 / e**2 + 1 / (1 - e) ** 2)
+    sd = term_noise(question.budget, question.mechanism, _CELLS, models=True) / size
+    return (1 - _EXPLAINED) * sampling + (SUM_NOISE * sd * (1 + _OFF) / min(e, 1 - e)) ** 2
 
 
 def _design(study: Study, question: Question, rows: int) -> Design:

@@ -23,7 +23,6 @@ from counterveil.questions.groups.question import (
     ask_records,
     caveats,
     checked_cost,
-    chosen_form,
     record_details,
     release_words,
 )
@@ -39,7 +38,7 @@ from counterveil.questions.policy.rows import (
     public_grid,
     reads_rows_alone,
 )
-from counterveil.questions.policy.value import EffectSums, released_sums
+from counterveil.questions.policy.value import EffectSums, released_sums, with_form
 from counterveil.results.groups import TargetingCurve, point
 from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.results.stored import described
@@ -153,7 +152,7 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
     session.attach_batches()
     refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
     source, study = session.batches, session.study
-    question = chosen_form(study, question, source.rows, None, 1)
+    question = with_form(session, question)
     found = scoring(study, source, question, ranks=cuts is None)
     rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
     edges = public_grid(model, study) if cuts is None else np.array(cuts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
 from pathlib import Path
@@ -54,6 +54,7 @@ class EffectSums:
     size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
     extra: Floats  # variance of errors of the models, in a cell's mean
     bias: float
+    lost: float  # what clipping may take off the mean of everybody
     heavy: bool
 
     def sum(self, weights: Floats) -> NoisyRatio:
@@ -64,7 +65,9 @@ class EffectSums:
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
         parts = self.sizes / self.rows
+        # What was clipped may all lie in the cell of the largest weight.
         bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        bias += self.lost * float(np.abs(weights).max())
         return NoisyRatio(
             total=value * self.rows,
             size=float(self.rows),
@@ -102,6 +105,7 @@ def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float)
         abs(worth) * left / rows,
         extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
         score.bias * unit,
+        cells.lost * unit,
         cells.heavy,
     )
 
@@ -179,7 +183,7 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
     session.admit(question.uses(session.study, "policy_value"))
     session.attach_batches()
     refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
-    question = chosen_form(session.study, question, session.batches.rows, None, 1)
+    question = with_form(session, question)
     found = scoring(session.study, session.batches, question)
     place = RulePlaces(rule)
 
@@ -195,6 +199,16 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
         cost=cost,
     )
     return PolicyValue.from_dict(session.run(request, compute))
+
+
+def with_form(session: Session, question: Question) -> Question:
+    """Return the question with the form that `auto` chooses, and pure noise for the few sums of plain scores.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    found = chosen_form(session.study, question, session.batches.rows, None, 1)
+    smaller = found.method == "scores" and found.open_noise and session.account().rule == "sum"
+    return replace(found, mechanism="staircase") if smaller else found
 
 
 def _result(

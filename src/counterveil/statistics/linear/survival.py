@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import covariate_features
+from counterveil.data.time_to_event import joined_entries
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
@@ -72,7 +73,7 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
     settings, study = question.settings or Survival(), session.study
     assert study.event is not None
     session.attach("survival with method='weighting'")
-    release = chosen_release(session, question, settings.release)
+    release = chosen_release(session, question, settings, session.table.rows)
     arms, diagnostics = weighted_rows(session.table, expected_variance(release))
     bias = allowed_bias(None, study.randomised is True, len(study.covariates))
     known = {
@@ -84,9 +85,10 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
     }
 
     def tables(gate: Gate) -> NoisyTables:
-        event, entry = study.event, session.table.outcome
+        event, entries = study.event, release.form.entries
         assert event is not None
-        return release.tables(gate, [one.table(entry, event.entries) for one in arms], event.edges, **known)
+        entry = joined_entries(event.cells, release.parts)[session.table.outcome]
+        return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         caveats = ["residual imbalance: see the balance table"]

@@ -18,6 +18,9 @@ from counterveil.statistics.moments.doubly_robust_models import RESIDUAL_REACH, 
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.records import Part
 
+# An arm with a smaller part of everybody than this is one of few people.
+_FEW = 0.25
+
 Leaving = Callable[[Part], tuple[Floats, ...]]
 
 
@@ -95,18 +98,21 @@ class PlainScore:
 
     @property
     def crowded(self) -> bool:
-        """Whether the mean outcome lies near an end of its range."""
-        return carried_by_few(self.mean)
+        """Whether the mean outcome lies near an end of its range, or few are in one of the arms."""
+        return carried_by_few(self.mean) or not _FEW < self.share < 1 - _FEW
 
     @property
     def variance(self) -> float:
-        """About the variance of the scores."""
-        return _variance(self.square, self.mean) / (self.share * (1 - self.share))
+        """About the variance of the scores of the smaller arm, which are the larger ones."""
+        return _variance(self.square, self.mean) / min(self.share, 1 - self.share) ** 2
 
     @property
     def extra(self) -> float:
-        """The share's noise meets the distance of a group's mean outcome from that of everybody."""
-        return self.square * (self.share_sd / (self.share * (1 - self.share))) ** 2
+        """The share's noise meets the distance of a group's mean outcome from that of everybody.
+
+        That is not taken for more than a standard deviation of the outcome.
+        """
+        return _variance(self.square, self.mean) * (self.share_sd / (self.share * (1 - self.share))) ** 2
 
     @property
     def bias(self) -> float:
@@ -181,10 +187,10 @@ class AdjustedScore:
 
 @dataclass(frozen=True, slots=True)
 class ArmScore:
-    """Outcomes around a released mean, for cells that are arms of groups."""
+    """Outcomes around a released mean, or around the middle of their range, for cells that are arms of groups."""
 
-    mean: float
-    square: float
+    mean: float = 0.0
+    square: float = 1.0
     offset: float = 0.0
     extra: float = 0.0
     bias: float = 0.0

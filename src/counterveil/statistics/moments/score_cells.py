@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.session import Gate
+from counterveil.privacy import Budget
+from counterveil.session import Gate, Plan
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, CellBlock, cell_sums, counts_between
 from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.row_scores import AdjustedScore, Score
+from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, Score
 from counterveil.statistics.moments.sensitivity import (
-    ABSOLUTE,
-    ABSOLUTE_MODELS,
-    EUCLIDEAN,
-    EUCLIDEAN_MODELS,
-    CellWeights,
+    MODEL_TERMS,
+    PURE_MODEL_TERMS,
+    SCORE_TERMS,
+    CellTerms,
 )
 
 # Where scores are clipped: chosen from a bought histogram on public geometric cells, by released numbers alone.
@@ -41,15 +41,16 @@ _NEAREST, _BLIND = 2.0, 3.5
 # Part of the noise of a count that is supposed to hide rows in the first cell beyond those shown.
 _HIDDEN = 0.1
 # A histogram is worth its price where the noise of a cell is below this part of the rows.
-_RESOLVED = 1 / 400
+RESOLVED = 1 / 400
 
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Scores are taken as (psi - centre) / size, clipped to [-1, 1]."""
+    """Scores are taken as (psi - centre) / size, clipped to [-1, 1]; `lost` is what that may take off their mean."""
 
     centre: float
     size: float
+    lost: float = 0.0
 
 
 def edges_of(reach: float) -> Floats:
@@ -72,14 +73,21 @@ def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) ->
     return (ends[1:] + ends[:-1]) / 2, released.floats(), sqrt(released.variance)
 
 
-def worth_a_histogram(rows: int, sd: float) -> bool:
-    """Return whether a histogram with this noise would show where the scores end; public numbers only."""
-    return sd <= _RESOLVED * rows
-
-
 def clip_without_histogram(score: Score) -> Clip:
     """Return a clip a fixed number of standard deviations from the middle, from moments released before."""
     return Clip(0.0, min(_BLIND * sqrt(score.variance), score.reach))
+
+
+def whole_range(score: ArmScore) -> Clip:
+    """Return the clip that cuts nothing off: all outcomes, around the middle of their range."""
+    return Clip(-score.mean, 1.0)
+
+
+def within_range(clip: Clip, score: ArmScore) -> Clip:
+    """Return the part of a clip in which outcomes can lie."""
+    low = max(clip.centre - clip.size, -1 - score.mean)
+    high = min(clip.centre + clip.size, 1 - score.mean)
+    return Clip((low + high) / 2, (high - low) / 2, clip.lost)
 
 
 def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:
@@ -102,7 +110,8 @@ def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: in
     part = part + _unseen(seen, sd) / rows
     beyond = np.array([float(part @ np.maximum(away - at, 0.0)) for at in sizes]) * min(cells, _ONE_OF)
     errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2
-    return Clip(centre, float(sizes[np.argmin(errors)]))
+    best = int(np.argmin(errors))
+    return Clip(centre, float(sizes[best]), float(beyond[best]))
 
 
 def _shown(counts: Floats, sd: float) -> Floats:
@@ -169,8 +178,11 @@ class ArmPlaces:
 class Cells:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `totals` are sums of (psi - centre) over the cell's rows. `treatment_residual` and `residual` are sums of what the
-    models leave of treatment and outcome, where there are models.
+    `lost` is what clipping may take off a mean.
+
+    `totals` are sums of (psi - centre) over the cell's rows; their noise has no covariance with that of `sizes`.
+    `treatment_residual` and `residual` are sums of what the models leave of treatment and outcome, where there are
+    models.
     """
 
     sizes: Floats
@@ -181,17 +193,31 @@ class Cells:
     total_sd: float
     square_sd: float
     heavy: bool
+    lost: float = 0.0
     treatment_residual: Floats | None = None
     residual: Floats | None = None
     treatment_residual_sd: float = 0.0
     residual_sd: float = 0.0
 
 
-def cell_weights(models: bool, pure: bool) -> CellWeights:
-    """Return the weights of the numbers of a cell."""
-    if models:
-        return ABSOLUTE_MODELS if pure else EUCLIDEAN_MODELS
-    return ABSOLUTE if pure else EUCLIDEAN
+def cell_terms(models: bool, pure: bool) -> CellTerms:
+    """Return the terms of a cell and their weights."""
+    if not models:
+        return SCORE_TERMS
+    return PURE_MODEL_TERMS if pure else MODEL_TERMS
+
+
+# Noise of a cell's sum of scores, and of its number of rows or squares, beside that of one of its terms.
+SUM_NOISE, COUNT_NOISE = sqrt(2.0), sqrt(3.0)
+
+
+def term_noise(budget: Budget, mechanism: str, share: Fraction, models: bool) -> float:
+    """Return the noise of one term of a cell for a share of the budget; draws nothing."""
+    plan = Plan.split(budget, {"cells": share, "rest": 1 - share}, mechanism)
+    terms, amount = cell_terms(models, mechanism != "gaussian"), float(plan.amount("cells"))
+    if mechanism == "gaussian":
+        return float(terms.euclidean) / amount
+    return sqrt(2.0) * float(terms.absolute) / amount
 
 
 def sums_of_cells(
@@ -213,38 +239,40 @@ def release_cells(
     gate: Gate, records: Records, score: Score, placing: Placing, cells: int, clip: Clip, pure: bool
 ) -> Cells:
     """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
-    weights = cell_weights(score.models_leave is not None, pure)
-    arguments = (score, placing, cells, clip, len(weights.further))
+    terms = cell_terms(score.models_leave is not None, pure)
+    arguments = (score, placing, cells, clip, len(terms.further))
     ((counts, scores, squares, *further),) = records.run(sums_of_cells, *arguments, in_turn=placing.in_turn)
     one = Fraction(1, 1 << TERM_BITS)
-    values = [weights.size * count for count in counts]
-    values += [one * total for total in scores]
-    values += [weights.square * one * one * total for total in squares]
-    for weight, totals in zip(weights.further, further, strict=True):
+    sums = [(n, one * s, one * one * q) for n, s, q in zip(counts, scores, squares, strict=True)]
+    values = [(n - 2 * s + q) / 4 for n, s, q in sums]
+    values += [(n - q) / 2 for n, _, q in sums]
+    values += [(n + 2 * s + q) / 4 for n, s, q in sums]
+    for weight, totals in zip(terms.further, further, strict=True):
         values += [weight * one * total for total in totals]
     if pure:
-        released = gate.release_cells("cells", values, weights.absolute)
+        released = gate.release_cells("cells", values, terms.absolute)
     else:
-        released = gate.release_vector("cells", values, weights.euclidean)
-    return _scaled(released.floats().reshape(-1, cells), sqrt(released.variance), weights, clip, score, pure)
+        released = gate.release_vector("cells", values, terms.euclidean)
+    return _scaled(released.floats().reshape(-1, cells), sqrt(released.variance), terms, clip, score, pure)
 
 
-def _scaled(noisy: Floats, sd: float, weights: CellWeights, clip: Clip, score: Score, pure: bool) -> Cells:
+def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: Clip, score: Score, pure: bool) -> Cells:
     """Return the released numbers in the units of the scores."""
-    a, k = float(weights.size), float(weights.square)
+    low, middle, high = noisy[:3]
     found = Cells(
-        noisy[0] / a,
-        noisy[1] * clip.size,
-        noisy[2] * clip.size**2 / k,
+        low + middle + high,
+        (high - low) * clip.size,
+        (low - middle + high) * clip.size**2,
         clip.centre,
-        sd / a,
-        sd * clip.size,
-        sd * clip.size**2 / k,
+        sd * COUNT_NOISE,
+        sd * SUM_NOISE * clip.size,
+        sd * COUNT_NOISE * clip.size**2,
         pure,
+        clip.lost,
     )
-    if not weights.further:
+    if not terms.further:
         return found
-    units = [bound / float(weight) for bound, weight in zip(score.left_bounds, weights.further, strict=True)]
+    units = [bound / float(weight) for bound, weight in zip(score.left_bounds, terms.further, strict=True)]
     return replace(
         found,
         treatment_residual=noisy[3] * units[0],
@@ -255,20 +283,28 @@ def _scaled(noisy: Floats, sd: float, weights: CellWeights, clip: Clip, score: S
 
 
 def cell_variances(cells: Cells) -> Floats:
-    """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise."""
-    whole = max(float(cells.sizes.sum()), 1.0)
-    shared = _variance(cells.squares.sum() / whole, cells.totals.sum() / whole)
+    """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise.
+
+    The variance of all is taken for no less than the standard deviation of its own noise.
+    """
+    count = sqrt(len(cells.sizes))
+    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    mean = float(cells.totals.sum()) / whole
+    noise = float(_squares_noise(cells, np.array(mean))) * count / whole
+    shared = max(float(cells.squares.sum()) / whole - mean**2, noise, 1e-12)
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
-    doubt = (cells.square_sd / sizes) ** 2
+    doubt = (_squares_noise(cells, means) / sizes) ** 2
     part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
-    return np.asarray(part * own + (1 - part) * max(shared, 1e-12))
+    return np.asarray(part * own + (1 - part) * shared)
 
 
-def _variance(square: float, mean: float) -> float:
-    return max(float(square) - float(mean) ** 2, 0.0)
+def _squares_noise(cells: Cells, m: Floats) -> Floats:
+    """Return the noise of Q - 2 m S + m^2 N; that of Q and N has a correlation of one third."""
+    q, t, n = cells.square_sd, cells.total_sd, cells.size_sd
+    return np.asarray(np.sqrt(q**2 + (2 * m * t) ** 2 + (m**2 * n) ** 2 + 2 * m**2 * q * n / 3))
 
 
 def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:

@@ -35,16 +35,19 @@ from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore, Score
 from counterveil.statistics.moments.score_cells import (
+    RESOLVED,
+    SUM_NOISE,
     ArmPlaces,
     Cells,
     Clip,
     Placing,
-    cell_weights,
+    cell_terms,
     chosen_clip,
     clip_without_histogram,
     release_cells,
     release_histogram,
-    worth_a_histogram,
+    whole_range,
+    within_range,
 )
 
 FORMS = ("scores", "arms", "adjusted")
@@ -55,10 +58,13 @@ _MODEL_PAGES = (
     "statistics/moments/free_gram.proof.md",
     "statistics/moments/orthogonal_score.proof.md",
 )
-# Parts of the budget: mean outcome and share treated; histogram of scores; models of treatment and outcome;
-# histogram of a ranking.
-_CENTRE, _HISTOGRAM, _MODELS = Fraction(3, 100), Fraction(4, 100), Fraction(35, 100)
+# Parts of the budget: mean outcome, and with the share treated where scores need one that no design declares; histogram
+# of scores; models of treatment and outcome; histogram of a ranking. An error of the share is in all scores.
+_CENTRE, _SHARE = Fraction(3, 100), Fraction(15, 100)
+_HISTOGRAM, _MODELS = Fraction(4, 100), Fraction(35, 100)
 _RANKS = Fraction(5, 100)
+# Of a histogram of outcomes, where the usual part does not show where they end.
+_LARGE_HISTOGRAM = Fraction(10, 100)
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
 # Between these the factor lies by which weights of a shrunk propensity are too small.
@@ -95,14 +101,17 @@ class Scoring:
     @property
     def has_histogram(self) -> bool:
         """Whether a histogram of the scores is bought."""
-        return any(name == "histogram" for name, _ in self.plan.amounts)
+        return self._released("histogram")
+
+    def _released(self, name: str) -> bool:
+        return any(name == one for one, _ in self.plan.amounts)
 
     def unit(self) -> float:
         """Return the noise of a sum of scores clipped at one; draws nothing."""
-        weights = cell_weights(self.form == "adjusted", self.pure)
+        terms = cell_terms(self.form == "adjusted", self.pure)
         if self.pure:
-            return sqrt(2.0) * float(weights.absolute / self.plan.amount("cells", Kind.CELLS))
-        return sqrt(self.plan.coordinate_noise("cells", weights.euclidean).variance)
+            return SUM_NOISE * sqrt(2.0) * float(terms.absolute / self.plan.amount("cells", Kind.CELLS))
+        return SUM_NOISE * sqrt(self.plan.coordinate_noise("cells", terms.euclidean).variance)
 
     def run(self, gate: Gate, placing: Placing, cells: int, one_mean: bool = False) -> tuple[Cells, Score]:
         """Return the released cells and the score that they hold; everything in them was released.
@@ -122,21 +131,29 @@ class Scoring:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
         histogram = release_histogram(gate, records, score, self.pure) if self.has_histogram else None
+        if isinstance(score, ArmScore):
+            if histogram is None or score.crowded:
+                return whole_range(score)
+            return within_range(chosen_clip(*histogram, self.source.rows, cells, self.unit()), score)
         if score.crowded:
             # Those few who carry the outcome are hidden by the noise of the histogram.
             return Clip(0.0, score.reach)
         if histogram is None:
             return clip_without_histogram(score)
-        return chosen_clip(*histogram, self.source.rows, cells, self.unit())
+        found = chosen_clip(*histogram, self.source.rows, cells, self.unit())
+        # Adjusted scores have no range to end at: what noise hides of them is not bounded, and said not to be covered.
+        return found if isinstance(score, PlainScore) else replace(found, lost=0.0)
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
             return _adjusted(gate, records, self.design, self.split, self.settings, self.study.treated_share)
+        if self.form == "arms" and not self._released("centre"):
+            return ArmScore()
         moments = release_moments(gate, records, 0)
         mean = float(np.clip(moments.outcome, -1.0, 1.0))
         square = float(np.clip(moments.outcome_square, 0.0, 1.0))
         if self.form == "arms":
-            return ArmScore(mean, square)
+            return ArmScore(mean, square, offset=mean)
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
@@ -156,12 +173,16 @@ def scoring(study: Study, source: Carrier, question: Question, ranks: bool = Fal
     settings = question.settings or Groups()
     features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, mechanism)
-    has_histogram = settings.clip is None and worth_a_histogram(source.rows, _histogram_sd(budget, mechanism))
-    histogram = _HISTOGRAM if has_histogram else Fraction(0)
+    histogram = (
+        Fraction(0) if settings.clip is not None else _histogram_share(form, source.rows, budget, mechanism)
+    )
     models = split(design) if form == "adjusted" else None
     shares: dict[str, Fraction] = {"histogram": histogram, "ranks": _RANKS if ranks else Fraction(0)}
     if models is None:
-        shares["centre"] = _CENTRE
+        # Sums by arm need no centre where the whole range is taken.
+        whole = form == "arms" and settings.clip is None and not histogram
+        share = _SHARE if form == "scores" and study.treated_share is None else _CENTRE
+        shares["centre"] = Fraction(0) if whole else share
     else:
         shares |= _model_shares(models)
     shares["cells"] = 1 - sum(shares.values(), Fraction(0))
@@ -172,12 +193,18 @@ def scoring(study: Study, source: Carrier, question: Question, ranks: bool = Fal
     return Scoring(form, plan, study, source, settings, features, design, models)
 
 
-def _histogram_sd(budget: Budget, mechanism: str) -> float:
-    """Return the noise of one count of a histogram that takes its usual part of the budget."""
-    amount = float(
-        Plan.split(budget, {"histogram": _HISTOGRAM, "rest": 1 - _HISTOGRAM}, mechanism).amount("histogram")
-    )
-    return float(COUNTS_L2) / amount if mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
+def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fraction:
+    """Return the share of a histogram of scores: the usual one where it resolves them, else none.
+
+    Sums by arm lose little to a larger one, which finds outcomes that fill a small part of their range.
+    """
+    for share in (_HISTOGRAM, _LARGE_HISTOGRAM) if form == "arms" else (_HISTOGRAM,):
+        plan = Plan.split(budget, {"histogram": share, "rest": 1 - share}, mechanism)
+        amount = float(plan.amount("histogram"))
+        sd = float(COUNTS_L2) / amount if mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1) / amount
+        if sd <= RESOLVED * rows:
+            return share
+    return Fraction(0)
 
 
 def _model_shares(models: Split) -> dict[str, Fraction]:

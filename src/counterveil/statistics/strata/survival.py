@@ -1,6 +1,7 @@
 """Survival of both arms from noisy tables of events by time cell, of everyone or by public strata.
 
-Strata are standardised: an arm's curve is the mean of its strata's curves, each with its share of everyone.
+Strata are standardised: an arm's curve is the mean of its strata's curves, each with its share of everyone. Strata
+that would be lost in the noise are merged first, by public numbers alone.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterveil.data import Layout, Study
+from counterveil.data.layout import MergedLayout
 from counterveil.errors import ParameterError, StudyError
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.arrays import Integers
@@ -17,7 +19,13 @@ from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import Gate, Session
 from counterveil.settings import Survival
-from counterveil.statistics.time_tables import CountEntries, answer_tables, chosen_release, tables_of
+from counterveil.statistics.time_tables import (
+    CountEntries,
+    answer_tables,
+    chosen_release,
+    most_strata,
+    tables_of,
+)
 
 # Numbers of one release: more of them are mostly noise.
 _MOST_NUMBERS = 20_000
@@ -56,24 +64,35 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     event = study.event
     assert event is not None
     session.attach_batches()
-    release, layout = chosen_release(session, question, asked.settings.release), asked.layout
-    counts = tables_of(session.batches.run(CountEntries(layout, event.entries)), 2 * layout.public)
+    rows = session.batches.rows
+    whole = chosen_release(session, question, asked.settings, None)
+    strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
+    release = chosen_release(session, question, asked.settings, rows, strata.public)
+    passed = CountEntries(strata, event.cells, release.parts)
+    counts = tables_of(session.batches.run(passed), 2 * strata.public)
     people = counts.sum(axis=1)
-    known: dict[str, Any] = {"totals": (float(session.batches.rows),), "shares": ()}
+    known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}
     if question.unit is Unit.OUTCOME:
-        _refuse_missing_arms(counts, layout)
+        _refuse_missing_arms(counts, asked.layout)
         shares = people.reshape(-1, 2).sum(axis=1) / people.sum()
         known = {"totals": tuple(map(float, people)), "shares": tuple(map(float, shares))}
     known |= {"convention": asked.settings.censoring, "design": (1.0,) * len(counts)}
 
     def tables(gate: Gate) -> NoisyTables:
-        return release.tables(gate, counts.tolist(), event.edges, **known)
+        return release.tables(gate, counts.tolist(), event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
         if question.method != "stratified":
             return found
-        method = f"Kaplan-Meier by stratum, standardised: {layout.describe()}"
-        return replace(found, method=method)
+        method = f"Kaplan-Meier by stratum, standardised: {asked.layout.describe()}"
+        if not strata.groups():
+            return replace(found, method=method)
+        return replace(
+            found,
+            method=f"{method}, merged into {strata.public}",
+            merged_strata=strata.groups(),
+            not_covered=("CONFOUNDING by covariates within merged strata", *found.not_covered),
+        )
 
     return answer_tables(session, question, release, tables, finish)
 
