@@ -12,7 +12,7 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
-from counterveil.results.cate_model import one_effect_model
+from counterveil.results.one_effect import one_effect_model
 from counterveil.statistics.moments.cate_fitting import Fit, Passes, System, effect_weights
 
 # The package's front door `cate` hides the folder of that name.

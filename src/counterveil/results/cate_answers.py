@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 Query = dict[str, float | Label]
 _NAME = 40  # letters of a query in a table
 ONE_EFFECT = (
-    "ONE EFFECT FOR ALL: rows and budget are too small for effects that differ between people; the interval is "
+    "ONE EFFECT FOR ALL: rows and budget do not show that effects differ between people; the interval is "
     "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
 )
 no_intervals_for_people = Refusal(

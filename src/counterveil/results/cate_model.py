@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
-from counterveil.numerics.bases import Basis, FourierFeatures, constant_basis
+from counterveil.numerics.bases import Basis, FourierFeatures
 from counterveil.numerics.products import blocks, projected
 from counterveil.results.cate_answers import CateAnswers, no_intervals_for_people, said_first
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
-from counterveil.results.result import Released, Result, provenance_from_dict
+from counterveil.results.result import Released, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 if TYPE_CHECKING:
@@ -122,8 +122,9 @@ class CateModel(Released):
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
     shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
-    public numbers did not afford effects that differ: the effect is then one number, and there are no intervals
-    for people, only that of the average effect in `table`. `higher` are functions
+    public numbers did not afford effects that differ, or where `auto` found no evidence that they do: the effect is
+    then one number, and there are no intervals for people, only that of the average effect in `table`. `higher` are
+    functions
     beyond the basis and their variances: what the basis leaves out, for intervals and bands alone. `shrinkage` is what
     was taken off the weights as measured, where `covariance` is that of those: intervals are longer by its size at
     both ends, so that they hold the ones around the effect as measured.
@@ -370,28 +371,3 @@ class CateModel(Released):
         if self.shrinkage is None:
             return np.zeros(len(features))
         return np.asarray(features @ self.shrinkage)
-
-
-def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
-    """Return a released average effect as a model; its interval is the result's at the asked level."""
-    sd = result.uncertainty.half_width(level) / pointwise(level)
-    noise = min(float(result.std_error.noise), sd)
-    return CateModel(
-        study=study,
-        method=result.method,
-        basis=constant_basis(),
-        weights=np.array([result.estimate]),
-        covariance=np.array([[sd**2]]),
-        noise_covariance=np.array([[noise**2]]),
-        level=level,
-        guarantee=result.guarantee,
-        spent=result.spent,
-        releases=result.releases,
-        not_covered=("how the effect differs between people", *result.not_covered),
-        heterogeneous=False,
-        details=result.details,
-        diagnostics=result.diagnostics,
-        interval_of=result.interval_of,
-        condition=result.condition,
-        assumes=result.assumes,
-    )

@@ -25,8 +25,9 @@ from counterveil.questions.groups.question import (
     release_words,
 )
 from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_model import CateModel, one_effect_model
+from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, Queries, ask_cate, refuse_long_answers
+from counterveil.results.one_effect import one_effect_model
 from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures, Series
@@ -143,7 +144,8 @@ _STRONG = 150.0
 def automatic(session: Session, question: CateQuestion) -> CateModel:
     """Return the T-learner where rows or budget are few, the R-learner where there are many.
 
-    Either says so where the budget is too small for effects that differ, and then gives one number.
+    Either gives one number, and says so, where the budget is too small for effects that differ, or where noise and
+    sampling explain how they differ.
     """
     settings = question.settings or Cate()
     rows, budget = session.batches.rows, question.budget

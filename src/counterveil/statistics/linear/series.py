@@ -23,6 +23,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import matrix_power
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
+from counterveil.results.one_effect import Unshrunk, decided
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Series
 from counterveil.statistics.linear.function_design import (
@@ -266,7 +267,7 @@ def _model(
     tail = (_BALL_TAIL - 1.0) * unshrunk.noise if design.pure else 0.0
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     used = ("ball", question.mechanism) if design.pure else ("gaussian",)
-    return CateModel(
+    found = CateModel(
         study=session.study,
         method="series regression (R-learner), noise shaped to its predictions",
         basis=functions.basis,
@@ -290,6 +291,9 @@ def _model(
         },
         higher=_higher(functions, known),
     )
+    mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
+    measured = Unshrunk(unshrunk.weights, unshrunk.covariance + tail, functions.basis.orders, mean)
+    return decided(found, measured, question.method == "auto" and question.settings is None)
 
 
 def _mean_noise(functions: Functions, noise: Floats) -> float:

@@ -17,15 +17,16 @@ from math import sqrt
 from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
+from counterveil.privacy import Estimand
 from counterveil.results.curvature import HIDDEN_BIAS, UNDETECTED_BIAS
 from counterveil.results.method_words import ARM_SCORES, FOLLOWED, UNDETECTED, linear_in
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_plan import ArmDesign, shortest
+from counterveil.statistics.moments.arm_plan import ArmDesign, arms_affordable, expected_width, shortest
 from counterveil.statistics.moments.arm_run import ArmEffect, arm_effect
-from counterveil.statistics.moments.doubly_robust_plan import Design
+from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, overlap_width
 from counterveil.statistics.moments.records import Records
 
 # Bends along an index are followed where this part of it is known or more, and where noise hides no more of them than
@@ -60,7 +61,12 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
         feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
     )
     mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
-    found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms))
+    judged = (
+        (affordable, overlap_width)
+        if question.estimand is Estimand.ATO
+        else (arms_affordable, expected_width)
+    )
+    found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms), *judged)
     return found.features, found.design
 
 

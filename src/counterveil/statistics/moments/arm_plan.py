@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, sqrt
@@ -208,19 +208,26 @@ class Spending:
     length: float
 
 
-def shortest(ladder: Sequence[FeatureMap], rows: int, budget: Budget, mechanisms: Sequence[str]) -> Spending:
+def shortest(
+    ladder: Sequence[FeatureMap],
+    rows: int,
+    budget: Budget,
+    mechanisms: Sequence[str],
+    rule: Callable[[Design], bool] = arms_affordable,
+    width: Callable[[Design], float] = expected_width,
+) -> Spending:
     """Return what is expected to give the shortest interval, bends that its features leave out included.
 
-    Every set of features is compared with every mechanism. The expected length is the least of numbers that fall with
-    epsilon and delta, so that no smaller spending has a shorter one: a larger budget buys features or a shorter
-    interval.
+    Every set of features that the `rule` affords is compared with every mechanism. The expected length is the least of
+    numbers that fall with epsilon and delta, so that no smaller spending has a shorter one: a larger budget buys
+    features or a shorter interval.
     """
     found = []
     for features in ladder:
         for mechanism in mechanisms:
             design = Design(rows, features.size, budget, mechanism)
-            possible = features.size <= _MOST_FEATURES and arms_affordable(design)
-            length = sqrt(expected_width(design) ** 2 + _left_out(features, rows)) if possible else inf
+            possible = features.size <= _MOST_FEATURES and rule(design)
+            length = sqrt(width(design) ** 2 + _left_out(features, rows)) if possible else inf
             found.append(Spending(features, design, length))
     return min(found, key=lambda spending: spending.length)
 

@@ -22,6 +22,7 @@ from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, uppe
 from counterveil.privacy import Budget
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
+from counterveil.results.one_effect import Unshrunk, decided
 from counterveil.session import Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_releases import Gradient, Moments
@@ -32,6 +33,7 @@ from counterveil.statistics.moments.kernels.unit_rows import higher_functions, h
 _FLOOR = 0.5
 _LEAST_RESIDUAL, _LARGEST_RESIDUAL = 1e-4, 1.0
 _ROUNDS = 3
+_RIDGE = 1e-12  # of the mean information, lest rounding make it singular
 EFFECT = 1  # the block of groups of the effect; that of the outcome's other part is 0
 
 
@@ -190,6 +192,19 @@ def effect_weights(system: System, fit: Fit, passes: Passes) -> EffectWeights:
     return EffectWeights(fit.theta[own], total[own, own], private[own, own])
 
 
+def unshrunk(system: System, fit: Fit, orders: Floats) -> Unshrunk:
+    """Return the effect's weights by generalised least squares, without a prior.
+
+    Mean features, in parts of the first one, which is constant, are the first column of the released Gram matrices.
+    """
+    information = fit.normal.information
+    ridge = _RIDGE * np.trace(information) / len(information)
+    covariance = np.linalg.inv(information + ridge * np.eye(len(information)))
+    own = slice(len(covariance) - system.effects, None)
+    column = sum((gram[: system.effects, 0] for gram in system.grams), np.zeros(system.effects))
+    return Unshrunk((covariance @ fit.normal.score)[own], covariance[own, own], orders, column / column[0])
+
+
 def residual_part(system: System, fit: Fit) -> Floats:
     """Return the sampling covariance of the mean products."""
     return np.asarray(fit.residual / system.rows * system.gram)
@@ -210,18 +225,22 @@ def effect_model(
     method: str,
     basis: Basis,
     weights: EffectWeights,
+    measured: Unshrunk,
     scale: float,
     plan: Plan,
     pages: tuple[str, ...],
     details: dict[str, float | str],
 ) -> CateModel:
-    """Return the model of weights that belong to basis functions times `scale`, in the outcome's units."""
+    """Return the model of weights that belong to basis functions times `scale`, in the outcome's units.
+
+    `measured` are the same without a prior; where `auto` chose the method, they decide between function and one number.
+    """
     unit = half_range(session) * scale
     values, covariance = weights.values * unit, weights.covariance * unit**2
     beyond = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
     mechanisms = ("ball" if question.budget.pure else "gaussian",)
-    return CateModel(
+    found = CateModel(
         study=session.study,
         method=method,
         basis=basis,
@@ -236,6 +255,11 @@ def effect_model(
         details=details | {"budget_split": plan.shares},
         higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
     )
+    mean = measured.mean * float(basis.scale[0])
+    scaled = replace(
+        measured, weights=measured.weights * unit, covariance=measured.covariance * unit**2, mean=mean
+    )
+    return decided(found, scaled, question.method == "auto" and question.settings is None)
 
 
 def not_covered(basis: Basis) -> tuple[str, ...]:

@@ -78,9 +78,12 @@ def doubly_robust(session: Session, question: Question) -> Result:
     overlap = question.estimand is Estimand.ATO
     if settings.covariance is not None and not overlap:
         raise _public_correlations(question.estimand)
-    features, design = (
-        _design(session, question, settings) if overlap else arm_design(session, question, settings)
-    )
+    if settings.covariance is not None:
+        features, design = _public_design(session, question, settings)
+    else:
+        features, design = arm_design(session, question, settings)
+        if overlap and settings.degree == 2 and not design.fits:
+            raise _too_many(features.size)
     rule = affordable if overlap else arms_affordable
     if not rule(design):
         if settings.unaffordable == "refuse" or settings.kappa is None:
@@ -95,7 +98,7 @@ def _orthogonal(
     session: Session, question: Question, settings: DoublyRobust, features: FeatureMap, design: Design
 ) -> Result:
     """Return the overlap-weighted effect."""
-    shares = split(design)
+    shares, question = split(design), replace(question, mechanism=design.mechanism)
     plan = shares.plan(question.budget, question.mechanism)
     known = None
     if settings.covariance is not None:
@@ -117,26 +120,19 @@ def adjusts(session: Session, question: Question) -> bool:
     return arms_affordable(arm_design(session, question, DoublyRobust())[1])
 
 
-def _design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
-    """Return the features and the public numbers; refuses declared sizes that do not fit, whatever the rows are."""
-    public = settings.covariance is not None
-    chosen = 1 if public else settings.degree
-    for degree in (2, 1) if chosen == "auto" else (chosen,):
-        features = feature_map(session.study, int(degree))
-        design = Design(
-            session.batches.rows,
-            features.size,
-            question.budget,
-            question.mechanism,
-            public,
-            settings.means is not None,
-        )
-        # Twice the features are wanted only where they cost little.
-        if degree == 1 or chosen == 2 or affordable(replace(design, rows=max(design.rows // 4, 1))):
-            break
-    if settings.degree == 2 and not design.fits:
-        raise _too_many(features.size)
-    if settings.covariance is not None and len(settings.covariance) != features.size:
+def _public_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+    """Return the features of public correlations; refuses declared sizes that do not fit, whatever the rows are."""
+    assert settings.covariance is not None
+    features = feature_map(session.study, 1)
+    design = Design(
+        session.batches.rows,
+        features.size,
+        question.budget,
+        question.mechanism,
+        known_covariance=True,
+        known_location=settings.means is not None,
+    )
+    if len(settings.covariance) != features.size:
         raise ParameterError(
             "CV-P403",
             "the covariance has another size than the features",

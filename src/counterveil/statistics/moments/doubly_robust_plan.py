@@ -34,6 +34,9 @@ _RESIDUALS = (0.01, 0.1, 0.5)
 MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
 # Entries of the largest Gram that is released.
 MOST_ENTRIES = 10_000
+# Expected widths: clip of scores in standard deviations, their part of the budget, and what the Gram's noise adds
+# beside sampling, measured by `python -m experiments.record_effect.budgets`.
+_SCORE_REACH, _SCORE_SHARE, _MODELS = 4.0, 0.25, 3.6
 # With public correlations: where the noise of the treatment model's coefficients is shorter than this.
 _MOST_LENGTH = 0.25
 
@@ -145,6 +148,17 @@ def fewest_rows(design: Design, rule: Callable[[Design], bool] = affordable) -> 
 
 def _at(design: Design, rows: int) -> Design:
     return replace(design, rows=rows)
+
+
+def overlap_width(design: Design) -> float:
+    """Return about how many times wider the interval of the overlap-weighted effect is than one without privacy.
+
+    Noise of the Gram enters through every feature. A larger epsilon or delta never makes it wider for the same
+    features and mechanism.
+    """
+    noise = _SCORE_REACH * float(design.sd(_SCORE_SHARE, 3, 2.1)) * sqrt(design.rows)
+    models = _MODELS * sqrt(design.features + 1) * gram_index(design)
+    return sqrt(1 + noise**2 + models**2)
 
 
 @lru_cache(maxsize=256)

@@ -35,6 +35,7 @@ from counterveil.statistics.moments.cate_fitting import (
     next_clip,
     positive,
     refined,
+    unshrunk,
 )
 from counterveil.statistics.moments.cate_releases import (
     ArmForm,
@@ -84,6 +85,7 @@ def r_learner(session: Session, question: CateQuestion) -> CateModel:
             "R-learner",
             design.basis,
             effect_weights(system, fit, passes),
+            unshrunk(system, fit, design.basis.orders),
             2.0 / (design.length * _BOTH),
             plan,
             PAGES,

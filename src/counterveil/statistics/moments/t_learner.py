@@ -19,8 +19,9 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
-from counterveil.results.cate_model import CateModel, one_effect_model
+from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, vector_plan
+from counterveil.results.one_effect import one_effect_model
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import (
@@ -38,6 +39,7 @@ from counterveil.statistics.moments.cate_fitting import (
     positive,
     refined,
     strength,
+    unshrunk,
 )
 from counterveil.statistics.moments.cate_releases import (
     ArmForm,
@@ -239,6 +241,7 @@ def _model(
         "T-learner",
         design.basis,
         effect_weights(system, fit, passes),
+        unshrunk(system, fit, design.basis.orders),
         1.0 / design.length,
         plan,
         PAGES,
