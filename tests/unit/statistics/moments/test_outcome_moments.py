@@ -128,3 +128,29 @@ def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(
     }
     # Outcomes at both ends of the range have all the noise that it calls for.
     assert max(map(max, noise.values())) <= max(noise["common"]) * (1 + 1e-9)
+
+
+def test_no_coefficient_is_beyond_what_outcomes_in_their_range_can_make():
+    rng = np.random.default_rng(3)
+    n = 200
+    t, x = rng.integers(0, 2, n), rng.random(n)
+    study = cv.Study("t", "y", (10, 12), {"x": cv.Range(0, 1)}, randomised=True)
+    columns = np.column_stack((np.ones(n), t, x))
+    # The outcomes that make each coefficient largest lie at the ends of the range.
+    weights = np.linalg.pinv(columns)
+    largest = np.abs(weights).sum(axis=1)
+    cut = 0
+    for seed in range(10):
+        noise = cv.SeededNoise(seed)
+        data = {"t": t, "x": x, "y": 10.0 + 2 * (weights[1] > 0)}
+        found = cv.moments(data, study, protects="outcome", epsilon="1/100", delta="1e-6", noise=noise)
+        fit = found.regress("y ~ t + x")
+        matrix = np.linalg.inv(columns.T @ columns / n)
+        for place, name in ((1, "t"), (2, "x")):
+            most = float(np.sqrt(matrix[place, place]))
+            assert largest[place] <= most * (1 + 1e-9)
+            one = fit.coefficient(name)
+            assert max(map(abs, (one.estimate, *one.interval))) <= most * 1.3
+            cut += max(map(abs, one.interval)) < abs(one.estimate) + one.std_error.total
+    assert cut > 0
+    assert abs(fit.coefficient("Intercept").estimate) > 2
