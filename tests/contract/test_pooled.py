@@ -150,5 +150,7 @@ def test_sites_that_differ(sites):
     by_sites = student.ppf(0.975, inside.sum() - 1) * between
     assert found.uncertainty.between_sites.half_width(0.95) == pytest.approx(by_sites)
     assert found.uncertainty.half_width(0.95) >= by_sites
-    total = weights**2 @ variances + tau * (weights @ weights)
+    own = found.std_error.sampling**2
+    assert own <= weights**2 @ sampling * (1 + 1e-6)
+    total = own + weights**2 @ noise + tau * (weights @ weights)
     assert found.std_error.total == pytest.approx(max(np.sqrt(total), between))
