@@ -39,6 +39,14 @@ def draw(cell: Cell, rng: np.random.Generator) -> tuple[dict[str, np.ndarray], f
     if cell.outcome == "rare":
         y = rng.random(cell.rows) < 0.05 + 0.03 * treated
         return {"t": treated, "y": y.astype(float)}, 0.03
+    if cell.outcome == "scarce":
+        return {"t": treated, "y": (rng.random(cell.rows) < 0.005).astype(float)}, 0.0
+    if cell.outcome == "bell":
+        return {"t": treated, "y": np.clip(rng.normal(0.5, 0.1, cell.rows), 0, 1)}, 0.0
+    if cell.outcome == "spend":  # one in a hundred buys
+        return {"t": treated, "y": (rng.random(cell.rows) < 0.01) * rng.beta(1.0, 3.0, cell.rows)}, 0.0
+    if cell.outcome == "constant":
+        return {"t": treated, "y": np.full(cell.rows, 0.4)}, 0.0
     # Skewed like earnings: most of the range is rarely used.
     y = rng.beta(1.2 + 0.4 * treated, 6.0)
     return {"t": treated, "y": y}, 1.6 / 7.6 - 1.2 / 7.2

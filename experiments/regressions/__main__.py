@@ -1,8 +1,9 @@
 """Coverage and standard errors of regressions from released moments, beside other estimators.
 
-python -m experiments.regressions               # four tables, 200 draws a row: about an hour of CPU
+python -m experiments.regressions               # five tables, 200 draws a row: about an hour of CPU
 python -m experiments.regressions --draws 40    # fewer draws
 python -m experiments.regressions --table errors
+python -m experiments.regressions --table shapes  # private outcomes, rare and skewed: 3 minutes
 python -m experiments.regressions --table coverage --rows 5000    # rows of one size
 python -m experiments.regressions --table coverage --first 20000  # other seeds
 """
@@ -16,6 +17,7 @@ import numpy as np
 
 from experiments.regressions.designs import FIRST_SEED, REPORTED, TUNING, WEAK, Design, ancova, least_squares
 from experiments.regressions.rivals import difference_in_means, noisy_gram, ordinary
+from experiments.regressions.shapes import shapes
 
 BUDGETS = (
     (5000, "1", "1e-6", "record"),
@@ -138,7 +140,7 @@ def _rmse(each: list[dict[str, tuple[float, float]]], truth: dict[str, float], n
     return float(np.sqrt(np.mean([(one[name][0] - truth[name]) ** 2 for one in each for name in names])))
 
 
-TABLES = {"coverage": coverage, "outcomes": outcomes, "weak": weak, "errors": errors}
+TABLES = {"coverage": coverage, "outcomes": outcomes, "weak": weak, "errors": errors, "shapes": shapes}
 
 
 def main() -> None:

@@ -35,7 +35,10 @@ def sites(request):
 def parts(sites):
     """Return estimates, sampling variances inside their bounds, and variances of noise."""
     known = [one.uncertainty for one in sites.values()]
-    sampling = np.array([min(max(one.variance, 0), one.variance_cap) for one in known])
+    at, caps = np.array([(max(one.variance, 0), one.variance_cap) for one in known]).T
+    scale = np.array([(one.variance_noise.variance / 2) ** 0.5 for one in known])
+    # The median of Laplace's distribution around the released variance, from 0 on.
+    sampling = np.minimum(at - scale * np.log(1 - np.exp(-at / scale) / 2), caps)
     return (
         np.array([one.estimate for one in sites.values()]),
         sampling,
@@ -48,7 +51,10 @@ def common_fields(found, weights, sites):
     w = np.array(weights)
     assert [one.weight for one in found.sites] == pytest.approx(list(w))
     assert found.estimate == pytest.approx(w @ estimates)
-    assert found.std_error.sampling == pytest.approx(np.sqrt(w**2 @ sampling))
+    # The pooled variance has less noise than its parts, so that less is added to it.
+    released = np.sqrt(w**2 @ [one.uncertainty.variance for one in sites.values()])
+    assert released <= found.std_error.sampling <= np.sqrt(w**2 @ sampling) * (1 + 1e-6)
+    assert found.std_error.sampling == pytest.approx(released, rel=1e-3)
     assert found.std_error.noise == pytest.approx(np.sqrt(w**2 @ noise))
     assert found.uncertainty.noise.variance == pytest.approx(w**2 @ noise)
     assert found.uncertainty.bias == 0
@@ -144,5 +150,7 @@ def test_sites_that_differ(sites):
     by_sites = student.ppf(0.975, inside.sum() - 1) * between
     assert found.uncertainty.between_sites.half_width(0.95) == pytest.approx(by_sites)
     assert found.uncertainty.half_width(0.95) >= by_sites
-    total = weights**2 @ variances + tau * (weights @ weights)
+    own = found.std_error.sampling**2
+    assert own <= weights**2 @ sampling * (1 + 1e-6)
+    total = own + weights**2 @ noise + tau * (weights @ weights)
     assert found.std_error.total == pytest.approx(max(np.sqrt(total), between))

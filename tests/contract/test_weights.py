@@ -47,8 +47,10 @@ def linear_fields(passed, result, c, width=WIDTH, epsilon=1, factor=1.0):
     assert known.variance == variance.value
     assert known.variance_noise.variance == pytest.approx(variance.laplace)
     assert known.variance_cap == pytest.approx(factor * width**2 * (c @ c) / 4, rel=1e-6)
-    allowed = max(min(variance.value, known.variance_cap), 0) * (1 - 1 / factor)
-    assert result.details.get("bias_allowance", 0) == pytest.approx(allowed**0.5)
+    at, scale = max(variance.value, 0), (variance.laplace / 2) ** 0.5
+    # The median of Laplace's distribution around it, from 0 on.
+    likely = min(at - scale * np.log(1 - np.exp(-at / scale) / 2), known.variance_cap)
+    assert result.details.get("bias_allowance", 0) == pytest.approx((likely * (1 - 1 / factor)) ** 0.5)
     assert (known.extra, known.bias) == (0, 0)
     assert effect.amount + variance.amount == pytest.approx(epsilon)
     assert 0 < variance.statistic <= known.variance_cap

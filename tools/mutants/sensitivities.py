@@ -39,6 +39,12 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "above / self.share",
         _unit("moments/centred_contrast"),
     ),
+    _of(
+        "regression_outcomes._release_clip",
+        "prediction=np.zeros(len(rows.mix)), ",
+        "",
+        _unit("moments/outcome_moments"),
+    ),
     _of("regression_rows.Rows.lengths", "bound * z[", "z[", _unit("moments/regression_moments")),
     _of(
         "release_reach",

@@ -133,7 +133,13 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("confounding._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
-    _of("Uncertainty.known_variance", "variance += inflation(", "variance -= inflation(", _UNCERTAINTY),
+    _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),
+    _of(
+        "uncertainty.positive_part",
+        "np.maximum(released, 0.0)",
+        "released",
+        "unit/inference/test_inflation.py",
+    ),
     _of(
         "Uncertainty.known_sd",
         "sqrt(self.known_variance(alpha) + self.extra_at(alpha))",

@@ -1,8 +1,8 @@
 """Intervals around estimates whose standard error comes from few clusters and, perhaps, carries privacy noise.
 
 Without noise the estimate is compared with Student's t. A standard error that was released with noise xi is enlarged
-by the smallest constant kappa such that intervals built from max(S + xi, 0) + kappa cover at their level, averaged over
-xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
+by the smallest constant kappa such that intervals built from `positive_part(S + xi)` + kappa cover at their level,
+averaged over xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from counterveil.inference.uncertainty import (
     least_inflation,
     level_rule,
     mean_of_logs,
+    positive_part,
     tails,
 )
 from counterveil.numerics.arrays import Floats
@@ -55,6 +56,12 @@ class ClusterUncertainty(Uncertainty):
     sd_noise: NoiseDistribution | None = None
     freedom: float = 1e6
 
+    def likely_variance(self) -> float:
+        """Return the sampling variance that the released standard error stands for."""
+        if self.sd_noise is None:
+            return Uncertainty.likely_variance(self)
+        return float(positive_part(np.array([sqrt(self.variance)]), self.sd_noise)[0]) ** 2
+
     def known_variance(self, alpha: float) -> float:
         """Return the variance of the normal part to build a level 1 - alpha interval on."""
         factor = t_factor(self.freedom, alpha)
@@ -63,7 +70,7 @@ class ClusterUncertainty(Uncertainty):
         assert self.noise is not None  # a released standard error goes with a released estimate
         cap = sqrt(self.variance_cap)
         kappa = sd_inflation(self.noise, self.sd_noise, cap, self.freedom, alpha)
-        return (factor * min(sqrt(self.variance) + kappa, _HEADROOM * cap)) ** 2
+        return (factor * min(sqrt(self.likely_variance()) + kappa, _HEADROOM * cap)) ** 2
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
@@ -99,10 +106,10 @@ def _sd_inflation(
     own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _SHARES).ravel()
     ends = _HEADROOM * cap
+    parts = positive_part(errors[:, None, None] * own[:, None] + xi, sd_noise)
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
-        released = np.maximum(errors[rows, None, None] * own[:, None] + xi, 0.0)
-        built = factor * np.minimum(released + kappa, ends)
+        built = factor * np.minimum(parts[rows] + kappa, ends)
         return mean_of_logs(table[rows], known, built.reshape(len(rows), -1), shares)
 
     return least_inflation(missed, len(errors), aimed_at(alpha), unit, ends)

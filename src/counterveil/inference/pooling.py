@@ -268,7 +268,7 @@ class PooledUncertainty:
     @property
     def sampling_sd(self) -> float:
         """Standard deviation of the sampling error, as far as it is known."""
-        return sqrt(self._sum([known.sampling_sd**2 for known in self.sites]))
+        return self._together(0.05).sampling_sd
 
     @property
     def noise_sd(self) -> float:

@@ -23,10 +23,12 @@ from counterveil.numerics.public_choices import public_normals
 #
 # An interval needs the sampling variance V, but only V + xi is known, xi being privacy noise. Adding
 # a high quantile of xi and paying for it by Bonferroni is valid and wasteful: an interval a little too
-# narrow for its V still covers almost as often as it should. Here the smallest constant kappa is found
-# such that, averaged over xi, intervals built from min(V + xi + kappa, HEADROOM * cap) cover at the
-# wanted level whatever V in [0, cap] is. (With no headroom above the cap, V = cap could never be covered
-# often enough.) Only public numbers enter: the two noise distributions, the cap and the level.
+# narrow for its V still covers almost as often as it should. Here V + xi is first taken for the median p of
+# what V can be (`positive_part`), so that a release near or below zero is never read as no sampling error.
+# Then the smallest constant kappa is found such that, averaged over xi, intervals built from
+# min(p + kappa, HEADROOM * cap) cover at the wanted level whatever V in [0, cap] is. (With no headroom above
+# the cap, V = cap could never be covered often enough.) Only public numbers enter: the two noise
+# distributions, the cap and the level.
 
 
 # An inflated variance may exceed the largest possible one by this factor.
@@ -132,10 +134,20 @@ def _excess(sd: Floats, h: Floats, distribution: NoiseDistribution, alpha: float
     return np.asarray(np.log(np.maximum(tails(sd, h[:, None], distribution)[:, 0], 1e-300) / alpha))
 
 
+def positive_part(released: Floats, noise: NoiseDistribution) -> Floats:
+    """Return the median of what V >= 0 can be where V plus noise was released and no V is likelier than another.
+
+    It is above 0 and no less than what was released, nearly the same where that is far above the noise. What came out
+    below 0 is taken as 0: the lower half of the noise says nothing more about V.
+    """
+    at = np.maximum(released, 0.0)
+    return np.asarray(at - noise.quantile(noise.cdf(at) / 2))
+
+
 def inflation(
     distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
 ) -> float:
-    """Return the smallest kappa that keeps the level 1 - alpha for every variance in [0, cap].
+    """Return the smallest kappa beyond `positive_part` that keeps the level 1 - alpha for all variances in [0, cap].
 
     Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
     """
@@ -161,10 +173,10 @@ def _inflation(
     misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
     table = np.log(np.maximum(misses, 1e-300))
     xi = variance_noise.quantile(_LEVELS)
+    parts = positive_part(variances[:, None] + xi, variance_noise)
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
-        inflated = variances[rows, None] + (xi + kappa)
-        np.minimum(np.maximum(inflated, 0.0, out=inflated), HEADROOM * cap, out=inflated)
+        inflated = np.minimum(parts[rows] + kappa, HEADROOM * cap)
         return mean_of_logs(table[rows], deviations, np.sqrt(inflated, out=inflated), _SHARES)
 
     # From here on every variance is taken at its largest: more changes nothing.
@@ -250,8 +262,14 @@ class Uncertainty:
 
     @property
     def sampling_sd(self) -> float:
-        """Standard deviation of the sampling error, as far as it is known."""
-        return sqrt(min(max(self.variance, 0.0), self.variance_cap))
+        """Standard deviation of the sampling error, as far as it is known; not 0 where its noise leaves others."""
+        return sqrt(min(self.likely_variance(), self.variance_cap))
+
+    def likely_variance(self) -> float:
+        """Return the sampling variance that the released one stands for."""
+        if self.variance_noise is None:
+            return max(self.variance, 0.0)
+        return float(positive_part(np.array([self.variance]), self.variance_noise)[0])
 
     @property
     def noise_sd(self) -> float:
@@ -266,12 +284,11 @@ class Uncertainty:
 
     def known_variance(self, alpha: float) -> float:
         """Return the sampling variance to build a level 1 - alpha interval on: enlarged where it is noisy."""
-        variance = self.variance
-        if self.variance_noise is not None:
-            noise = self.noise if self.noise is not None else self.variance_noise
-            variance += inflation(noise, self.variance_noise, self.variance_cap, alpha)
-            variance = min(max(variance, 0.0), HEADROOM * self.variance_cap)
-        return variance
+        if self.variance_noise is None:
+            return self.variance
+        noise = self.noise if self.noise is not None else self.variance_noise
+        kappa = inflation(noise, self.variance_noise, self.variance_cap, alpha)
+        return min(self.likely_variance() + kappa, HEADROOM * self.variance_cap)
 
     def known_sd(self, alpha: float) -> float:
         """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""

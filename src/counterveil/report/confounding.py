@@ -127,7 +127,12 @@ def _how(facts: Facts, one: Facts) -> str:
         known = (
             "" if one.get("sd") is None else f" with an outcome SD of {rounded(one['sd'], one['sd'] / 10)}"
         )
-        return f"approximate, from the standardised difference{known}"
+        # Risk ratios of rare events are far from 1 where differences are small.
+        rare = (
+            "; the means of both arms were not released, and where events are rare this is far too small: "
+            'ask for measure="ratio", or give baseline='
+        )
+        return f"approximate, from the standardised difference{known}{rare if facts['risks'] else ''}"
     return f"from the {facts['how']}"
 
 

@@ -107,7 +107,8 @@ class Benchmark:
 class Sensitivity(Shown):
     """How far released effects withstand confounding by something that was not measured; nothing was spent.
 
-    `how` says where risk ratios come from, and `measure` on which scale the result is. `benchmarks` are confounders as
+    `how` says where risk ratios come from, `risks` whether outcomes lie in [0, 1], so that means are risks, and
+    `measure` on which scale the result is. `benchmarks` are confounders as
     strong as covariates, for the first effect, where covariates and treatment are public; `asked` is the confounder
     that was asked about.
     """
@@ -118,6 +119,7 @@ class Sensitivity(Shown):
     rows: tuple[EffectSensitivity, ...]
     how: str
     measure: str = "difference"
+    risks: bool = False
     warnings: tuple[str, ...] = ()
     benchmarks: tuple[Benchmark, ...] = ()
     asked: Ends | None = None
@@ -176,6 +178,7 @@ class Sensitivity(Shown):
             "level": self.level,
             "how": self.how,
             "measure": self.measure,
+            "risks": self.risks,
             "asked": asked,
             "effects": [_finite(asdict(row)) for row in self.rows],
             "benchmarks": [_finite(asdict(one)) for one in self.benchmarks],
@@ -233,6 +236,7 @@ def sensitivity_of(
         rows=rows,
         how=how,
         measure=str(getattr(result, "measure", "difference")),
+        risks=all(getattr(effect.known, "limits", None) == (-1.0, 1.0) for effect in effects),
         warnings=tuple(warnings),
         benchmarks=_benchmarks(result, rows[0]) if len(rows) == 1 else (),
         asked=asked,

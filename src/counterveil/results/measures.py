@@ -380,7 +380,13 @@ def no_measure(measure: str, got: str) -> StudyError:
 def refuse_of_difference(result: OneEffect, measure: str) -> None:
     """Raise CV-P686 or CV-P687 for a measure that a released difference does not have."""
     if check_measure(measure) in OF_MEANS:
-        raise no_means(result.method, f"measure={measure!r}, of which the difference alone was released")
+        raise ParameterError(
+            "CV-P687",
+            "the means of both arms were not released",
+            expected=f"a result that was asked with measure={measure!r}, or another measure of two means",
+            got=f"a result of which the difference alone was released ({result.method})",
+            fix=f"ask again with measure={measure!r}, which is another release; 'nnt' is made of the difference",
+        )
     if measure == NEEDED and result.limits is not None and result.limits != (-1.0, 1.0):
         raise no_measure(measure, f"outcomes of which two differ by up to {result.limits[1]:g}")
 

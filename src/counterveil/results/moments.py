@@ -12,20 +12,19 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.inference.noisy_moments import NoisyMoments, least_squares, two_stage
+from counterveil.inference.noisy_moments import Fit, NoisyMoments, least_squares, two_stage
 from counterveil.inference.weak_instruments import anderson_rubin, joint_p_value, joint_statistic
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Budget, Guarantee
+from counterveil.privacy import Budget, Guarantee, Unit
 from counterveil.report import View, moments_view
 from counterveil.results.compliance import Compliance
 from counterveil.results.effect import Ends, check_level
 from counterveil.results.formula import Formula, parse_formula
-from counterveil.results.regression import Regression
+from counterveil.results.regression import CONSTANT, Regression
 from counterveil.results.shown import Shown
 from counterveil.results.stored import load, reads_facts, save
 
 Matrix = tuple[tuple[float, ...], ...]
-CONSTANT = "Intercept"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -142,7 +141,17 @@ class Moments(Shown):
             first_stage=stage,
             anderson_rubin=kept,
             anderson_rubin_p=tested,
+            farthest=self._farthest(formula, fit),
         )
+
+    def _farthest(self, formula: Formula, fit: Fit) -> float | None:
+        """Return how many sampling errors a coefficient of the outcome on public columns can be at all."""
+        plain = self.guarantee.unit is Unit.OUTCOME and formula.constant and not formula.endogenous
+        if not plain or formula.response != self.outcome or fit.variance <= 0:
+            return None
+        # Half the range: outcomes in [-1, 1] are the last working column, but for a prediction from the others.
+        half = abs(self.basis[1 + self.columns.index(self.outcome)][-1])
+        return half * sqrt(self.matrix[0][0] * self.rows / fit.variance)
 
     def _noisy(self) -> NoisyMoments:
         return NoisyMoments(np.array(self.matrix), np.array(self.noise_sd), self.rows)

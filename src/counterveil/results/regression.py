@@ -15,9 +15,10 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, regression_text, regression_view
 from counterveil.report.view import probability, rounded
-from counterveil.results.effect import Ends, StdError, check_level
+from counterveil.results.effect import Ends, StdError, check_level, within
 from counterveil.results.shown import Shown
 
+CONSTANT = "Intercept"
 # First-stage F statistics below this are called weak (Stock, Yogo 2005).
 WEAK = 10.0
 
@@ -71,6 +72,8 @@ class Regression(Shown):
         anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
             ones, or none.
         anderson_rubin_p: the p-value of no effect that belongs to them.
+        farthest: how many standard errors from sampling a coefficient can be at all, but for the constant; None where
+            it is not known.
         again: returns the same regression at another level.
         guarantee, spent, not_covered: those of the moments.
     """
@@ -91,6 +94,7 @@ class Regression(Shown):
     first_stage: float | None = None
     anderson_rubin: tuple[Ends, ...] | None = None
     anderson_rubin_p: float | None = None
+    farthest: float | None = None
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
@@ -180,7 +184,16 @@ class Regression(Shown):
         statistic = estimate / errors.total if errors.total > 0 else (inf if estimate else 0.0)
         half = self.fit.reach(level) * errors.total
         ends = (estimate - half, estimate + half)
-        return Coefficient(name, estimate, errors, statistic, self.fit.p_value(statistic), ends)
+        p_value = self.fit.p_value(statistic)
+        if self.farthest is not None and isfinite(errors.sampling) and not vector[self._constant].any():
+            # Sums of outcomes times public weights: proof in `outcome_moments.proof.md`.
+            most = self.farthest * errors.sampling
+            estimate, ends = min(max(estimate, -most), most), within(ends, (-most, most))
+        return Coefficient(name, estimate, errors, statistic, p_value, ends)
+
+    @property
+    def _constant(self) -> list[int]:
+        return [place for place, name in enumerate(self.terms) if name == CONSTANT]
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return one dictionary a coefficient, with the names that R's `broom` uses, dots replaced by underscores."""

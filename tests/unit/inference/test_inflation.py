@@ -9,7 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from distributions import PlainLaplace, PlainNormal
 
-from counterveil.inference.uncertainty import HEADROOM, inflation
+from counterveil.inference import Uncertainty
+from counterveil.inference.uncertainty import HEADROOM, inflation, positive_part
 
 ALPHA = 0.05
 
@@ -27,7 +28,8 @@ def exact_half_widths(sd, distribution):
 def coverage(variance, distribution, variance_noise, kappa, cap):
     """Coverage averaged over the noise of the variance, from closed forms only."""
     levels = (np.arange(4000) + 0.5) / 4000
-    known = np.clip(variance + variance_noise.quantile(levels) + kappa, 0, HEADROOM * cap)
+    part = positive_part(variance + variance_noise.quantile(levels), variance_noise)
+    known = np.minimum(part + kappa, HEADROOM * cap)
     half = exact_half_widths(np.sqrt(known), distribution)
     return 1 - 2 * distribution.tail_with_normal(half, np.full_like(half, np.sqrt(variance))).mean()
 
@@ -77,3 +79,33 @@ def test_other_levels_are_kept_too(alpha, monkeypatch):
         min(coverage(v, distribution, variance_noise, kappa, cap) for v in (0.0, 1.0, 5.0, 15.0, 150.0))
         >= 1 - alpha
     )
+
+
+@pytest.mark.parametrize("kind", [PlainLaplace, PlainNormal])
+def test_what_is_released_is_taken_for_the_median_of_what_it_can_stand_for(kind):
+    noise, released = kind(2.0), np.array([-50.0, -1.0, 0.0, 0.5, 3.0, 40.0])
+    part = positive_part(released, noise)
+    for value, found in zip(np.maximum(released, 0.0), part, strict=True):
+        # Densities of the noise at value - V, for V from 0 on, from differences of its distribution function.
+        below, between = 1 - noise.cdf(np.array([-value, found - value]))
+        assert between == pytest.approx(below / 2)
+    assert (part > 0).all()
+    assert (part >= released).all()
+    assert part[:3] == pytest.approx(part[0])
+    assert part[-1] == pytest.approx(released[-1], rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", [PlainLaplace, PlainNormal])
+def test_a_variance_that_came_out_below_zero_does_not_shorten_an_interval(kind):
+    halves = [Uncertainty(kind(1.0), v, 100.0, kind(2.0)).half_width(0.95) for v in (-30.0, -2.0, 0.0, 1.0)]
+    assert halves[:2] == pytest.approx([halves[2]] * 2)
+    assert halves[3] > halves[2]
+    # Longer than the noise alone would have it.
+    assert halves[0] > 1.05 * Uncertainty(kind(1.0), 0.0, 100.0).half_width(0.95)
+
+
+def test_intervals_of_variances_that_noise_hides_are_nearly_all_long_enough():
+    """Where the variance is half of its noise's spread, even the shortest interval is as long as one that knows it."""
+    noise, hidden = PlainLaplace(1.0), PlainLaplace(5.0)
+    shortest = Uncertainty(noise, -1e6, 1e6, hidden).half_width(0.95)
+    assert shortest > Uncertainty(noise, 2.5, 1e6).half_width(0.95)

@@ -27,6 +27,12 @@ def test_interval_is_wider_than_without_noise_and_grows_with_level():
     assert known.half_width(0.99) > known.half_width(0.95) > known.half_width(0.8)
 
 
+def test_a_noisy_variance_is_enlarged_for_an_interval():
+    known = Uncertainty(PlainLaplace(1.0), 4.0, 900.0, PlainLaplace(3.0))
+    assert known.known_variance(0.05) > known.likely_variance() > 4.0
+    assert known.sampling_sd == pytest.approx(known.likely_variance() ** 0.5)
+
+
 def test_variance_is_used_up_to_a_little_above_its_cap_only():
     capped = Uncertainty(PlainLaplace(1.0), 9.0, 9.0, PlainLaplace(50.0))
     plain = Uncertainty(PlainLaplace(1.0), 9.0 * HEADROOM, 9.0)

@@ -197,12 +197,6 @@ def released_means(
     return ApartMeans(values, (known[0], known[1]), (low, high), sizes)
 
 
-def _bias(pair: ArmPair, means: ApartMeans) -> dict[str, float]:
-    """Return what to say of the bias that is allowed for, on the scale of the difference."""
-    one, other = means.known
-    return pair.effect.with_bias(one.variance + other.variance, one.variance_cap + other.variance_cap)
-
-
 def _result(
     session: Session,
     question: Question,
@@ -227,7 +221,7 @@ def _result(
         releases=tuple(releases),
         not_covered=pair.effect.not_covered,
         details=pair.effect.details
-        | _bias(pair, means)
+        | pair.effect.with_bias(means.parts(1.0, 1.0)[0])
         | {"mechanism": question.mechanism, "variance_budget_share": float(share)}
         | {"mean_treated": means.values[0], "mean_control": means.values[1]},
         diagnostics=pair.effect.diagnostics | shares,

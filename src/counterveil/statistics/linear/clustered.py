@@ -67,16 +67,17 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
             error = gate.release(NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error)
             variance, noise = max(float(error), 0.0) ** 2, error.noise
             releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
+        known = ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom)
         return Result(
             estimate=float(released),
-            uncertainty=ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom),
+            uncertainty=known,
             guarantee=question.guarantee(session, (*_design_pages(effect), PAGE), effect.remarks),
             method=clustered_method(effect.method, column, clusters.clusters),
             **question.effect_terms(study),
             releases=tuple(releases),
             not_covered=clustered_caveats(effect),
             details=effect.details
-            | effect.with_bias(variance, cap)
+            | effect.with_bias(known.sampling_sd)
             | cluster_details(clusters, table, freedom)
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,

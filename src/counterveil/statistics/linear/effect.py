@@ -214,12 +214,9 @@ class LinearEffect:
             form = paired_variance(self.coefficients, *self.pairs)
         return WithBias(form, self.factor) if self.bias else form
 
-    def with_bias(self, variance: float, cap: float) -> dict[str, float]:
-        """Return what to say of the bias that is allowed for, the two together being released as `variance`."""
-        if not self.bias:
-            return {}
-        left = min(max(variance, 0.0), cap) * float(1 - 1 / self.factor)
-        return {"bias_allowance": sqrt(left)}
+    def with_bias(self, sampling_sd: float) -> dict[str, float]:
+        """Return what to say of the bias that is allowed for, which the standard error from sampling holds."""
+        return {"bias_allowance": sampling_sd * sqrt(1 - 1 / self.factor)} if self.bias else {}
 
 
 def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> LinearEstimate:
@@ -256,15 +253,14 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     def compute(gate: Gate) -> dict[str, object]:
         released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
         cap = float(sensitivity.variance_cap)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
+        own = (cap, None) if variance is None else (float(variance), variance.noise)
+        known = Uncertainty(released.noise, own[0], cap, own[1])
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
         if variance is not None:
             releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
         return Result(
             estimate=float(released),
-            uncertainty=with_rare_events(
-                Uncertainty(released.noise, known[0], cap, known[1]), session.study.outcome_range, sizes
-            ),
+            uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             guarantee=question.guarantee(session, effect.pages, effect.remarks),
             method=effect.method,
             # Not those of the table, whose outcomes may be residuals of a prediction.
@@ -272,7 +268,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             releases=tuple(releases),
             not_covered=effect.not_covered,
             details=effect.details
-            | effect.with_bias(*known[:1], cap)
+            | effect.with_bias(known.sampling_sd)
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,
             variance_apart=True,

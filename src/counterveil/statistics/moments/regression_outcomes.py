@@ -179,14 +179,14 @@ def release_outcome_moments(gate: Gate, records: Records, design: Design) -> Out
     prediction = np.zeros(len(public))
     prediction[0] = mean
     rows = replace(rows, prediction=prediction)
-    rows = replace(rows, clip=_release_clip(gate, "first reach", records, rows, design, sd, mean))
+    rows = _release_clip(gate, "first reach", records, rows, design, sd, mean)
     first = release_residual_moments(gate, "first moments", records, rows, public, longer)
     # Directions without variance, as of columns that depend on each other, predict nothing.
     more = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ first.crossed
     left = (first.square - first.crossed @ more) / public[0, 0]
     sd = sqrt(max(left, first.square_sd, _LEAST_VARIANCE))
-    rows = replace(rows, prediction=prediction + more)
-    rows = replace(rows, clip=_release_clip(gate, "reach", records, rows, design, sd, mean))
+    rows = replace(rows, prediction=rows.prediction + more)
+    rows = _release_clip(gate, "reach", records, rows, design, sd, mean)
     return release_residual_moments(gate, "moments", records, rows, public, longer)
 
 
@@ -275,16 +275,20 @@ def release_residual_moments(
 # Proof: outcome_moments.proof.md
 def _release_clip(
     gate: Gate, name: str, records: Records, rows: PublicRows, design: Design, sd: float, mean: float
-) -> float:
-    """Return where residuals are clipped, from noisy counts of their sizes."""
+) -> PublicRows:
+    """Return the rows with what residuals are clipped to, from noisy counts of their sizes.
+
+    Outcomes lie in [-1, 1]. Where residuals would be clipped no lower, nothing is taken off the outcomes: they are in
+    their range as they are, whatever the prediction.
+    """
     edges = WINDOWS * sd
     (counts,) = records.run(residual_counts, rows, edges)
     released = release_counts(gate, name, counts, design.pure)
     clipped = next(share for least, _, share in CUT if _beside(design, len(rows.mix)) >= least)
     shown = SHOWN_OF_FEW if carried_by_few(mean) else SHOWN
-    # Beyond all windows: outcomes are in [-1, 1], and predictions no larger than their coefficients allow.
-    largest = 1.0 + float(np.linalg.norm(rows.prediction)) * sqrt(float(_EDGES[-1]))
     found, _ = first_few(
-        released.floats(), released.variance, clipped * records.count, shown, np.append(edges, largest)
+        released.floats(), released.variance, clipped * records.count, shown, np.append(edges, np.inf)
     )
-    return found
+    if found < 1.0:
+        return replace(rows, clip=found)
+    return replace(rows, prediction=np.zeros(len(rows.mix)), clip=1.0)

@@ -23,19 +23,30 @@ def records(outcome):
     return Records(Table.attach(columns, STUDY), COLUMNS.features)
 
 
-def releases(outcome, budget, mechanism):
-    """Return the gate with all that is released of one outcome and four fixed ones, earlier outputs held fixed."""
+def releases(outcome, budget, mechanism, beyond):
+    """Return the gate with all that is released of one outcome and five fixed ones, earlier outputs held fixed.
+
+    Counts of residuals say that `beyond` of them are beyond all windows.
+    """
     design = Design(6, COLUMNS, budget, mechanism)
     first = NotingGate()
     release_outcome_moments(first, records(0.3), design)
-    gate = FixedGate(outcome_plan(design), first.values)
-    release_outcome_moments(gate, records(outcome), design)
-    return gate
+    held = dict(first.values)
+    for name in ("first reach", "reach"):
+        held[name] = [*([0.0] * (len(held[name]) - 1)), beyond]
+    gate = FixedGate(outcome_plan(design), held)
+    return gate, release_outcome_moments(gate, records(outcome), design)
 
 
+@pytest.mark.parametrize("beyond", [-1e6, 1e6])
 @pytest.mark.parametrize(("budget", "mechanism"), [(Budget(2), "staircase"), (Budget(2, "1e-6"), "gaussian")])
-def test_no_change_of_an_outcome_exceeds_the_claim(budget, mechanism):
-    gates = [releases(outcome, budget, mechanism) for outcome in np.linspace(-1, 1, 9)]
+def test_no_change_of_an_outcome_exceeds_the_claim(budget, mechanism, beyond):
+    gates, found = zip(
+        *(releases(outcome, budget, mechanism, beyond) for outcome in np.linspace(-1, 1, 9)), strict=True
+    )
+    # Residuals are clipped, or outcomes are taken as they are: never beyond their range.
+    assert all((one.rows.clip < 1) if beyond < 0 else (one.rows.clip == 1) for one in found)
+    assert all(one.rows.prediction.any() == (beyond < 0) for one in found)
     assert set(gates[0].given) == {"centre", "first reach", "first moments", "reach", "moments"}
     for name, sensitivity in gates[0].sensitivity.items():
         assert all(gate.sensitivity[name] == sensitivity for gate in gates)
@@ -85,3 +96,61 @@ def test_noise_is_smaller_than_where_records_are_private():
         for protects in ("outcome", "record")
     ]
     assert errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(delta):
+    rng = np.random.default_rng(2)
+    n = 2000
+    t, x = rng.integers(0, 2, n), rng.random(n)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
+    shapes = {
+        "common": rng.random(n) < 0.5,
+        "rare": rng.random(n) < 0.01,
+        "skewed": np.clip(rng.gamma(1, 0.08, n), 0, 1),
+    }
+    noise = {
+        name: [
+            cv.moments(
+                {"t": t, "x": x, "y": y.astype(float)},
+                study,
+                protects="outcome",
+                epsilon=1,
+                delta=delta,
+                noise=cv.SeededNoise(seed),
+            )
+            .regress("y ~ t + x")
+            .coefficient("t")
+            .std_error.noise
+            for seed in range(8)
+        ]
+        for name, y in shapes.items()
+    }
+    # Outcomes at both ends of the range have all the noise that it calls for.
+    assert max(map(max, noise.values())) <= max(noise["common"]) * (1 + 1e-9)
+
+
+def test_no_coefficient_is_beyond_what_outcomes_in_their_range_can_make():
+    rng = np.random.default_rng(3)
+    n = 200
+    t, x = rng.integers(0, 2, n), rng.random(n)
+    study = cv.Study("t", "y", (10, 12), {"x": cv.Range(0, 1)}, randomised=True)
+    columns = np.column_stack((np.ones(n), t, x))
+    # The outcomes that make each coefficient largest lie at the ends of the range.
+    weights = np.linalg.pinv(columns)
+    largest = np.abs(weights).sum(axis=1)
+    cut = 0
+    for seed in range(10):
+        noise = cv.SeededNoise(seed)
+        data = {"t": t, "x": x, "y": 10.0 + 2 * (weights[1] > 0)}
+        found = cv.moments(data, study, protects="outcome", epsilon="1/100", delta="1e-6", noise=noise)
+        fit = found.regress("y ~ t + x")
+        matrix = np.linalg.inv(columns.T @ columns / n)
+        for place, name in ((1, "t"), (2, "x")):
+            most = float(np.sqrt(matrix[place, place]))
+            assert largest[place] <= most * (1 + 1e-9)
+            one = fit.coefficient(name)
+            assert max(map(abs, (one.estimate, *one.interval))) <= most * 1.3
+            cut += max(map(abs, one.interval)) < abs(one.estimate) + one.std_error.total
+    assert cut > 0
+    assert abs(fit.coefficient("Intercept").estimate) > 2
