@@ -98,6 +98,8 @@ class Session:
         self._table: Table | None = None
         self._streamed: Carrier | None = None
         self._restricted = False
+        # Rows that were counted where they lie, and not attached.
+        self._counted: int | None = None
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -206,7 +208,9 @@ class Session:
             return strata_of_table(self._table, layout, prefix)
         if rows_are_made(self.study) and order is None:
             return strata_of_rows(self.batches, layout, prefix)
-        return strata_of_source(self._source, self.study, layout, prefix, order, most)
+        found = strata_of_source(self._source, self.study, layout, prefix, order, most)
+        self._counted = found.rows
+        return found
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
@@ -227,9 +231,14 @@ class Session:
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
 
+        A delta that permits publishing a row is refused first (CV-P006).
         A request id that was answered before gets its stored answer and costs nothing. If `compute`
         fails or the process dies, the budget stays spent: the noise may have been seen.
         """
+        budget = request.plan.budget
+        if not budget.pure:
+            attached = self._table is not None or self._streamed is not None or self._counted is None
+            budget.check_rows(self.batches.rows if attached else self._counted or 0)
         reserved = self.ledger.reserve(
             self.dataset,
             uuid.uuid4().hex if request.request_id is None else request.request_id,
