@@ -89,3 +89,10 @@ def test_a_large_epsilon_is_said_in_words():
     assert type(large).from_dict(large.to_dict()).guarantee == large.guarantee
     assert "1e+304" in endless.guarantee.sentence()
     assert replace(large.guarantee, epsilon=usual.guarantee.epsilon).large == ""
+
+
+def test_bought_labels_are_refused_likewise():
+    frame = pd.DataFrame({"arm": np.arange(ROWS) % 2, "y": 1.0, "site": "A"})
+    answers = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True}
+    with pytest.raises(CounterveilError, match="CV-P006"):
+        cv.drafting.buy(frame, None, answers, epsilon=4, delta=f"1/{ROWS}")

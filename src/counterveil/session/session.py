@@ -143,6 +143,8 @@ class Session:
     def restricted(self, table: Table) -> Self:
         """Return this session with some of its rows; they must have been chosen by what the question holds public."""
         part = copy(self)
+        # Whoever is left out is protected too.
+        part._counted = self.batches.rows
         part._table, part._streamed, part._restricted = table, None, True
         return part
 
@@ -186,10 +188,11 @@ class Session:
         wanted = names if person is None else tuple(dict.fromkeys((*names, person.column)))
         with silence():
             columns = read(self._source, wanted, frozenset())
-            if person is None:
-                return columns
-            first = first_of_each(columns[person.column], person.column)
-            return {name: columns[name].keep(first) for name in names}
+            if person is not None:
+                first = first_of_each(columns[person.column], person.column)
+                columns = {name: columns[name].keep(first) for name in names}
+        self._counted = len(columns[names[0]]) if names else 0
+        return columns
 
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
@@ -237,8 +240,7 @@ class Session:
         """
         budget = request.plan.budget
         if not budget.pure:
-            attached = self._table is not None or self._streamed is not None or self._counted is None
-            budget.check_rows(self.batches.rows if attached else self._counted or 0)
+            budget.check_rows(self.batches.rows if self._counted is None else self._counted)
         reserved = self.ledger.reserve(
             self.dataset,
             uuid.uuid4().hex if request.request_id is None else request.request_id,
