@@ -197,7 +197,7 @@ def _outcome_level() -> Iterator[Audited]:
         yield _outcome("ate", method)
     yield _outcome("ate", "weighting", "value alone", arguments={"settings": Weighting(variance_share=0)})
     yield _outcome("ate", "difference_in_means", declared=TRIAL)
-    yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/10")
+    yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/13")
     yield _outcome("ate", "stratified", declared=CUT)
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("arms", method, declared=THREE, base=several_arms)
@@ -293,10 +293,10 @@ def _times_and_moments() -> Iterator[Audited]:
     public = {"interactions": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
-    yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/100")
+    yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/201")
     # Columns that regressions may explain, and their products, have bounds of their own.
     explained = {"interactions": ["t:a", "y:a"], "outcomes": ["a"]}
-    yield _record("moments", "", "gaussian", arguments=explained, rows=600, delta="1/100", **FEW)
+    yield _record("moments", "", "gaussian", arguments=explained, rows=600, delta="1/601", **FEW)
     sums = {"settings": Survival(release="sums")}
     for listed in (_outcome, _record):
         yield listed("survival", "kaplan_meier", "running sums", declared=TIMES, arguments=sums, **FEW)
@@ -306,7 +306,7 @@ def _times_and_moments() -> Iterator[Audited]:
             "gaussian",
             declared=TIMES,
             arguments=sums | GAUSSIAN,
-            delta="1/10",
+            delta="1/13",
             **FEW,
         )
 
@@ -324,7 +324,7 @@ def _measures_and_outcomes() -> Iterator[Audited]:
         few = {"rows": 24} | FEW
         yield listed("outcomes", method, "earlier", declared=EARLIER, arguments=FIRST, epsilon="4", **few)
         uneven = FIRST | GAUSSIAN
-        yield listed("outcomes", method, "gaussian", declared=SEVERAL, arguments=uneven, delta="1/10", **few)
+        yield listed("outcomes", method, "gaussian", declared=SEVERAL, arguments=uneven, delta="1/25", **few)
         ratio = {"measure": "ratio"}
         yield listed("outcomes", method, "ratio", declared=SEVERAL | POSITIVE, arguments=ratio, **few)
     for listed in (_outcome, _record):

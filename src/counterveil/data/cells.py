@@ -52,6 +52,8 @@ def _alone(pattern: str) -> str:
     return rf"[\x09-\x0d ]*{pattern}[\x09-\x0d ]*"
 
 
+# A number without an exponent that may be spelled in a shorter way.
+SPELLED = r"[+][0-9]+|[+-]?(?:0[0-9]*|[0-9]+[.][0-9]*|[.][0-9]+)"
 NUMERAL = _alone(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 TRUE = _alone(_any_case("true"))
 FALSE = _alone(_any_case("false"))

@@ -28,6 +28,10 @@ Label: TypeAlias = str | int | float
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
+# From here on a double stands for several whole numbers: a gap anywhere in a column may turn others into it.
+EXACT_DOUBLES = 2**53
+
+
 def number_of(cell: object) -> Fraction | None:
     """Return the number a label or a cell stands for, None where it stands for none."""
     if isinstance(cell, str):
@@ -68,25 +72,19 @@ def plain_number(value: Fraction) -> int | float | str:
     return as_float if Fraction(repr(as_float)) == value else str(value)
 
 
-# Beyond every double, and short enough to be printed.
-_LARGEST_LABEL = 10**400
-
-
 def checked_label(label: object, role: str) -> Label:
     """Return `label` as a text, an int or a float in one form per meaning, or raise CV-S007."""
     plain = label.item() if isinstance(label, np.generic) else label
     if isinstance(plain, str):
         return plain
-    if isinstance(plain, int) and abs(plain) <= _LARGEST_LABEL:
-        return int(plain)
-    if isinstance(plain, float) and np.isfinite(plain):
-        return int(plain) if plain.is_integer() else plain
+    if isinstance(plain, int | float) and abs(plain) < EXACT_DOUBLES:
+        return int(plain) if isinstance(plain, int) or plain.is_integer() else plain
     raise StudyError(
         "CV-S007",
         f"{role} is not a valid label",
-        expected="a text, an int of at most 400 digits, a finite float or a bool",
+        expected="a text, a bool or a number below 2^53: a larger one may stand for several labels",
         got=f"{role}={shown(label)}",
-        fix=f"write {role} as it appears in the column",
+        fix=f"write {role} as it appears in the column, which must hold texts where numbers are larger",
     )
 
 
@@ -116,7 +114,7 @@ class LabelIndex:
         self._numbers_for_text: dict[Fraction, int] = {}
         for code, label in enumerate(self.labels):
             number = number_of(label)
-            if number is not None:
+            if number is not None and abs(number) < EXACT_DOUBLES:
                 self.numbers[number] = code
                 double = double_meaning(number)
                 if double is not None:

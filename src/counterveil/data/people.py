@@ -1,49 +1,91 @@
 """What orders people and their rows, and parts of sorted rows, cut where people end: each has all rows of its people.
 
+Which of two rows or people comes first depends on these two alone, whatever container holds them: what one cell holds
+may turn a column of numbers into one of texts, or whole numbers into doubles. Proof: `person.proof.md`.
 No more is held than one part and the rows of the person at its end.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import re
 from collections.abc import Iterator
 from decimal import Decimal
-from fractions import Fraction
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import encoding
-from counterveil.data.cells import BLANKS, Coded, Column, Mask, Numbers, double_of
-from counterveil.data.labels import number_of
+from counterveil.data.cells import BLANKS, SPELLED, Coded, Column, Mask, Numbers, double_of
+from counterveil.data.labels import EXACT_DOUBLES, number_of
 from counterveil.data.wrong_data import failed_source, no_person
 
 Places: TypeAlias = NDArray[np.intp]
+# "7", "007" and "7.0" are one person, "1e5" is a text. The same in SQL: `relations.order_of_people`.
+_SPELLED = re.compile(SPELLED)
 
 
 def places(column: Column, name: str) -> tuple[Places, int]:
     """Return each row's person or cluster, numbered by what identifies them, and how many there are.
 
-    Rows that name none raise CV-D019.
+    Whole numbers stand in the order of their values, negative ones behind all others. Rows that name nobody raise
+    CV-D019.
     """
-    if np.count_nonzero(encoding.gaps(column, None)):
+    if nobody(column).any():
         raise no_person(name)
     if isinstance(column, Numbers):
-        known, place = np.unique(column.values, return_inverse=True)
+        whole = column.values if column.values.dtype.kind in "iu" else column.values.astype(np.int64)
+        known, place = np.unique(whole, return_inverse=True)
+        negative = int(np.count_nonzero(known < 0))
+        place = np.where(place < negative, len(known) - 1 - place, place - negative)
         return place.astype(np.intp), len(known)
-    # By what is written: the number 7 and the text "7" are one person.
-    texts = [identity(cell) for cell in column.cells]
-    # Shorter texts first, so that whole numbers stand in the same order as text and as numbers.
-    ranks = {text: rank for rank, text in enumerate(sorted(set(texts), key=lambda text: (len(text), text)))}
-    of_cell = np.array([ranks[text] for text in texts], dtype=np.intp)
+    keys = [_sorted_by(cell) for cell in column.cells]
+    rank = {key: at for at, key in enumerate(sorted(set(keys)))}
+    of_cell = np.array([rank[key] for key in keys], dtype=np.intp)
     present, place = np.unique(of_cell[column.codes], return_inverse=True)
     return place.astype(np.intp), len(present)
 
 
-def identity(cell: object) -> str:
-    """Return what is written in a cell that names a person: numbers without exponents, as engines write decimals."""
-    return format(cell, "f") if isinstance(cell, Decimal) else str(cell).strip(BLANKS)
+def _sorted_by(cell: object) -> tuple[bool, int, str]:
+    text = identity(cell) or ""
+    return text.startswith("-"), len(text), text
+
+
+def nobody(column: Column) -> Mask:
+    """Return which rows name no person: gaps, and floats that are no whole number or may stand for several."""
+    if isinstance(column, Numbers):
+        values = column.values
+        if values.dtype.kind != "f":
+            return column.missing
+        return np.asarray(column.missing | ~((np.abs(values) < EXACT_DOUBLES) & (np.floor(values) == values)))
+    unnamed = np.array([identity(cell) is None for cell in column.cells], dtype=np.bool_)
+    return encoding.gaps(column, None) | column.take(unnamed, for_missing=True)
+
+
+def identity(cell: object) -> str | None:
+    """Return the text that identifies a person, one for all spellings of a number; None for a cell that names nobody.
+
+    A float names somebody where it is a whole number that no other one is rounded to.
+    """
+    if isinstance(cell, str):
+        text = cell.strip(BLANKS)
+    elif isinstance(cell, float | np.floating):
+        return str(int(cell)) if abs(cell) < EXACT_DOUBLES and cell == int(cell) else None
+    else:
+        number = number_of(cell)
+        try:
+            text = format(cell, "f") if isinstance(cell, Decimal) and number is not None else str(number)
+        except ValueError:
+            # More digits than Python writes.
+            number = None
+        if number is None:
+            return None
+    if not _SPELLED.fullmatch(text):
+        return text
+    whole, _, part = text.lstrip("+-").partition(".")
+    whole, part = whole.lstrip("0") or "0", part.rstrip("0")
+    size = f"{whole}.{part}" if part else whole
+    return f"-{size}" if text.startswith("-") and size != "0" else size
 
 
 def first_of_each(column: Column, name: str) -> Mask:
@@ -54,35 +96,23 @@ def first_of_each(column: Column, name: str) -> Mask:
     return first
 
 
-def ranks(column: Column, exact: bool = True) -> NDArray[np.float64]:
-    """Return numbers that order rows: those with numbers by their value, then those with texts, such as dates.
+def ranks(column: Column) -> NDArray[np.intp]:
+    """Return numbers that order rows: by numbers, then by texts, such as dates; then infinity, which may be a moment.
 
-    Which of two rows comes first depends on these two alone: what others hold must not turn numbers into texts.
-    Infinity, which may be a moment, comes after both, and rows without a value come last. Without `exact`, numbers
-    whose nearest double is the same are not told apart.
+    Rows without a value come last. Numbers are those of the nearest doubles, which is what a gap elsewhere may make of
+    whole numbers.
     """
     if isinstance(column, Numbers):
-        values = column.values
-        if exact and values.dtype.kind in "iu":
-            # As whole numbers: beyond 2^53 several of them have the same nearest double.
-            values = np.unique(values, return_inverse=True)[1]
-        return np.where(column.missing, np.inf, values.astype(np.float64))
-    doubles = [double_of(cell) for cell in column.cells]
-    sharing = Counter(doubles)
-    keys = [
-        _key(cell, double, exact and sharing[double] > 1)
-        for cell, double in zip(column.cells, doubles, strict=True)
-    ]
+        known, place = np.unique(column.values.astype(np.float64), return_inverse=True)
+        return np.where(column.missing, len(known), place)
+    keys = [_key(cell, double_of(cell)) for cell in column.cells]
     place_of = {key: place for place, key in enumerate(sorted(set(keys)))}
-    per_cell = np.array([place_of[key] for key in keys], dtype=np.float64)
-    return np.where(encoding.gaps(column, None), np.inf, column.take(per_cell, for_missing=0.0))
+    per_cell = np.array([place_of[key] for key in keys], dtype=np.intp)
+    return np.where(encoding.gaps(column, None), len(keys), column.take(per_cell, for_missing=0))
 
 
-def _key(cell: object, double: float | None, exact: bool) -> tuple[int, float, Fraction, str]:
-    if double is None:
-        return 1, 0.0, Fraction(0), str(cell)
-    number = number_of(cell) if exact else None
-    return 2 if double == np.inf else 0, double, number or Fraction(0), ""
+def _key(cell: object, double: float | None) -> tuple[int, float, str]:
+    return (1, 0.0, str(cell)) if double is None else (2 if double == np.inf else 0, double, "")
 
 
 Columns = dict[str, Column]
@@ -96,17 +126,17 @@ def whole_people(parts: Iterator[Columns], person: str) -> Iterator[Columns]:
     passed on, to be refused.
     """
     waiting: list[Columns] = []
-    last: float | tuple[int, str] | None = None
+    last: tuple[bool, int, str] | None = None
     for part in parts:
         rows = len(part[person])
         if not rows:
             continue
-        if np.count_nonzero(encoding.gaps(part[person], None)):
+        if nobody(part[person]).any():
             yield part
             continue
         place, _ = places(part[person], person)
         first = _who(part[person], 0)
-        if (np.diff(place) < 0).any() or (last is not None and first < last):  # type: ignore[operator]
+        if (np.diff(place) < 0).any() or (last is not None and first < last):
             raise failed_source(_WHERE)
         start = int(np.searchsorted(place, place[-1]))
         if start or (last is not None and first != last):
@@ -119,13 +149,11 @@ def whole_people(parts: Iterator[Columns], person: str) -> Iterator[Columns]:
         yield joined_columns(waiting)
 
 
-def _who(column: Column, row: int) -> float | tuple[int, str]:
+def _who(column: Column, row: int) -> tuple[bool, int, str]:
     """Return what a row's person is ordered by, as in `places`."""
-    if isinstance(column, Numbers):
-        found: float = column.values[row].item()
-        return found
-    text = identity(column.cells[column.codes[row]])
-    return len(text), text
+    return _sorted_by(
+        column.values[row].item() if isinstance(column, Numbers) else column.cells[column.codes[row]]
+    )
 
 
 def _some(part: Columns, rows: slice) -> Columns:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import encoding
-from counterveil.data.cells import Coded, Column, Mask, Numbers
+from counterveil.data.cells import Coded, Column, Mask, Numbers, double_of
 from counterveil.data.domains import Range
 from counterveil.data.labels import LabelIndex, index_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
@@ -168,8 +168,10 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
     if not tied.any():
         return rows
     spots = np.flatnonzero(tied | np.append(tied[1:], False))
-    keys: list[NDArray[Any]] = []
-    for name in (*study.cluster_columns, study.treatment, *study.covariates, *study.outcomes):
+    keys: list[NDArray[Any]] = [
+        _identified(columns[name], study, name)[0][rows[spots]] for name in study.cluster_columns
+    ]
+    for name in (study.treatment, *study.covariates, *study.outcomes):
         keys += _meaning(columns[name].keep(rows[spots]), _index(study, name))
     rows[spots] = rows[spots][np.lexsort((*reversed(keys), np.cumsum(~tied)[spots]))]
     return rows
@@ -178,16 +180,23 @@ def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places
 def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
     """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
     hole = encoding.gaps(column, index)
-    if index is None:
-        text = column.text if isinstance(column, Numbers) and column.text is not None else np.zeros_like(hole)
-        return hole, text, np.where(hole, 0.0, ranks(column, exact=False))
-    return hole, *_labels(column, hole, index)
+    if index is not None:
+        return hole, *_labels(column, hole, index)
+    # Texts that are no numbers are alike: some sources read no more of them.
+    if isinstance(column, Numbers):
+        text = np.zeros_like(hole) if column.text is None else column.text
+        values = column.values.astype(np.float64)
+    else:
+        doubles = [double_of(cell) for cell in column.cells]
+        text = column.take(np.array([each is None for each in doubles], np.bool_), for_missing=False)
+        values = column.take(np.array([each or 0.0 for each in doubles], np.float64), for_missing=0.0)
+    return hole, text & ~hole, np.where(hole | text, 0.0, values)
 
 
-def _labels(column: Column, hole: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _labels(column: Column, hole: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     """Return the places of labels, -1 for those that are not declared, and what tells the latter apart."""
     code = encoding.codes(column, hole, index, None)
-    return code, np.where((code < 0) & ~hole, ranks(column), 0.0)
+    return code, np.where((code < 0) & ~hole, ranks(column), 0)
 
 
 def _one_cluster(column: Column, own: _Rows, name: str, study: Study) -> Column:

@@ -68,11 +68,10 @@ def rows_made(source: object, study: Study, prefix: bool, order: str | None) -> 
 def _sorted(column: Column, name: str) -> NDArray[np.intp]:
     """Return the rows in the order of a column's values, or raise CV-D054 where these do not decide it."""
     if isinstance(column, Coded):
-        missing, place = (
-            column.codes < 0,
-            {cell: at for at, cell in enumerate(sorted(map(str, column.cells)))},
-        )
-        values = column.take(np.array([place[str(cell)] for cell in column.cells], dtype=np.int64), -1)
+        # Texts, or exact numbers, in an order of their own.
+        place = {cell: at for at, cell in enumerate(sorted(cell for cell in column.cells if cell == cell))}
+        missing = column.codes < 0
+        values = column.take(np.array([place.get(cell, -1) for cell in column.cells], dtype=np.int64), -1)
     else:
         missing, values = column.missing, column.values
     if missing.any():

@@ -13,6 +13,7 @@ from counterveil.data.sources.relations import (
     Kind,
     as_decimals,
     from_arrow,
+    order_of_people,
     plain_column,
     usable,
 )
@@ -98,9 +99,6 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-_TEXTS = (Kind.TEXT, Kind.EXACT, Kind.UNBOUNDED)
-
-
 @dataclass(frozen=True, slots=True)
 class OnePerPerson:
     """How a partition is read that has all rows of its people, sorted."""
@@ -129,23 +127,26 @@ def by_person(frame: Any, reading: Reading) -> Any:
     assert study.person is not None
     names = [name for name, _ in reading.kinds]
     place = names.index(study.person.column)
-    person, size = _order(f"c{place}", reading.kinds[place][1])
+    # Bytes: texts may be compared by other rules than their characters.
+    keys = order_of_people(
+        f"c{place}", reading.kinds[place][1], _trimmed, _matches, "CAST({} AS BINARY)".format
+    )
+    by = [f"by{number}" for number in range(len(keys))]
     try:
         return (
-            frame.selectExpr("*", f"{person} AS person", f"{size} AS size")
-            .repartition("person")
-            .sortWithinPartitions("size", "person")
+            frame.selectExpr("*", *(f"{key} AS {name}" for key, name in zip(keys, by, strict=True)))
+            .repartition(*by)
+            .sortWithinPartitions(*by)
             .select(*(f"c{each}" for each in range(len(names))))
         )
     except Exception:
         raise failed_source("a table in Spark") from None
 
 
-def _order(column: str, kind: Kind) -> tuple[str, str]:
-    """Return the SQL of what tells people apart, and of what they are sorted by first, as `places` sorts them."""
-    if kind in _TEXTS:
-        text = f"trim(BOTH ({BLANK_CHARACTERS}) FROM {column})"
-        # Bytes: texts may be compared by other rules than their characters.
-        return f"CAST({text} AS BINARY)", f"char_length({text})"
-    # Adding zero makes one zero of the two.
-    return f"{column} + CAST(0 AS DOUBLE)" if kind is Kind.FLOAT else column, "0"
+def _trimmed(column: str) -> str:
+    return f"trim(BOTH ({BLANK_CHARACTERS}) FROM CAST({column} AS STRING))"
+
+
+def _matches(text: str, pattern: str) -> str:
+    # Nothing may follow: `$` also stands before a last line separator.
+    return f"{text} RLIKE '^(?:{pattern})(?![^0]|0)'"

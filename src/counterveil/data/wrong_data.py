@@ -67,7 +67,7 @@ no_person = Refusal(
     "CV-D019",
     "column {name!r} does not say whose a row is",
     expected="a value in every row, the same in all rows of a person or cluster",
-    got="at least one missing value",
+    got="at least one missing value, or a float that is no whole number below 2^53",
     fix="leave these rows out or identify them; a row of nobody cannot be protected as part of a person or counted "
     "as part of a cluster",
 )

@@ -10,8 +10,11 @@ added up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from functools import wraps
+from math import inf, isfinite, sqrt
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
@@ -77,6 +80,12 @@ class Fit:
     identified: bool
 
     @property
+    def finite(self) -> bool:
+        """Whether all its numbers are numbers."""
+        held = (self.coefficients, self.covariance, self.residual, self.variance, self.total)
+        return all(bool(np.isfinite(each).all()) for each in held)
+
+    @property
     def covariance(self) -> Floats:
         """Covariance of the coefficients, sampling error and noise together."""
         return self.sampling + self.noise
@@ -85,11 +94,14 @@ class Fit:
         """Return the standard errors of a combination of the coefficients: both together, sampling, noise."""
         if not self.identified:
             return inf, inf, inf
-        parts = [
-            max(float(combination @ each @ combination), 0.0)
-            for each in (self.covariance, self.sampling, self.noise)
-        ]
-        return sqrt(parts[0]), sqrt(parts[1]), sqrt(parts[2])
+        with np.errstate(all="ignore"):
+            parts = [
+                float(combination @ each @ combination)
+                for each in (self.covariance, self.sampling, self.noise)
+            ]
+        if not all(map(isfinite, parts)):
+            return inf, inf, inf
+        return sqrt(max(parts[0], 0.0)), sqrt(max(parts[1], 0.0)), sqrt(max(parts[2], 0.0))
 
     def reach(self, level: float) -> float:
         """Return how many standard errors an interval reaches: a quantile of Student's t."""
@@ -100,6 +112,27 @@ class Fit:
         return float(2 * stdtr(self.freedom, -abs(statistic)))
 
 
+def _known_or_not(fit: Callable[..., Fit]) -> Callable[..., Fit]:
+    """Return a fit that is defined for all released numbers: nothing is known where they make none.
+
+    Noise may leave no weight to the rows, or a matrix that is none of moments.
+    """
+
+    @wraps(fit)
+    def of_any(moments: NoisyMoments, regressors: Floats, *others: Floats) -> Fit:
+        # Not the error of a matrix without inverse alone: squares of large doubles are none.
+        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError, ArithmeticError):
+            found = fit(moments, regressors, *others) if moments.weight > 0 else None
+            if found is not None and found.finite:
+                return found
+        size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
+        nothing = np.zeros((size, size))
+        return Fit(np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False)
+
+    return of_any
+
+
+@_known_or_not
 def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> Fit:
     """Return the regression of response.v on regressors v; (p, m) and (m,)."""
     corrected = moments.corrected(regressors)
@@ -121,6 +154,7 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
 
 
+@_known_or_not
 def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
     """Return two-stage least squares of response.v on regressors v; instruments (k, m) hold the exogenous ones too."""
     matrix = moments.corrected(instruments).matrix

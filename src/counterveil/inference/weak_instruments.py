@@ -7,6 +7,7 @@ but an interval, everything, or nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from math import inf, pi, sqrt, tan
 
 import numpy as np
@@ -26,7 +27,10 @@ def joint_statistic(fit: Fit, count: int) -> float:
     if not fit.identified:
         return 0.0
     own, covariance = fit.coefficients[:count], fit.covariance[:count, :count]
-    return max(float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own), 0.0) / count
+    found = 0.0
+    with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
+        found = float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own) / count
+    return found if 0 < found < inf else 0.0
 
 
 def joint_p_value(moments: NoisyMoments, instruments: Floats, exogenous: Floats, column: Floats) -> float:
@@ -76,8 +80,9 @@ def anderson_rubin(
 
 def _scale(moments: NoisyMoments, one: Floats, other: Floats) -> float:
     """Return about how many units of one column a unit of the other is, by their released mean squares."""
-    own, others = (float(column @ moments.matrix @ column) for column in (one, other))
-    return sqrt(own / others) if own > 0 and others > 0 else 1.0
+    with np.errstate(all="ignore"):
+        own, others = (float(column @ moments.matrix @ column) for column in (one, other))
+    return sqrt(own / others) if own > 0 and others > 0 and 0 < own / others < inf else 1.0
 
 
 def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
@@ -85,7 +90,7 @@ def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_
     from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
 
     return [
-        float(brentq(at, angles[place], angles[place + 1], xtol=1e-12))
+        float(brentq(at, angles[place], angles[place + 1], xtol=1e-12, disp=False))
         for place in np.flatnonzero(signs[1:] != signs[:-1])
     ]
 

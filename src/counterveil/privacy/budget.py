@@ -143,6 +143,17 @@ class Budget:
         """Whether delta is zero."""
         return self.delta.numerator == 0
 
+    def check_rows(self, rows: int) -> None:
+        """Raise CV-P006 where delta permits publishing one of so many rows, a public number."""
+        if self.delta * rows >= 1:
+            raise ParameterError(
+                "CV-P006",
+                "delta is no smaller than one over the number of people",
+                expected=f"delta below 1/{rows}, and better far below: 1/{100 * rows}",
+                got=f"delta={show(self.delta)}",
+                fix="pass delta=0 for a pure guarantee or a small number such as 1e-6",
+            )
+
     def to_dict(self) -> dict[str, str]:
         """Return the exact rationals as text."""
         return {"epsilon": written(self.epsilon), "delta": written(self.delta)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from math import exp
 from typing import Any
 
 from counterveil.errors import ParameterError, shown
@@ -148,6 +149,12 @@ class Proof(StrEnum):
     NONE = "none"
 
 
+# From here on a guarantee says what its epsilon means: odds multiplied by 22,026 and more.
+LARGE_EPSILON = 10
+# Factors beyond are not written out, and logarithms beyond are no doubles.
+_READABLE, _LARGEST_LOG = 1e9, 700.0
+
+
 @dataclass(frozen=True, slots=True)
 class Guarantee:
     """The guarantee of a release: parameters, neighbours, assumptions, and where it is proved."""
@@ -170,6 +177,20 @@ class Guarantee:
         return Adjacency.of(self.unit, self.whose, self.several)
 
     @property
+    def odds_factor(self) -> float | None:
+        """By how much the odds of anything about one person may change where epsilon is large; None where it is not."""
+        return exp(min(float(self.epsilon), _LARGEST_LOG)) if self.epsilon > LARGE_EPSILON else None
+
+    @property
+    def large(self) -> str:
+        """What a large epsilon means, in words; empty where it is not large."""
+        factor = self.odds_factor
+        if factor is None:
+            return ""
+        said = f"{factor:,.0f}" if factor < _READABLE else f"{factor:.0e}"
+        return f"a LARGE epsilon: an attacker's odds about one person may change by a factor of up to {said}"
+
+    @property
     def warning(self) -> str | None:
         """The first line of every rendering, if the guarantee is not proved."""
         return {
@@ -187,7 +208,7 @@ class Guarantee:
         delta = "" if self.delta == 0 else f", delta = {show(self.delta)}"
         return (
             f"{kind}differential privacy with epsilon = {show(self.epsilon)}{delta}, {self.proof.value}: "
-            f"{self.adjacency.sentence}"
+            f"{self.adjacency.sentence}" + (f"; {self.large}" if self.large else "")
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -202,7 +223,7 @@ class Guarantee:
             "pages": list(self.pages),
             "remarks": list(self.remarks),
             "sentence": self.sentence(),
-        }
+        } | ({} if self.odds_factor is None else {"odds_factor": self.odds_factor})
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Guarantee:

@@ -92,6 +92,7 @@ def planned(
         raise _invalid(f"one epsilon, or {len(found)}", shown(epsilon))
     parts = 1 if each is epsilon else len(found)
     budgets = [Budget(exact(one, "epsilon") / parts, exact(delta, "delta") / len(found)) for one in each]
+    Budget(1, delta).check_rows(found[-1])
     spent = alphas(found, alpha, spending)
     return Looks(outcome, tuple(Look(*numbers) for numbers in zip(found, budgets, spent, strict=True)))
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
-from counterveil.privacy import Adjacency, Budget, Estimand, Proof, show
+from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, show
 from counterveil.report.figures import details_sentence
 
 Facts = dict[str, Any]
@@ -252,7 +252,9 @@ def guarantee_line(facts: Facts) -> str:
     if proof is Proof.NONE:
         return f"NONE: the noise came from a seed and can be subtracted ({budget} was simulated)"
     cost = "" if (spent.epsilon, spent.delta) == (epsilon, delta) else f"; spent {spent}"
-    return f"{budget} differential privacy for {_UNITS[guarantee['adjacency']]}; {_PROOFS[proof]}{cost}"
+    large = Guarantee.from_dict(guarantee).large
+    said = f"{budget} differential privacy for {_UNITS[guarantee['adjacency']]}; {_PROOFS[proof]}{cost}"
+    return f"{said}; {large}" if large else said
 
 
 def short_caveats(not_covered: list[str]) -> str:

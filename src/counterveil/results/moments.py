@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from counterveil.report import View, moments_view
 from counterveil.results.compliance import Compliance
 from counterveil.results.effect import Ends, check_level
 from counterveil.results.formula import Formula, parse_formula
-from counterveil.results.regression import CONSTANT, Regression
+from counterveil.results.regression import CONSTANT, Regression, finite
 from counterveil.results.shown import Shown
 from counterveil.results.stored import load, reads_facts, save
 
@@ -158,16 +158,21 @@ class Moments(Shown):
 
     def tidy(self) -> list[dict[str, Any]]:
         """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
-        matrix, noise, basis = np.array(self.matrix), np.array(self.noise_sd), np.array(self.basis)
-        weight = float(matrix[0, 0])
-        rows = []
-        for name, own in zip(self.columns, basis[1:], strict=True):
-            mean = float(own @ matrix[0]) / weight
-            centred = own - mean * basis[0]
-            error = sqrt(float(centred**2 @ noise[0] ** 2)) / weight
-            variance = float(centred @ matrix @ centred) / weight
-            rows.append({"column": name, "mean": mean, "sd": sqrt(max(variance, 0.0)), "se_noise": error})
-        return rows
+        return [
+            {"column": name} | self._mean(own) for name, own in zip(self.columns, self.basis[1:], strict=True)
+        ]
+
+    def _mean(self, column: tuple[float, ...]) -> dict[str, float]:
+        """Return what is known of a column's mean: nothing where noise left no weight to the rows."""
+        matrix, noise, own = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
+        with np.errstate(all="ignore"):
+            mean = own @ matrix[0] / matrix[0, 0]
+            centred = own - mean * np.array(self.basis[0])
+            error = np.sqrt(centred**2 @ noise[0] ** 2) / matrix[0, 0]
+            variance = centred @ matrix @ centred / matrix[0, 0]
+        if not (matrix[0, 0] > 0 and np.isfinite([mean, error, variance]).all()):
+            return {"mean": 0.0, "sd": inf, "se_noise": inf}
+        return {"mean": float(mean), "sd": sqrt(max(float(variance), 0.0)), "se_noise": float(error)}
 
     def interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return an interval for the mean of every column, by name; sampling error and noise together."""
@@ -197,7 +202,12 @@ class Moments(Shown):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        """Return everything as JSON-ready facts, None for what is unbounded; `from_dict` reads them back."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return the same with infinite numbers, for what is printed."""
         warning = self.guarantee.warning
         return ({"warning": warning} if warning else {}) | self.stored() | {"means": self.tidy()}
 
@@ -232,7 +242,7 @@ class Moments(Shown):
                 raise ValueError("a matrix of another size")
             if not all(isfinite(value) for row in matrix for value in row):
                 raise ValueError("a number that is none")
-        if any(sd < 0 for row in self.noise_sd for sd in row) or self.rows < 1 or self.matrix[0][0] <= 0:
+        if any(sd < 0 for row in self.noise_sd for sd in row) or self.rows < 1:
             raise ValueError("impossible moments")
         for place in range(size):
             if any(self.matrix[place][other] != self.matrix[other][place] for other in range(place)):
@@ -251,7 +261,7 @@ class Moments(Shown):
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: columns with means and standard deviations, the guarantee, what is not covered."""
-        return moments_view(self.to_dict(), full)
+        return moments_view(self.report_facts(), full)
 
     def __repr__(self) -> str:
         return f"<Moments: {len(self.columns)} columns, {self.rows:,} rows; {self.spent}>"

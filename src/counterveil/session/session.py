@@ -98,6 +98,8 @@ class Session:
         self._table: Table | None = None
         self._streamed: Carrier | None = None
         self._restricted = False
+        # Rows that were counted where they lie, and not attached.
+        self._counted: int | None = None
         self._noise = noise if noise is not None else SystemNoise()
         self._analyst = analyst
         self._owns_ledger = not isinstance(ledger, Ledger)
@@ -141,6 +143,8 @@ class Session:
     def restricted(self, table: Table) -> Self:
         """Return this session with some of its rows; they must have been chosen by what the question holds public."""
         part = copy(self)
+        # Whoever is left out is protected too.
+        part._counted = self.batches.rows
         part._table, part._streamed, part._restricted = table, None, True
         return part
 
@@ -184,10 +188,11 @@ class Session:
         wanted = names if person is None else tuple(dict.fromkeys((*names, person.column)))
         with silence():
             columns = read(self._source, wanted, frozenset())
-            if person is None:
-                return columns
-            first = first_of_each(columns[person.column], person.column)
-            return {name: columns[name].keep(first) for name in names}
+            if person is not None:
+                first = first_of_each(columns[person.column], person.column)
+                columns = {name: columns[name].keep(first) for name in names}
+        self._counted = len(columns[names[0]]) if names else 0
+        return columns
 
     def strata(
         self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
@@ -206,7 +211,9 @@ class Session:
             return strata_of_table(self._table, layout, prefix)
         if rows_are_made(self.study) and order is None:
             return strata_of_rows(self.batches, layout, prefix)
-        return strata_of_source(self._source, self.study, layout, prefix, order, most)
+        found = strata_of_source(self._source, self.study, layout, prefix, order, most)
+        self._counted = found.rows
+        return found
 
     def histogram(self, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
         """Return how many rows have a numeric covariate in each bin that the cut points make."""
@@ -227,9 +234,13 @@ class Session:
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
 
+        A delta that permits publishing a row is refused first (CV-P006).
         A request id that was answered before gets its stored answer and costs nothing. If `compute`
         fails or the process dies, the budget stays spent: the noise may have been seen.
         """
+        budget = request.plan.budget
+        if not budget.pure:
+            budget.check_rows(self.batches.rows if self._counted is None else self._counted)
         reserved = self.ledger.reserve(
             self.dataset,
             uuid.uuid4().hex if request.request_id is None else request.request_id,

@@ -28,12 +28,21 @@ def visits(seed=0):
         return rng.random(rows) < share
 
     blanks = np.array(["", " ", "\t", "\x0b ", "\n"])[rng.integers(0, 5, rows)]
-    zeros = np.where(who == 0, rng.choice([0.0, -0.0], rows), who / 7)
+    zeros = np.where(who == 0, rng.choice([0.0, -0.0], rows), who * 3.0 - 40)
+    written = ["{}", "0{}", "+{}", "{}.0", "{}.", " {}.00\t"]
+    spelled = [written[code] for code in rng.integers(0, 6, rows)]
     return pa.table(
         {
             "whole": who * 3 - 40,
             "text": [f"{blank}Ü{each}{blank}" for blank, each in zip(blanks, who.tolist(), strict=True)],
             "real": zeros,
+            # One number in many spellings, and texts that are none.
+            "spelled": [
+                f"-{one.format(each)}".replace("-+", "-").replace("- ", " -")
+                if each % 3 == 0
+                else one.format(each)
+                for one, each in zip(spelled, who.tolist(), strict=True)
+            ],
             # Some of them so small that Python writes them with an exponent, on both sides of zero.
             "exact": pa.array([Decimal(each - 40).scaleb(-7) for each in who.tolist()], pa.decimal128(12, 7)),
             "arm": who % 2,
@@ -63,6 +72,7 @@ STUDIES = {
     "real": study(
         "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
     ),
+    "spelled": study("spelled", order="day", most_rows=2, per_person={"y": "first"}),
     "exact": study("exact", covariates={}, per="count", per_range=(0, 30), missing={"y": FILL}),
     "cluster": study(
         None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}

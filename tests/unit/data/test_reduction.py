@@ -125,10 +125,10 @@ def verdict_of_file(path, declared):
 LATE = np.datetime64("2024-10-27T00:16:40", "ns")
 # Columns of two places in time, the first one before the second.
 ORDERS = {
-    "whole numbers": [2**60, 2**60 + 1],
-    "unsigned": np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64),
-    "texts of whole numbers": [str(2**60), str(2**60 + 1)],
-    "exact numbers": [Decimal(2**60), Decimal(2**60 + 1)],
+    "whole numbers": [2**53 - 2, 2**53 - 1],
+    "unsigned": np.array([2**63, 2**64 - 1], dtype=np.uint64),
+    "texts of whole numbers": ["9", "10"],
+    "exact numbers": [Decimal(2**53 - 2), Decimal(2**53 - 1)],
     "with a gap": ["2024-01-01", ""],
     "without an end": ["2024-01-01", "infinity"],
     "without a start": ["-infinity", "2024-01-01"],
@@ -177,12 +177,24 @@ def test_the_end_of_summer_time(unit, tmp_path):
 
 def test_decimals_name_people_as_engines_write_them():
     small = [Decimal("-1E-7"), Decimal("0E-7"), Decimal("1E-7"), Decimal("2"), Decimal("-1")]
-    texts = ["-0.0000001", "0.0000000", "0.0000001", "2", "-1"]
+    texts = ["-0.0000001", "0", "0.0000001", "2", "-1"]
     assert [identity(cell) for cell in small] == texts
+    assert [identity(cell) for cell in (7, 7.0, "7", " +07.0", Decimal("7.00"), np.float32(7), True)] == [
+        *["7"] * 6,
+        "1",
+    ]
+    assert [identity(cell) for cell in ("1e5", "0x7", ".", "-", "7\u2028")] == [
+        "1e5",
+        "0x7",
+        ".",
+        "-",
+        "7\u2028",
+    ]
+    assert [identity(cell) for cell in (0.5, 2.0**53, np.inf, 10**5000, Decimal("1E+9999"))] == [None] * 5
     place, count = places(from_cells([*small, *texts], "id"), "id")
     assert count == 5
     assert place[:5].tolist() == place[5:].tolist()
-    by_size = sorted(texts, key=lambda text: (len(text), text))
+    by_size = sorted(texts, key=lambda text: (text[0] == "-", len(text), text))
     cells = [Decimal(text) for text in by_size]
     stream = iter([{"id": from_cells(cells[:2], "id")}, {"id": from_cells(cells[2:], "id")}])
     assert sum(len(part["id"]) for part in whole_people(stream, "id")) == 5

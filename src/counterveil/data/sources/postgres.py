@@ -20,6 +20,7 @@ from counterveil.data.sources.relations import (
     Kind,
     as_decimals,
     ibis_kind,
+    order_of_people,
     quoted,
     usable,
 )
@@ -78,10 +79,13 @@ def _kinds(table: Any, names: tuple[str, ...], order: str | None) -> dict[str, K
 
 
 def _order_of_people(name: str, kind: Kind) -> tuple[str, ...]:
-    if kind in _WIDTHS:
-        return (quoted(name),)
-    text = f"btrim(CAST({quoted(name)} AS text), {BLANK_CHARACTERS})"
-    return f"char_length({text})", f'{text} COLLATE "C"'
+    def trimmed(column: str) -> str:
+        return f"btrim(CAST({column} AS text), {BLANK_CHARACTERS})"
+
+    def matches(text: str, pattern: str) -> str:
+        return f"{text} ~ '^(?:{pattern})$'"
+
+    return order_of_people(quoted(name), kind, trimmed, matches, '({}) COLLATE "C"'.format)
 
 
 def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> Generator[bytes]:

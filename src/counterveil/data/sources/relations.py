@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,12 +18,14 @@ from counterveil.data.cells import (
     FALSE,
     MISSING,
     NUMERAL,
+    SPELLED,
     TRUE,
     Coded,
     Column,
     Numbers,
     from_array,
 )
+from counterveil.data.labels import EXACT_DOUBLES
 from counterveil.data.wrong_data import duplicated_columns, failed_source, no_such_column, unreadable_type
 
 if TYPE_CHECKING:
@@ -199,11 +201,42 @@ def fetch_parts(
 
 
 def _order_of_people(identifier: str, sql_type: str, name: str) -> tuple[str, ...]:
-    if usable(duckdb_kind(sql_type, name), name) not in (Kind.EXACT, Kind.TEXT):
-        return (identifier,)
-    text = f"trim(CAST({identifier} AS VARCHAR), {BLANK_CHARACTERS})"
+    def trimmed(column: str) -> str:
+        return f"trim(CAST({column} AS VARCHAR), {BLANK_CHARACTERS})"
+
     # Bytes: a connection may compare texts by other rules than their characters.
-    return f"length({text})", f"encode({text})"
+    kind = usable(duckdb_kind(sql_type, name), name)
+    return order_of_people(identifier, kind, trimmed, _is, "encode({})".format)
+
+
+def order_of_people(
+    column: str,
+    kind: Kind,
+    trimmed: Callable[[str], str],
+    matches: Callable[[str, str], str],
+    as_bytes: Callable[[str], str],
+) -> tuple[str, ...]:
+    """Return the SQL of what people are told apart and sorted by, as `people.places` sorts them.
+
+    An engine's own SQL trims a text, says whether it matches a pattern, and compares it by its characters. Of cells
+    that name nobody nothing matters.
+    """
+    whole = {
+        Kind.BOOLEAN: f"CAST({column} AS INTEGER)",
+        Kind.INTEGER: column,
+        Kind.FLOAT: f"CASE WHEN abs({column}) < {EXACT_DOUBLES} THEN CAST({column} AS BIGINT) END",
+    }
+    if kind in whole:
+        number = f"({whole[kind]})"
+        return f"{number} < 0", f"CASE WHEN {number} < 0 THEN -1 - {number} ELSE {number} END"
+    text = trimmed(column)
+    digits = f"trim(BOTH '+-' FROM {text})"
+    before = f"coalesce(nullif(trim(LEADING '0' FROM split_part({digits}, '.', 1)), ''), '0')"
+    behind = f"trim(TRAILING '0' FROM split_part({digits}, '.', 2))"
+    size = f"({before} || CASE WHEN {behind} = '' THEN '' ELSE '.' || {behind} END)"
+    sign = f"CASE WHEN left({text}, 1) = '-' AND {size} <> '0' THEN '-' ELSE '' END"
+    who = f"CASE WHEN {matches(text, SPELLED)} THEN {sign} || {size} ELSE {text} END"
+    return f"left({who}, 1) = '-'", f"length({who})", as_bytes(who)
 
 
 def _projection(wanted: dict[str, tuple[str, str]], numeric: frozenset[str]) -> str:

@@ -154,6 +154,7 @@ def _plan(
     ask, searched = asked(question, study, {name: more[name] for name in _ASKED}, target, sizes)
     assumed, draw = _people(study, chosen, sample, question, more)
     budgets = _budgets(more["epsilon"], more["delta"])
+    budgets[0].check_rows(max(sizes))
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
     noiseless = Budget(_HARDLY_ANY, more["delta"])

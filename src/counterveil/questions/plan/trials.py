@@ -222,10 +222,12 @@ class Search:
         """Return for every epsilon the least number of people, None where no searched number is enough."""
         if self.wanted is None:
             return ()
-        most = max(_MOST_SEARCHED, start)
+        delta = self.budgets[0].delta
+        # Of more people than that the delta is refused.
+        most = min(max(_MOST_SEARCHED, start), ceil(1 / delta) - 1 if delta else inf)
         return tuple((float(budget.epsilon), self._rows(budget, most)) for budget in self.budgets)
 
-    def _rows(self, budget: Budget, most: int) -> int | None:
+    def _rows(self, budget: Budget, most: float) -> int | None:
         def half(size: float) -> float:
             return self._half(round(exp(size)), budget)
 

@@ -182,9 +182,12 @@ def release_outcome_moments(gate: Gate, records: Records, design: Design) -> Out
     rows = _release_clip(gate, "first reach", records, rows, design, sd, mean)
     first = release_residual_moments(gate, "first moments", records, rows, public, longer)
     # Directions without variance, as of columns that depend on each other, predict nothing.
-    more = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ first.crossed
-    left = (first.square - first.crossed @ more) / public[0, 0]
-    sd = sqrt(max(left, first.square_sd, _LEAST_VARIANCE))
+    # What noise alone pretends is cut to what moments can be: outcomes and public columns are bounded.
+    most = sqrt(rows.length) * rows.clip
+    crossed = np.clip(first.crossed, -most, most)
+    more = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ crossed
+    left = (first.square - crossed @ more) / public[0, 0]
+    sd = sqrt(min(max(left, first.square_sd, _LEAST_VARIANCE), 1.0))
     rows = replace(rows, prediction=rows.prediction + more)
     rows = _release_clip(gate, "reach", records, rows, design, sd, mean)
     return release_residual_moments(gate, "moments", records, rows, public, longer)
@@ -210,7 +213,7 @@ def release_location(gate: Gate, records: Records, rows: PublicRows) -> tuple[fl
     found, noise = released.floats(), sqrt(released.variance)
     mean = float(np.clip(found[0], -1.0, 1.0))
     doubt = noise * float(np.hypot(1 / float(SQUARE_WEIGHT), 2 * mean))
-    return mean, sqrt(max(found[1] / float(SQUARE_WEIGHT) - mean**2, doubt, _LEAST_VARIANCE))
+    return mean, sqrt(min(max(found[1] / float(SQUARE_WEIGHT) - mean**2, doubt, _LEAST_VARIANCE), 1.0))
 
 
 def public_rows(records: Records, design: Design) -> tuple[PublicRows, Floats, float]:

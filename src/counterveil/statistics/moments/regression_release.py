@@ -53,6 +53,8 @@ SHOWN, SHOWN_OF_FEW = -1.0, 2.0
 _LEAST_VARIANCE, _DOUBT = 1e-4, 1.0
 # Least variance of a combination of standardised columns that is stretched to one.
 _LEAST_EIGENVALUE = 0.02
+# Combinations beyond this condition number cannot be turned back into columns.
+_WORST_MIX = 1e12
 # Squared lengths of standardised rows that are assumed before anything is known, in parts of their number of columns.
 _USUAL_LENGTH = 1.8 * 1.75
 # The largest noise of a matrix (its operator norm beside columns of variance one) and number of columns.
@@ -223,9 +225,12 @@ def mixed(first: ReleasedMoments) -> Rows:
     """Return rows of uncorrelated columns and of what columns leave of responses, by the first matrix.
 
     Combinations whose variance the noise hides are not stretched. Arms, other responses of two values and products with
-    responses stay as they are.
+    responses stay as they are. All columns do where noise left no weight to the rows.
     """
     rows, matrix = first.rows, first.matrix / np.outer(first.rows.factors, first.rows.factors)
+    plain = Rows.standardised(rows.columns, rows.centre, rows.scale)
+    if matrix[0, 0] <= 0:
+        return plain
     means = matrix[0] / matrix[0, 0]
     covariance = matrix / matrix[0, 0] - np.outer(means, means)
     noise = first.sd / np.outer(first.rows.factors, first.rows.factors) / matrix[0, 0]
@@ -240,7 +245,8 @@ def mixed(first: ReleasedMoments) -> Rows:
     others = np.flatnonzero(~rows.numbers)[1:]
     for place in np.flatnonzero(rows.numbers):
         _leave(mix, covariance, means, noise[place], int(place), others)
-    return replace(Rows.standardised(rows.columns, rows.centre, rows.scale), mix=mix)
+    sound = np.isfinite(mix).all() and np.linalg.cond(mix) < _WORST_MIX
+    return replace(plain, mix=mix) if sound else plain
 
 
 def _leave(
