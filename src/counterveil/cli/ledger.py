@@ -117,7 +117,7 @@ def draft_charter(
 
         plan = interim.planned(
             study.outcome,
-            [int(text) if text.isdecimal() else text for text in (looks or "").split(",")],  # type: ignore[misc]
+            [int(text) if text.isascii() and text.isdecimal() else text for text in (looks or "").split(",")],  # type: ignore[misc]
             epsilon="0" if epsilon is None else epsilon,
             delta=delta,
             level=level,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.accounting import Charter, Uses
+from counterveil.bounded_reading import written_float
 from counterveil.console.datasets import levels
 from counterveil.console.refusals import bad_form, for_analysts, unknown
 from counterveil.console.studies import same_study
@@ -241,7 +242,7 @@ def _wanted(visit: Visit) -> Wanted:
 
 def _number(text: str, name: str = "level") -> float:
     try:
-        return float(text)
+        return written_float(text)
     except ValueError:
         raise bad_form(f"{name}: a number", repr(text)) from None
 
@@ -249,7 +250,7 @@ def _number(text: str, name: str = "level") -> float:
 def _limit(text: str) -> float | str | None:
     """Return a limit on propensity scores: a number, a word, or None for no trimming."""
     try:
-        return float(text) if text else None
+        return written_float(text) if text else None
     except ValueError:
         return text
 

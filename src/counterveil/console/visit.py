@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from counterveil.bounded_reading import written_float
 from counterveil.console.refusals import bad_form, for_stewards
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Visit:
         """Return a field as a number."""
         text = self.word(name) or str(default)
         try:
-            return float(text)
+            return written_float(text)
         except ValueError:
             raise bad_form(f"{name}: a number", repr(text)) from None
 
