@@ -147,7 +147,7 @@ class Moments(Shown):
     def _noisy(self) -> NoisyMoments:
         return NoisyMoments(np.array(self.matrix), np.array(self.noise_sd), self.rows)
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
         matrix, noise, basis = np.array(self.matrix), np.array(self.noise_sd), np.array(self.basis)
         weight = float(matrix[0, 0])
@@ -190,7 +190,7 @@ class Moments(Shown):
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `from_dict` reads them back."""
         warning = self.guarantee.warning
-        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self.tidy()}
+        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     @classmethod
     @reads_facts

@@ -182,7 +182,7 @@ class Regression(Shown):
         ends = (estimate - half, estimate + half)
         return Coefficient(name, estimate, errors, statistic, self.fit.p_value(statistic), ends)
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a coefficient, with the names that R's `broom` uses, dots replaced by underscores."""
         return [
             {
