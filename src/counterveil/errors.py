@@ -201,6 +201,13 @@ def unforeseen(fault: BaseException) -> InternalError:
     )
 
 
+def installing(extras: str, otherwise: str = "") -> str:
+    """Return how an optional part is installed; the package is on no registry, so from a checkout of it."""
+    return f"in a checkout of Counterveil: pip install '.[{extras}]'" + (
+        f"; {otherwise}" if otherwise else ""
+    )
+
+
 def shown(value: object) -> str:
     """Return a value as shown in a message; anything but a number or a short text is described by its type."""
     return _shown(value, depth=2)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.data.labels import number_of
-from counterveil.errors import MissingExtraError
+from counterveil.errors import MissingExtraError, installing
 from counterveil.privacy import Estimand, Protected
 from counterveil.report import View, fragment, markdown_view, text_of
 
@@ -70,7 +70,7 @@ def frame(rows: list[dict[str, Any]]) -> Any:
         "a frame of effects needs pandas, polars or pyarrow, and none is installed",
         expected="one of the extras pandas, polars, pyarrow",
         got="none of the three modules",
-        fix='pip install "counterveil[pandas]"; tidy() gives the same rows without any library',
+        fix=installing("pandas", "tidy() gives the same rows without any library"),
     )
 
 

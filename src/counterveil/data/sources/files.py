@@ -179,7 +179,7 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
         escapechar='"',
         compression="gzip" if files[0].name.lower().endswith(".gz") else "none",
         # Strictly, all lines must end alike. Otherwise broken rows are repaired silently, so that none may be there.
-        strict_mode=not mixed,
+        **({"strict_mode": False} if mixed else {}),
     )
     return relation, {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
 
