@@ -43,6 +43,12 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udff
 _RATIONAL = re.compile(r"[0-9]{1,400}(?:/[0-9]{1,400})?")
 _DECIMAL = re.compile(r"(?:[0-9]{1,60}(?:\.[0-9]{0,60})?|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,3})?")
 
+# A number as people write it, in ASCII digits. Python's own readers take underscores and the digits of every script.
+_WRITTEN = re.compile(
+    r"[+-]?(?:[0-9]{1,1000}(?:/[0-9]{1,1000}|\.[0-9]{0,1000})?|\.[0-9]{1,1000})(?:[eE][+-]?[0-9]{1,3})?"
+)
+_BLANKS = "\t\n\v\f\r "
+
 # Texts and comments, within which nothing counts. Unfinished texts run to the end of the line, as in TOML.
 _TOML_QUOTED = re.compile(
     r'"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*"{3,5}|'
@@ -56,7 +62,7 @@ _KEY_RUN = re.compile(r"""[^\w\-. \t"]+""")
 _BRACKET = re.compile(r"[\[\]{}()]")
 _STEP = {"[": 1, "{": 1, "(": 1, "]": -1, "}": -1, ")": -1}
 
-_NUMBER = r"[+-]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][+-]?\d{1,3})?"
+_NUMBER = r"[+-]?(?:[0-9]{1,300}(?:\.[0-9]{0,300})?|\.[0-9]{1,300})(?:[eE][+-]?[0-9]{1,3})?"
 # A literal is made of these and of nothing else: no operators, no escapes, no names but three.
 _LITERAL = re.compile(
     rf"(?:'[^'\\\n]*'|\"[^\"\\\n]*\"|{_NUMBER}(?! *[\w.+-])|(?:True|False|None)(?!\w)|[\[\](){{}},: ])+"
@@ -70,7 +76,7 @@ class UnreadableError(ValueError):
 def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
     """Return the tables of a TOML text, or raise `UnreadableError`.
 
-    With `exact`, numbers with a point stay texts, so that 0.1 is one tenth.
+    With `exact`, numbers with a point stay texts, so that 0.1 is one tenth; underscores between digits are TOML's own.
     """
     _check_length(text, LONGEST_TOML)
     bare = _TOML_QUOTED.sub('""', text)
@@ -80,7 +86,7 @@ def parse_toml(text: str, *, exact: bool = False) -> dict[str, Any]:
         raise UnreadableError(f"a key of more than {_MOST_DOTS + 1} dotted parts")
     _check_depth(bare, _DEEPEST_TOML)
     try:
-        return tomllib.loads(text, parse_float=str if exact else float)
+        return tomllib.loads(text, parse_float=_as_written if exact else float)
     except tomllib.TOMLDecodeError as error:
         raise UnreadableError(f"not TOML: {error}") from None
     except (ValueError, RecursionError, OverflowError):
@@ -212,6 +218,25 @@ def check_values(found: object) -> None:
     raise UnreadableError("a document that is nested too deeply")
 
 
+def written_number(text: str) -> Fraction:
+    """Return the number that a person wrote, "0.5", "1/3" or "1e-6", exactly; other texts raise `UnreadableError`."""
+    plain = text.strip(_BLANKS)
+    if not _WRITTEN.fullmatch(plain):
+        raise UnreadableError("text that is not a plain number")
+    try:
+        return Fraction(plain)
+    except (ValueError, ZeroDivisionError):
+        raise UnreadableError("text that is not a plain number") from None
+
+
+def written_float(text: str) -> float:
+    """Return the double nearest to a number that a person wrote; other texts raise `UnreadableError`."""
+    try:
+        return float(written_number(text))
+    except OverflowError:
+        raise UnreadableError("a number that is too large") from None
+
+
 def rational(text: object, low: float, high: float) -> Fraction:
     """Return the number in a text such as "1/3", "0.5" or "1e-6" if it lies from `low` to `high`."""
     if not isinstance(text, str) or not (_RATIONAL.fullmatch(text) or _DECIMAL.fullmatch(text)):
@@ -308,6 +333,10 @@ class Fields:
     def wrong(self, name: str) -> UnreadableError:
         """Return the refusal of one field."""
         return UnreadableError(f"{self.what}: {name} is invalid")
+
+
+def _as_written(text: str) -> str:
+    return text.replace("_", "")
 
 
 def _integer(text: str) -> int:

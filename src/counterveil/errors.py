@@ -24,8 +24,11 @@ _LONGEST_LINE = 2_000
 # More items than this are a column of data as likely as a setting.
 _MOST_ITEMS = 4
 _DIGITS = 40
+_EXCERPT = 20
 # Where an address names a user, what stands between the colon and the last "@" before the next slash or space.
 _PASSWORD = re.compile(r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):[^\s/]{1,500}@")
+# The end of a text that was cut short: it may be a password whose "@" was cut off.
+_UNFINISHED = re.compile(r"/[^\s/]*\Z")
 _PASSWORD_WORD = re.compile(
     r"(?P<key>\b(?:password|passwd|pwd|token|sslpassword))(?P<sign>\s*=\s*)[^\s&'\"]+", re.I
 )
@@ -198,6 +201,13 @@ def unforeseen(fault: BaseException) -> InternalError:
     )
 
 
+def installing(extras: str, otherwise: str = "") -> str:
+    """Return how an optional part is installed; the package is on no registry, so from a checkout of it."""
+    return f"in a checkout of Counterveil: pip install '.[{extras}]'" + (
+        f"; {otherwise}" if otherwise else ""
+    )
+
+
 def shown(value: object) -> str:
     """Return a value as shown in a message; anything but a number or a short text is described by its type."""
     return _shown(value, depth=2)
@@ -205,13 +215,25 @@ def shown(value: object) -> str:
 
 def printable(text: str, most: int = _LONGEST_LINE) -> str:
     """Return one line of a message: passwords masked, control characters escaped, truncated if too long."""
-    line = "".join(map(_visible, masked(text[: 4 * most])))
-    return line if len(line) <= most else f"{line[:most]}... ({len(text)} characters)"
+    line = "".join(map(_visible, _masked_start(text, 4 * most)))
+    cut = len(line) > most or len(text) > 4 * most
+    return f"{line[:most]}... ({len(text)} characters)" if cut else line
+
+
+def excerpt(text: str, place: int) -> str:
+    """Return a few characters of a text that could not be read, for a message; passwords are masked first."""
+    return shown(masked(text)[place : place + _EXCERPT])
 
 
 def masked(text: str) -> str:
     """Return a text with the passwords of addresses in it replaced by stars."""
     return _PASSWORD_WORD.sub(r"\g<key>\g<sign>***", _PASSWORD.sub(r"\g<user>:***@", text))
+
+
+def _masked_start(text: str, most: int) -> str:
+    """Return the masked start of a text; where it is cut, without what an address there began with."""
+    start = text[:most]
+    return masked(start if len(text) <= most else _UNFINISHED.sub("/", start))
 
 
 def _visible(character: str) -> str:
@@ -226,7 +248,7 @@ def _shown(value: object, depth: int) -> str:
     if isinstance(value, str | PurePath):
         text = str(value)
         rest = f"... ({len(text)} characters)" if len(text) > _LONGEST_VALUE else ""
-        return repr(masked(text[:_LONGEST_LINE])[:_LONGEST_VALUE]) + rest
+        return repr(_masked_start(text, _LONGEST_LINE)[:_LONGEST_VALUE]) + rest
     if isinstance(value, Fraction | Decimal | Integral | Real):
         return _number(value)
     if isinstance(value, list | tuple | dict | set | frozenset):

@@ -2,6 +2,7 @@
 
 import random
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -203,3 +204,95 @@ def _used(place):
             cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1, ledger=ledger, dataset="people")
     except CounterveilError:
         return
+
+
+class Failing:
+    """A number of somebody else's, which says a secret instead of its value."""
+
+    def __float__(self):
+        raise RuntimeError("hunter2")
+
+    __index__ = __int__ = __float__
+
+
+class FailingFloat(float):
+    def __float__(self):
+        raise RuntimeError("hunter2")
+
+    __hash__ = float.__hash__
+
+
+class Unhashable(float):
+    def __hash__(self):
+        raise RuntimeError("hunter2")
+
+
+@pytest.mark.parametrize("study", [None, 5, "study.toml", {}, [STUDY], np.zeros(3), Failing()])
+def test_what_is_no_study_is_called_so_by_every_question(study):
+    asked = {"protects": "record", "epsilon": 1}
+    calls = (
+        lambda: cv.plan(study, rows=40, **asked),
+        lambda: cv.moments(PEOPLE, study, **asked),
+        lambda: cv.ate(PEOPLE, study, **asked),
+        lambda: cv.groups(PEOPLE, study, by=["age"], **asked),
+        lambda: cv.cate(PEOPLE, study, epsilon=1),
+        lambda: cv.arms(PEOPLE, study, **asked),
+        lambda: cv.survival(PEOPLE, study, **asked),
+        lambda: cv.outcomes(PEOPLE, study, **asked),
+        lambda: cv.overlap(PEOPLE, study, epsilon=1),
+    )
+    for call in calls:
+        with pytest.raises(CounterveilError, match="CV-S015"):
+            call()
+
+
+def test_a_number_that_fails_when_it_is_asked_for_its_value():
+    for call in (
+        lambda: cv.Budget(Failing()),
+        lambda: cv.Range(Failing(), 1),
+        lambda: cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=Failing()),
+        lambda: cv.Study("arm", "score", (0, 1), treated_share=Failing()),
+    ):
+        with pytest.raises(CounterveilError) as refused:
+            call()
+        assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", [FailingFloat, Unhashable])
+@pytest.mark.parametrize("name", ["arm", "score", "age"])
+def test_a_cell_that_fails_when_it_is_read(kind, name):
+    for cells in ([kind(1)] * 40, np.array([kind(1)] * 40, dtype=object)):
+        with pytest.raises(CounterveilError, match="CV-D") as refused:
+            cv.ate(PEOPLE | {name: cells}, STUDY, protects="outcome", epsilon=1)
+        assert "hunter2" not in str(refused.value)
+
+
+def test_half_a_character_as_the_label_of_an_arm():
+    for labels in (["\ud800"], ["\ud800", "\udcff"]):
+        arms = [labels[place % len(labels)] if place % 2 else 1 for place in range(40)]
+        with pytest.raises(CounterveilError, match=r"CV-D00[45]"):
+            cv.ate(PEOPLE | {"arm": arms}, STUDY.changed(control=0), protects="outcome", epsilon=1)
+    other = PEOPLE | {"arm": [1 if place % 2 else "\ud800" for place in range(40)]}
+    assert cv.ate(other, STUDY, protects="outcome", epsilon=1).estimate is not None
+
+
+def test_a_method_whose_text_recurses_or_has_too_many_digits():
+    deep = []
+    for _ in range(3000):
+        deep = [deep]
+    for method in (deep, 10**5000, [10**5000]):
+        with pytest.raises(CounterveilError, match="CV-P016"):
+            cv.ate(PEOPLE, STUDY, protects="outcome", epsilon=1, method=method)
+
+
+def test_a_bound_that_is_no_double():
+    # A fraction beyond every double, and no whole number.
+    assert cv.drafting.Fill(Fraction(10**400, 3)).value == str(Fraction(10**400, 3))
+
+
+@pytest.mark.parametrize("key", ["treatment", "treated", "outcome_range", "randomised", "covariates"])
+def test_an_array_in_the_place_of_a_declaration(key):
+    for array in (np.array([1.0, 2.0]), np.array(["?", "?"])):
+        value = {"age": array} if key == "covariates" else array
+        with pytest.raises(CounterveilError, match="CV-S"):
+            cv.Study.from_dict(STUDY.to_dict() | {key: value})

@@ -90,3 +90,46 @@ def test_the_first_line_of_a_file_without_a_header_is_not_shown(tmp_path):
     with pytest.raises(cv.CounterveilError, match="CV-D001") as refused:
         cv.ate(path, STUDY, protects="outcome", epsilon=1)
     assert SECRET not in str(refused.value)
+
+
+ADDRESS = f"postgresql://joe:{SECRET}@nowhere.invalid/x"
+
+
+@pytest.mark.parametrize("before", ["", "age > 1 and ", "x" * 100 + " == "])
+def test_a_condition_that_cannot_be_read_is_quoted_without_its_password(before):
+    # The excerpt begins behind the user's name, where nothing says that a password follows.
+    with pytest.raises(cv.CounterveilError, match="CV-S121") as refused:
+        cv.Study("arm", "score", (0, 10), where=before + ADDRESS)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_formula_that_cannot_be_read_is_quoted_without_its_password():
+    from counterveil.results.formula import parse_formula
+
+    with pytest.raises(cv.CounterveilError, match="CV-P783") as refused:
+        parse_formula(f"score ~ {ADDRESS.replace('joe', '`joe')}", ("score", "arm"), {})
+    assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("padding", [0, 20, 60, 90, 100, 110, 160, 170, 180, 190])
+def test_a_password_is_masked_before_a_text_is_cut(padding):
+    from counterveil.accounting import Charter
+
+    word = "x" * padding + ADDRESS
+    for make in (
+        lambda: Charter.from_dict({word: 1}),
+        lambda: Charter(missing={"age": word}),
+        lambda: Charter(protects=["outcome", word]),
+        lambda: Charter(most_epsilon=word),
+    ):
+        with pytest.raises(cv.CounterveilError, match="CV-L040") as refused:
+            make()
+        assert "hunter2" not in str(refused.value)
+
+
+def test_a_password_at_the_end_of_a_text_that_is_cut_is_not_shown():
+    # Masked addresses are shorter: what stood far behind, cut in the middle of a password, comes into sight.
+    many = f"postgresql://joe:{'p' * 400}@h/ " * 30
+    for length in range(7_960, 8_000):
+        error = ParameterError("CV-P004", "a", expected="b", got=many[:length] + ADDRESS, fix="c")
+        assert "hunter2" not in str(error)

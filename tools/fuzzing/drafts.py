@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 
 from tools.fuzzing import nasty, trials
-from tools.fuzzing.judging import Answer, Attempt, BrokenRuleError
+from tools.fuzzing.judging import SECRET, Answer, Attempt, BrokenRuleError
 
 import counterveil as cv
 from counterveil.data import Table
@@ -74,4 +74,5 @@ def _drafted(path: Path) -> Answer:
     made = cv.drafting.draft(["id", *trials.COLUMNS], path, {"treatment": "arm", "outcome": "score"})
     if set(made.places) != {"id", *trials.COLUMNS}:
         raise BrokenRuleError("a column without a place")
-    return Answer([made.toml, *(str(each.to_dict()) for each in made.open_questions)])
+    # A draft repeats the labels and titles of its codebook as they are; messages about it mask passwords.
+    return Answer([made.toml.replace(SECRET, ""), *(str(each.to_dict()) for each in made.open_questions)])

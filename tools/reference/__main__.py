@@ -1,4 +1,4 @@
-"""Writes `cli.md`, `api.md` and `carriers.md` of `docs/reference/`; with `--check` compares them and writes nothing."""
+"""Writes pages of `docs/reference/` and the figures that other pages quote; with `--check` compares them only."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from tools.reference.api_page import api_page
 from tools.reference.carriers_page import carriers_page
 from tools.reference.cli_page import cli_page
+from tools.reference.figures import marked_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -21,10 +22,10 @@ PAGES = {
 def drift(root: Path = ROOT) -> list[str]:
     """Return the lines in which the pages under a root differ from what the code says now."""
     found: list[str] = []
-    for name, make in PAGES.items():
+    for name, text in _made(root).items():
         page = root / name
         kept = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
-        found += difflib.unified_diff(kept, make().splitlines(), name, "the code", lineterm="", n=0)
+        found += difflib.unified_diff(kept, text.splitlines(), name, "the code", lineterm="", n=0)
     return found
 
 
@@ -34,9 +35,14 @@ def main(arguments: list[str]) -> int:
         found = drift()
         print("\n".join([*found, "run: make reference"] if found else ["reference pages: in order"]))
         return bool(found)
-    for name, make in PAGES.items():
-        (ROOT / name).write_text(make(), encoding="utf-8")
+    for name, text in _made(ROOT).items():
+        (ROOT / name).write_text(text, encoding="utf-8")
     return 0
+
+
+def _made(root: Path) -> dict[str, str]:
+    """Return all pages by name, as code and tables say."""
+    return {name: make() for name, make in PAGES.items()} | marked_pages(root)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from typing import Any
 
 from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Looks, Uses, usable
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
-from counterveil.errors import ParameterError, Refusal
+from counterveil.errors import ParameterError, Refusal, shown
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
@@ -155,7 +155,7 @@ class Charter:
         known = [each.name for each in fields(cls)]
         for key in facts:
             if key not in known:
-                raise malformed(f"only the keys {', '.join(known)}", f"the key {str(key)[:LONGEST_NAME]!r}")
+                raise malformed(f"only the keys {', '.join(known)}", f"the key {shown(key)}")
         return cls(**facts)
 
     def to_toml(self) -> str:
@@ -174,7 +174,7 @@ class Charter:
         try:
             return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
         except UnreadableError as error:
-            raise malformed("a TOML file in UTF-8", f"{Path(path).name!r}: {error}"[:LONGEST_NAME]) from None
+            raise malformed("a TOML file in UTF-8", f"{shown(Path(path).name)}: {error}") from None
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical form; equal charters have equal digests."""
@@ -246,8 +246,7 @@ def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, .
         raise malformed(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
     for name in found:
         if not usable(name, longest):
-            got = repr(name)[:LONGEST_NAME]
-            raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", got)
+            raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", shown(name))
     return tuple(sorted(set(found)))
 
 
@@ -272,8 +271,8 @@ def _rules(missing: object) -> dict[str, str]:
             "missing: a table of columns and their rules", f"missing of type {type(given).__name__}"
         )
     for rule in given.values():
-        if rule not in (DROP, FILL):
-            raise malformed(f'missing: "{DROP}" or "{FILL}" for each column', repr(rule)[:LONGEST_NAME])
+        if not isinstance(rule, str) or rule not in (DROP, FILL):
+            raise malformed(f'missing: "{DROP}" or "{FILL}" for each column', shown(rule))
     return {name: given[name] for name in names(given.keys(), "missing")}
 
 
@@ -281,7 +280,7 @@ def _levels(protects: object) -> tuple[Unit, ...]:
     try:
         chosen = {Unit.parse(unit) for unit in names(protects, "protects")}
     except ParameterError as error:
-        raise malformed('protects: a list of "outcome" and "record"', error.got[:LONGEST_NAME]) from None
+        raise malformed('protects: a list of "outcome" and "record"', error.got) from None
     if not chosen:
         raise malformed('protects: "outcome", "record" or both', "an empty list")
     return tuple(unit for unit in Unit if unit in chosen)
@@ -296,9 +295,7 @@ def _most(value: Any, name: str) -> Fraction | None:
         most = Fraction(-1)
     good = most > 0 if name == "most_epsilon" else 0 <= most < 1
     if not good or len(str(most)) > _LONGEST_NUMBER:
-        raise malformed(
-            f"{name}: a number above 0 with few digits, and below 1 for a delta", repr(value)[:80]
-        )
+        raise malformed(f"{name}: a number above 0 with few digits, and below 1 for a delta", shown(value))
     return most
 
 

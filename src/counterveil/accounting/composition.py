@@ -18,7 +18,7 @@ from typing import Any
 
 import flint
 
-from counterveil.errors import BudgetError, Refusal
+from counterveil.errors import BudgetError, Refusal, installing
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import (
@@ -174,7 +174,7 @@ _wrong = Refusal(
 # response events.
 
 
-NOT_INSTALLED = "privacy loss distribution not tried: install counterveil[accounting]"
+NOT_INSTALLED = f"privacy loss distribution not tried; {installing('accounting')}"
 DELTA_TOO_SMALL = "privacy loss distribution not tried: delta is too small for floating point"
 LOSS_TOO_LARGE = "privacy loss distribution not tried: the losses are too large for a grid"
 

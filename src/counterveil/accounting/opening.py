@@ -153,7 +153,7 @@ def open_ledger(
         create: make the ledger if it does not exist.
         anchor: a second place for its head: with `create` one to be used from then on, otherwise one that must hold
             the head already. None takes COUNTERVEIL_ANCHOR, if it is set.
-        inspect: open it for reading and verifying only, even if it is damaged.
+        inspect: open it for reading and verifying only, even if it is damaged or lies where nothing can be written.
     """
     text = str(place if isinstance(place, str) else _path(place))
     if text == MEMORY:
@@ -162,7 +162,7 @@ def open_ledger(
     named = None if named is None else recorded(named)
     opening = opening_entry(named) if create and not inspect else None
     path = None if text.startswith(SERVER) else _path(text)
-    store: Store = _server(text, opening) if path is None else _file(path, opening, named)
+    store: Store = _server(text, opening) if path is None else _file(path, opening, named, inspect)
     anchors = None
     try:
         if not inspect:
@@ -206,13 +206,13 @@ def _path(place: object) -> Path:
         raise _missing(str(error)) from None
 
 
-def _file(path: Path, opening: Row | None, anchor: str | None) -> Store:
+def _file(path: Path, opening: Row | None, anchor: str | None, inspect: bool) -> Store:
     if opening is not None and not path.exists():
         check_never_used(path, anchor)
         create_file(path, opening)
     if not path.exists():
         raise _missing(_masked(str(path)))
-    return SqliteStore(path)
+    return SqliteStore(path, inspect=inspect)
 
 
 _missing = Refusal(

@@ -79,7 +79,8 @@ class Account:
         lines = [
             f"requests: {self.requests}; rule {self.rule!r}",
             'Every answer counts toward "outcomes", the limit for all private values of one person together. Only '
-            'answers with protects="record" count toward "records": they alone use other private columns.',
+            'answers with protects="record" count toward "records" as well: what can be asked for there is the '
+            "smaller rest of the two.",
             f"charter ({self.charter_from}):",
         ]
         lines += [] if self.charter is None else [f"- {line}" for line in self.charter.lines()]
@@ -87,8 +88,11 @@ class Account:
 
     def __str__(self) -> str:
         """Return the account as text; the first line says whether the total is proved."""
-        outcomes = f"outcomes: spent {_amounts(self.spent)}, left {self.remaining} of {self.budget}"
-        records = f"records: spent {_amounts(self.record_spent)}, left {self.record_remaining} of {self.record_budget}"
+        outcomes = (
+            f"outcomes: spent {_amounts(self.spent)} of {self.budget}; {self.remaining} can be asked for"
+        )
+        spent = f"spent {_amounts(self.record_spent)} of {self.record_budget}"
+        records = f"records: {spent}; {self.record_remaining} can be asked for"
         return "\n".join([f"{self.dataset}: {self.statement()}", outcomes, records, *self.lines()])
 
 

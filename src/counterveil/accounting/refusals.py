@@ -8,7 +8,7 @@ from typing import Any
 
 from counterveil.accounting.filters import Remaining
 from counterveil.accounting.records import SCHEMA_VERSION
-from counterveil.errors import BudgetError, LedgerError, Refusal, shown
+from counterveil.errors import BudgetError, LedgerError, Refusal, installing, shown
 from counterveil.privacy import Budget, Unit, show
 
 
@@ -218,7 +218,7 @@ missing_driver = Refusal(
     "a ledger on a PostgreSQL server needs an extra",
     expected="the package psycopg",
     got="it is not installed",
-    fix="pip install 'counterveil[postgres]'",
+    fix=installing("postgres"),
 )
 no_backup = Refusal(
     "CV-L069",

@@ -156,11 +156,21 @@ class SqliteStore(SqlEntries):
 
     lasting = True
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, inspect: bool = False) -> None:
         self._path = path
         with self._storage():
             self._inode = path.stat().st_ino
-            self._db = _connect(f"{path.absolute().as_uri()}?mode=rw")
+        try:
+            self._open("mode=rw")
+        except LedgerError:
+            # Where nothing can be written, SQLite cannot share its log with other processes, and reads the file alone.
+            if not inspect or _writable(path) or _has_log(path):
+                raise
+            self._open("immutable=1")
+
+    def _open(self, how: str) -> None:
+        with self._storage():
+            self._db = _connect(f"{self._path.absolute().as_uri()}?{how}")
         try:
             self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
             self._check_format()
@@ -292,6 +302,16 @@ def create_file(path: Path, opening: Row) -> None:
     finally:
         if draft is not None:
             Path(draft).unlink(missing_ok=True)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
+
+
+def _has_log(path: Path) -> bool:
+    """Return whether entries may lie in the log beside a file, so that the file alone is not all of the ledger."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _connect(address: str) -> sqlite3.Connection:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from counterveil.errors import CounterveilError, LedgerError, Refusal
+from counterveil.errors import CounterveilError, LedgerError, Refusal, shown
 from counterveil.privacy import Budget, Unit, exact
 
 MOST_NAMES = 10_000
@@ -123,7 +123,7 @@ def _check_columns(columns: tuple[object, ...]) -> None:
             "CV-L048",
             "the columns of this study cannot be written into a ledger",
             expected=f"at most {MOST_NAMES} columns with names of 1 to {LONGEST_NAME} characters",
-            got=f"{len(columns)} columns" if wrong is None else repr(wrong)[:LONGEST_NAME],
+            got=f"{len(columns)} columns" if wrong is None else shown(wrong),
             fix="rename or leave out columns; the ledger keeps the names of the columns that a request uses",
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from counterveil.cli.options import argument, option
-from counterveil.errors import MissingExtraError
+from counterveil.errors import MissingExtraError, installing
 
 _NEEDED = ("starlette", "jinja2", "uvicorn")
 
@@ -34,7 +34,7 @@ def console(
             "the console needs packages that are not installed",
             expected="the extra console",
             got=f"no module named {', '.join(missing)}",
-            fix='pip install "counterveil[console]"',
+            fix=installing("console"),
         )
     from counterveil.console.server import serve
 

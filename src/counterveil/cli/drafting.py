@@ -12,7 +12,7 @@ import typer
 
 from counterveil.cli.options import Given, option, shared
 from counterveil.cli.requests import STOPPED, charging, check_target, say
-from counterveil.errors import CounterveilError, DataError, ParameterError
+from counterveil.errors import CounterveilError, DataError, ParameterError, shown
 
 if TYPE_CHECKING:
     from counterveil.data import Study
@@ -267,7 +267,7 @@ def _bounds(name: str, text: str) -> tuple[str, str]:
             "CV-P721",
             "the answers do not fit the data",
             expected=f"{name}: LOW:HIGH",
-            got=repr(text[:80]),
+            got=shown(text),
             fix="write the lowest and the highest possible value with a colon between them, e.g. 18:90",
         )
     return low.strip(), high.strip()

@@ -117,7 +117,7 @@ def draft_charter(
 
         plan = interim.planned(
             study.outcome,
-            [int(text) if text.isdecimal() else text for text in (looks or "").split(",")],  # type: ignore[misc]
+            [int(text) if text.isascii() and text.isdecimal() else text for text in (looks or "").split(",")],  # type: ignore[misc]
             epsilon="0" if epsilon is None else epsilon,
             delta=delta,
             level=level,
@@ -255,7 +255,7 @@ def print_accounts(book: Ledger, *, entries: bool = False) -> None:
         print(f"THIS LEDGER CANNOT BE CHARGED: {problem}")
     accounts = book.datasets()
     table = Table(title="Ledger")
-    for heading in ("data set", "level", "granted", "spent", "remaining"):
+    for heading in ("data set", "level", "granted", "spent", "can be asked for"):
         table.add_column(heading)
     for account in accounts:
         for name, cells in _totals(account).items():

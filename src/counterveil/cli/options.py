@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
@@ -12,6 +13,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 from typer.core import TyperCommand
 from typer.models import ArgumentInfo
+
+from counterveil.bounded_reading import UnreadableError, written_number
+from counterveil.errors import shown
 
 # The arguments and options of a command as facts, and the help page that is drawn from them.
 #
@@ -82,8 +86,30 @@ def _described(parameter: Parameter, kind: Any, info: Any) -> Described:
     )
 
 
+def _as_people_write(kind: Any) -> Any:
+    """Return a type of options that takes the numbers of `written_number` alone, not all that Python reads."""
+    own = copy(kind)
+
+    def convert(value: Any, param: Any, ctx: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                written_number(value)
+            except UnreadableError:
+                own.fail(f"{shown(value)} is not a valid {own.name}.", param, ctx)
+        return kind.convert(value, param, ctx)
+
+    own.convert = convert
+    return own
+
+
 class Command(TyperCommand):
     """A command whose help page lists its options by section, the same with every version of typer."""
+
+    def __init__(self, *words: Any, **options: Any) -> None:
+        super().__init__(*words, **options)
+        for param in self.params:
+            if param.type.name in ("float", "integer"):
+                param.type = _as_people_write(param.type)
 
     def _described(self) -> list[Described]:
         # typer wraps the function whose signature is read.

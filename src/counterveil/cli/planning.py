@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
+from counterveil.bounded_reading import written_float
 from counterveil.cli.effects import by_name, cut_points
 from counterveil.cli.options import Given, Report, option, shared
 from counterveil.cli.requests import check_target, parameters, show
@@ -176,6 +177,6 @@ def _numbers(words: list[str] | None) -> Any:
 
 def _number(text: str) -> float | str:
     try:
-        return float(text)
+        return written_float(text)
     except ValueError:
         return text

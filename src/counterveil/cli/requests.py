@@ -12,7 +12,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from counterveil.bounded_reading import UnreadableError, checked_path
+from counterveil.bounded_reading import UnreadableError, checked_path, written_float
 from counterveil.cli.options import Given, shared
 from counterveil.errors import ParameterError
 
@@ -139,7 +139,7 @@ def parameters(given: Given) -> dict[str, Any]:
 def _limit(text: str) -> float | str:
     """Return a limit on propensity scores: a number, or the word for the one of least variance."""
     try:
-        return float(text)
+        return written_float(text)
     except ValueError:
         return text
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from counterveil.accounting import Charter, Uses
 from counterveil.accounting.accounts import check_request
+from counterveil.bounded_reading import written_float
 from counterveil.console.datasets import levels
 from counterveil.console.refusals import bad_form, coded, for_analysts, unknown
 from counterveil.console.studies import same_study
@@ -18,8 +19,8 @@ from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import CounterveilError, ParameterError
-from counterveil.privacy import Budget, Unit, exact, show
+from counterveil.errors import CounterveilError
+from counterveil.privacy import Budget, Unit, show
 from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import asked_arms
 from counterveil.questions.asking import Asked
@@ -298,8 +299,8 @@ def _wanted(visit: Visit) -> Wanted:
 
 def _number(text: str, name: str = "level") -> float:
     try:
-        return float(exact(text, name))
-    except (ParameterError, OverflowError):
+        return written_float(text)
+    except ValueError:
         raise bad_form(f"{name}: a number", repr(text)) from None
 
 

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from counterveil.bounded_reading import written_float
 from counterveil.console.refusals import bad_form, for_stewards
-from counterveil.errors import ParameterError
-from counterveil.privacy import exact
 
 if TYPE_CHECKING:
     from counterveil.console.workspace import Workspace
@@ -51,8 +50,8 @@ class Visit:
         """Return a field as a number."""
         text = self.word(name) or str(default)
         try:
-            return float(exact(text, name))
-        except (ParameterError, OverflowError):
+            return written_float(text)
+        except ValueError:
             raise bad_form(f"{name}: a number", repr(text)) from None
 
     def whole(self, name: str, default: int, most: int) -> int:

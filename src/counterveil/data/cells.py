@@ -111,6 +111,8 @@ def double_of(cell: object) -> float | None:
         return float(cell)
     except OverflowError:
         return np.inf if cell > 0 else -np.inf  # type: ignore[operator]
+    except Exception:  # of a type derived from these, whatever it does instead
+        return None
 
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -202,7 +204,7 @@ def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Code
             raise unreadable_type(name, kind.__name__)
     try:
         return _coded(held, len(kinds) > 1)
-    except TypeError:
+    except Exception:  # also of a type derived from these
         raise unreadable_type(name, "cells of types that cannot be compared") from None
 
 

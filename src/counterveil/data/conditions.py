@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from counterveil.data.labels import Label, checked_label, first_confusable, number_of
-from counterveil.errors import Refusal, shown
+from counterveil.errors import Refusal, excerpt, shown
 
 # Longer and deeper conditions are mistakes or attacks; no subset that people describe comes near.
 _LONGEST, _DEEPEST, _MOST_TOKENS = 4_000, 32, 1_000
@@ -275,7 +275,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
-            raise _unreadable("names, numbers, texts in quotes and signs", shown(text[place : place + 20]))
+            raise _unreadable("names, numbers, texts in quotes and signs", excerpt(text, place))
         found.append((match.lastgroup, match.group(match.lastgroup)))
         if len(found) > _MOST_TOKENS:
             raise _unreadable(f"at most {_MOST_TOKENS} words and signs", "more")

@@ -130,14 +130,21 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
 def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
     """Return where a document holds an open question: a key, or a covariate and perhaps its kind."""
     keys = ("treatment", "treated", "control", "outcome", "outcome_range", "randomised", "person")
-    found: list[tuple[str, ...]] = [(key,) for key in keys if document.get(key) == OPEN]
+    found: list[tuple[str, ...]] = [(key,) for key in keys if _says(document.get(key), OPEN)]
     covariates = document.get("covariates")
     for name, value in covariates.items() if isinstance(covariates, Mapping) else ():
-        if value == OPEN:
+        if _says(value, OPEN):
             found.append(("covariates", str(name)))
         elif isinstance(value, Mapping):
-            found += [("covariates", str(name), str(kind)) for kind, told in value.items() if told == OPEN]
+            found += [
+                ("covariates", str(name), str(kind)) for kind, told in value.items() if _says(told, OPEN)
+            ]
     return found
+
+
+def _says(value: object, word: str) -> bool:
+    """Return whether a value is this word; an array, compared with it, has no one truth value."""
+    return isinstance(value, str) and value == word
 
 
 def _open(count: int) -> StudyError:
@@ -296,7 +303,7 @@ def domain_to_dict(domain: Domain) -> dict[str, Any]:
 
 def domain_from(name: str, value: Any) -> Domain:
     """Return the domain that a document declares for a covariate, or raise CV-S013."""
-    if value == "binary" or value == {"binary": True}:
+    if _says(value, "binary"):
         return Binary()
     cuts = value.get("cuts") if isinstance(value, Mapping) else None
     if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
@@ -308,6 +315,8 @@ def domain_from(name: str, value: Any) -> Domain:
         kind, content = next(iter(value.items()))
         if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:
             return Range(content[0], content[1], name=repr(name))
+        if kind == "binary" and content is True:
+            return Binary()
         if kind == "binary" and isinstance(content, Mapping) and set(content) <= {"one", "zero"}:
             return Binary(**content)
         if kind == "categories":
@@ -327,7 +336,7 @@ def _rule_to_dict(rule: MissingRule) -> Any:
 
 
 def _rule_from(name: str, value: Any) -> MissingRule:
-    if value == "drop":
+    if _says(value, "drop"):
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])

@@ -194,7 +194,7 @@ def _digest(label: object) -> int:
     """Return a whole number that tells a label from others; equal numbers of several types have the same."""
     number = number_of(label)
     text = f"text {label}" if number is None else f"number {number}"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest())
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
 # Outcomes in fixed point: whole steps between two public bounds, so that sums are exact.

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from counterveil.data.cells import BLANKS, says_nothing, truth_of
+from counterveil.data.cells import BLANKS, double_of, says_nothing, truth_of
 from counterveil.errors import Refusal, StudyError, shown
 from counterveil.privacy import Number
 
@@ -43,7 +43,8 @@ def number_of(cell: object) -> Fraction | None:
     if isinstance(cell, float | np.floating):
         # Doubles first: a wider float is narrowed as in a column of them. Then the shortest decimal text, so that
         # 0.1 in a frame is the 0.1 of a file.
-        return Fraction(repr(float(cell))) if np.isfinite(float(cell)) else None
+        double = double_of(cell)
+        return None if double is None or not np.isfinite(double) else Fraction(repr(double))
     if isinstance(cell, np.generic):
         cell = cell.item()
     if isinstance(cell, Decimal):
@@ -68,8 +69,8 @@ def plain_number(value: Fraction) -> int | float | str:
         whole = value.numerator
         # TOML and JSON readers need not keep integers beyond 64 bits.
         return whole if abs(whole) < 2**63 else str(whole)
-    as_float = float(value)
-    return as_float if Fraction(repr(as_float)) == value else str(value)
+    double = double_meaning(value)
+    return str(value) if double is None else double
 
 
 def checked_label(label: object, role: str) -> Label:

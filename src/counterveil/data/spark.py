@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from counterveil.data.features import feature_map
 from counterveil.data.passes import Pass, Sums, added, reads_covariates
 from counterveil.data.silence import silence
 from counterveil.data.spark_kept import (
@@ -33,10 +35,17 @@ from counterveil.data.spark_reading import Read, Reading, columns_in_spark, kind
 from counterveil.data.spool import NEVER, VARIABLE
 from counterveil.data.study import Study
 from counterveil.data.survey import Survey
-from counterveil.data.wrong_data import changed_table, failed_source, no_executors
+from counterveil.data.wrong_data import changed_table, failed_source, no_executors, too_wide_for_driver
 
 # A partition answers with one text: whole numbers as JSON, nothing where it failed.
 _ANSWER = "answer string"
+# So many answers are added up by one executor, and as many reach this process at most.
+_TOGETHER = 32
+# What Spark lets a collection bring to this process, unless its settings say otherwise.
+_LIMIT, _DEFAULT = "spark.driver.maxResultSize", "1g"
+# Bytes of an answer for each pair of features, about twice what moments of 20 to 300 features take; models with squares
+# and products of covariates have no more than so many.
+_PAIR_BYTES, _MODEL_FEATURES = 64, 140
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +85,24 @@ def summed(reading: Read, passed: Pass, batches: Iterator[Any]) -> list[Any]:
     return [survey.facts(), None if total is None else [part.tolist() for part in total]]
 
 
+def together(study: Study, batches: Iterator[Any]) -> list[Any]:
+    """Return the facts and the sums of several partitions, from what each of them answered."""
+    answers = (json.loads(line.as_py()) for batch in batches for line in batch.column(0))
+    survey, total = _joined(study, answers)
+    return [survey.facts(), None if total is None else [part.tolist() for part in total]]
+
+
+def _joined(study: Study, answers: Iterable[Any]) -> tuple[Survey, Sums | None]:
+    """Return what partitions found and summed; whole numbers, so that every order gives the same."""
+    survey = Survey(study)
+    total: Sums | None = None
+    for facts, sums in answers:
+        survey.join(facts)
+        if sums is not None:
+            total = added(total, tuple(np.array(part, dtype=object) for part in sums))
+    return survey, total
+
+
 def version(_batches: object = None) -> str:
     """Return the version of this package that a process has."""
     return metadata.version("counterveil")
@@ -91,6 +118,9 @@ class SparkRows:
     frame: Any
     facts: str
     batch: int
+    partitions: int
+    # How many answers this process takes at once.
+    most: int
 
     @classmethod
     def of(cls, table: Any, study: Study) -> SparkRows:
@@ -129,22 +159,29 @@ class SparkRows:
         for facts in found:
             survey.join(facts)
         survey.verdict()
-        return cls(reading.study, survey.rows, reading, frame, json.dumps(survey.facts()), batch)
+        # Here nothing was charged yet: a pass that could not bring its sums home would lose its charge.
+        most = _most_answers(frame, reading.study)
+        known = json.dumps(survey.facts())
+        return cls(reading.study, survey.rows, reading, frame, known, batch, len(found), most)
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows; executors work side by side, each on one block at a time."""
-        survey = Survey(self.study)
-        total: Sums | None = None
         frame = self.frame
         if isinstance(self.reading, Kept):
             frame = needed(frame, reads_covariates(passed))
-        for facts, sums in _answers(frame, partial(summed, self.reading, passed), self.batch):
-            survey.join(facts)
-            if sums is not None:
-                total = added(total, tuple(np.array(part, dtype=object) for part in sums))
+        answers = _answers(frame, partial(summed, self.reading, passed), self.batch, self._tree)
+        survey, total = _joined(self.study, answers)
         if total is None or json.dumps(survey.facts()) != self.facts:
             raise changed_table()
         return total
+
+    def _tree(self, answers: Any) -> Any:
+        """Return the answers of partitions as few, added up by executors."""
+        count = self.partitions
+        while count > self.most:
+            count = -(-count // _TOGETHER)
+            answers = answers.repartition(count).mapInArrow(Task(partial(together, self.study)), _ANSWER)
+        return answers
 
     def close(self) -> None:
         """Let Spark forget the rows that it keeps."""
@@ -158,12 +195,36 @@ class SparkRows:
         )
 
 
-def _answers(frame: Any, answer: Callable[[Iterator[Any]], Any], batch: int) -> list[Any]:
-    """Return the answers of all partitions, which get so many rows of the frame at a time."""
+def _most_answers(frame: Any, study: Study) -> int:
+    """Return how many answers this process may take at once, or raise CV-D061 where it could not take one."""
+    features = feature_map(study, 1).size if study.covariates else 0
+    size = _PAIR_BYTES * max(features, _MODEL_FEATURES) ** 2
+    limit = _driver_limit(frame)
+    if limit and size > limit:
+        raise too_wide_for_driver(f"{limit:,}", features, f"{size:,}")
+    return min(_TOGETHER, limit // size) if limit else _TOGETHER
+
+
+def _driver_limit(frame: Any) -> int:
+    """Return how many bytes a collection may bring to this process, 0 where there is no limit."""
+    text = str(frame.sparkSession.conf.get(_LIMIT, _DEFAULT)).lower()
+    found = re.fullmatch(r"\s*([0-9]{1,18})([kmgtp]?)b?\s*", text)
+    # Spark itself refuses a setting that is no size.
+    number, unit = found.groups() if found else ("1", "g")
+    return int(number) * 1024 ** " kmgtp".index(unit or " ")
+
+
+def _answers(
+    frame: Any,
+    answer: Callable[[Iterator[Any]], Any],
+    batch: int,
+    tree: Callable[[Any], Any] = lambda lines: lines,
+) -> list[Any]:
+    """Return the answers of all partitions, which get so many rows of the frame at a time; `tree` makes them few."""
 
     def asked() -> list[Any]:
         with at_a_time(frame, batch):
-            lines = frame.mapInArrow(Task(answer), _ANSWER).collect()
+            lines = tree(frame.mapInArrow(Task(answer), _ANSWER)).collect()
         return [json.loads(line["answer"]) for line in lines]
 
     return _sound(frame, asked)

@@ -340,3 +340,10 @@ no_executors = Refusal(
     got="another version, or none",
     fix="install the same version there, e.g. with spark.archives or in the cluster's image",
 )
+too_wide_for_driver = Refusal(
+    "CV-D061",
+    "the sums of so many features could not be brought from Spark's executors to its driver",
+    expected="sums of at most {limit} bytes (spark.driver.maxResultSize)",
+    got="{features} features, whose sums may take {size} bytes",
+    fix="start the session with a larger spark.driver.maxResultSize, or declare fewer covariates and labels",
+)

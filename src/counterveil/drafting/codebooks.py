@@ -20,7 +20,7 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, checked_path, parse_json, read_text
 from counterveil.data.cells import BLANKS
 from counterveil.data.labels import Label, number_of, plain_number
-from counterveil.errors import MissingExtraError, StudyError
+from counterveil.errors import MissingExtraError, StudyError, installing
 
 RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
     "range",
@@ -274,7 +274,7 @@ def _from_statistics(place: Path, ending: str) -> dict[str, Entry]:
             "the labels of an SPSS, Stata or SAS file need an extra",
             expected="the package pyreadstat",
             got="it is not installed",
-            fix="pip install 'counterveil[codebooks]'",
+            fix=installing("codebooks"),
         )
     import pyreadstat
 

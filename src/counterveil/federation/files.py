@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from counterveil.bounded_reading import LONGEST_MESSAGE, UnreadableError, parse_message, read_text
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.errors import FederationError, ParameterError, Refusal
+from counterveil.errors import FederationError, ParameterError, Refusal, installing
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
@@ -215,5 +215,5 @@ not_installed = Refusal(
     "federated studies need an extra",
     expected="the package {package}",
     got="it is not installed",
-    fix="pip install 'counterveil[federation]'",
+    fix=installing("federation"),
 )

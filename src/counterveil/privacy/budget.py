@@ -11,6 +11,7 @@ from functools import lru_cache
 from numbers import Rational
 from typing import Any, TypeAlias
 
+from counterveil.bounded_reading import written_number
 from counterveil.errors import BudgetError, InternalError, ParameterError, shown
 
 # Every float fits; a longer text or a larger exponent would only cost memory and time.
@@ -36,7 +37,7 @@ def exact(value: Number, name: str) -> Fraction:
         return value
     try:
         return _short(_fraction(value))
-    except (TypeError, ValueError, ZeroDivisionError, OverflowError):
+    except Exception:  # whatever somebody else's number does when it is asked for its value
         raise ParameterError(
             "CV-P003",
             f"{name} is not a finite number",
@@ -64,12 +65,10 @@ def _fraction(value: Number) -> Fraction:
 @lru_cache(maxsize=1024)
 def _from_text(text: str) -> Fraction:
     """Return the number in `text`; exponents beyond any use are refused rather than expanded."""
-    if len(text) > _LONGEST:
-        raise ValueError
     _, _, exponent = text.lower().partition("e")
-    if exponent and abs(int(exponent)) > _LARGEST_EXPONENT:
+    if len(text) > _LONGEST or (exponent and abs(written_number(exponent)) > _LARGEST_EXPONENT):
         raise ValueError
-    return Fraction(text)
+    return written_number(text)
 
 
 def _short(value: Fraction) -> Fraction:

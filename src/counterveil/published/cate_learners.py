@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
-from counterveil.errors import MissingExtraError, ParameterError
+from counterveil.errors import MissingExtraError, ParameterError, installing
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.statistics.folds.learners import quietly
@@ -128,7 +128,7 @@ def _scikit_learn() -> tuple[Any, Any, Any]:
             "the learners of the published form need scikit-learn",
             expected="the extra `learners`",
             got="no module called sklearn",
-            fix="pip install 'counterveil[learners]', or pass estimators of your own",
+            fix=installing("learners", "or pass estimators of your own"),
         ) from None
     return ensemble, linear_model, neural_network
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, silence
+from counterveil.data import Study, check_study, silence
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
@@ -77,6 +77,7 @@ def _ask_once(
     **arguments: Any,
 ) -> Answer:
     # Everything that can be refused without looking at the data is refused first.
+    check_study(study)
     asked = ask(study, **arguments)
     budget = None if ledger is not None else asked.budget
     with (

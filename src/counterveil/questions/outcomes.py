@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, check_study
+from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Estimand, Number, Unit, exact
@@ -96,7 +96,6 @@ def asked_outcomes(
     **arguments: Any,
 ) -> Asked[OutcomesResult]:
     """Return the checked question about several outcomes."""
-    check_study(study)
     check_measure(measure)
     listed = _listed(study, importance, measure)
     _refuse_earlier(study)

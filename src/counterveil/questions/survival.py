@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, check_study, silence
+from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
@@ -68,7 +68,6 @@ def survival(
 
 def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[SurvivalResult]:
     """Return the checked question; nothing here looks at data or budget."""
-    check_study(study)
     refuse_censored(study, "survival")
     unit = Unit.parse(arguments["protects"])
     refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
-from counterveil.errors import MissingExtraError
+from counterveil.errors import MissingExtraError, installing
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 _WIDTH, _HEIGHT = 7.2, 4.6
@@ -36,7 +36,7 @@ def pyplot() -> Any:
             "plots need matplotlib, which is not installed",
             expected="the extra plots",
             got="no module named matplotlib",
-            fix='pip install "counterveil[plots]"; result.to_html(path) has a picture without it',
+            fix=installing("plots", "result.to_html(path) has a picture without it"),
         ) from None
     return found
 

@@ -127,7 +127,7 @@ def _curves(facts: dict[str, Any]) -> str:
     left = facts.get("curves_left", 0)
     caption = (
         "Line: estimated effect along one covariate, the others at the middle of their range or their first label. "
-        f"Dark band: the {percent(facts['level'])} interval at one point. Pale band: holds for the whole curve."
+        f"Strong band: the {percent(facts['level'])} interval at one point. Faint band: holds for the whole curve."
         + (f" {left} more covariates are not drawn." if left else "")
     )
     return figure("".join(charts), caption, "effects along the covariates") if all(charts) else ""

@@ -190,10 +190,10 @@ def widest(effect: Facts) -> dict[str, Any]:
 
 def _legend(effects: list[Facts]) -> str:
     if "simultaneous_interval" in effects[0]:
-        return "Dark: the interval of one effect. Pale: intervals that hold for all of them at once."
+        return "Strong: the interval of one effect. Faint: intervals that hold for all of them at once."
     if any(effect.get("summary") for effect in effects):
-        return "Intervals include the privacy noise. Pale: weight of zero. Diamond: all together."
-    return "Dot: the estimate. Dark line: the interval that includes the privacy noise."
+        return "Intervals include the privacy noise. Faint: weight of zero. Diamond: all together."
+    return "Dot: the estimate. Strong line: the interval that includes the privacy noise."
 
 
 def _row(effect: Facts, x: Callable[[float | None], float], scale: Scale) -> str:
@@ -249,8 +249,8 @@ def event_plot(facts: Facts) -> str:
         up=f"effect on {facts['outcome']}",
     )
     caption = (
-        "Dark: the interval of one period. Pale: intervals that hold for all at once. Diamond: the reference period. "
-        "Upright line: treatment starts."
+        "Strong: the interval of one period. Faint: intervals that hold for all at once. Diamond: the reference "
+        "period. Upright line: treatment starts."
     )
     return figure(chart.html(), caption, "effects by period")
 
@@ -309,7 +309,7 @@ def gain_plot(facts: Facts) -> str:
         extra="at random",
     )
     caption = (
-        "Line: estimated gain over treating nobody. Dark band: the interval at one share. Pale band: holds for the "
+        "Line: estimated gain over treating nobody. Strong band: the interval at one share. Faint band: holds for the "
         "whole curve. Dashed: treating the same share at random."
     )
     return figure(chart, caption, "gain by share treated") if chart else ""

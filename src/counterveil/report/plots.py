@@ -103,12 +103,12 @@ def forest(result: Any, *, ax: Any = None) -> Any:
     ax.set_yticks(range(len(effects)), [_with_size(effect) for effect in effects])
     ax.set_ylim(-0.6, len(effects) - 0.4)
     ax.set_xlabel(axis_label(facts))
-    dark = f"Dark: {level} interval of one effect. Pale: intervals that hold for all at once. "
-    dark += scale.note
+    own = f"Strong: {level} interval of one effect. Faint: intervals that hold for all at once. "
+    own += scale.note
     note = (
-        dark
+        own
         if several
-        else scale.note + f"{level} intervals. " + "Pale: weight of zero. " * ("sites" in facts)
+        else scale.note + f"{level} intervals. " + "Faint: weight of zero. " * ("sites" in facts)
     )
     finish(ax, _title_of(facts), note + _noise(result), result)
     return ax
@@ -134,7 +134,7 @@ def event_study(result: Any, *, ax: Any = None) -> Any:
     ax.set_ylabel(f"effect on {facts['outcome']}, in its units")
     level = percent(facts["level"])
     note = (
-        f"Dark: {level} interval of one period. Pale: intervals that hold for all at once. Diamond: reference. "
+        f"Strong: {level} interval of one period. Faint: intervals that hold for all at once. Diamond: reference. "
         "Vertical line: treatment starts. "
     )
     finish(ax, _title_of(facts), note + _noise(result), result)

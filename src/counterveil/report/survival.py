@@ -15,7 +15,7 @@ _PALER = {"control": "#f7e8de", "treated": "#d6e5ef"}
 ARMS = ("treated", "control")
 _CLASSES = {"control": "c1", "treated": "c0"}  # on a page
 _SHOWN = 7  # columns of numbers at risk
-_SENTENCE = "dark band: interval at each time alone; pale band: holds at all times at once"
+_SENTENCE = "strong band: interval at each time alone; faint band: holds at all times at once"
 
 
 def arm_rows(facts: Facts, arm: str) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from counterveil.data import Study, check_study
+from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
 from counterveil.errors import ParameterError, StudyError
@@ -157,7 +157,6 @@ def refuse_several_arms(study: Study, ratio: bool = False) -> None:
 
     Questions that do not take a `ratio` as their outcome refuse it with CV-S022.
     """
-    check_study(study)
     refuse_several_outcomes(study)
     if study.per is not None and not ratio:
         raise StudyError(
@@ -191,7 +190,6 @@ def refuse_several_outcomes(study: Study) -> None:
 
 
 def _refuse_two_arms(study: Study) -> None:
-    check_study(study)
     refuse_several_outcomes(study)
     if study.arms is None:
         raise StudyError(

@@ -139,7 +139,7 @@ class CateAnswers(Released):
         whole = half + np.array(self.shrunk) if self.shrunk else half
         return self.effect() - whole, self.effect() + whole
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
         source = {"level": self.level} | self._source()
         asked: tuple[Query, ...] = ({},) if self.one_effect else self.queries

@@ -234,10 +234,10 @@ class CateModel(Released):
         names, found = self.at_reference()
         return tuple(replace(one, name=name) for name, one in zip(names, found.table, strict=True))
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a reference point, with the names that R's `broom` uses, and underscores."""
         names, found = self.at_reference()
-        return [{"point": name} | row for name, row in zip(names, found.tidy(), strict=True)]
+        return [{"point": name} | row for name, row in zip(names, found._rows(), strict=True)]
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""

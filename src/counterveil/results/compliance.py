@@ -44,13 +44,13 @@ class Compliance(Shown):
         """The three effects."""
         return self.intention_to_treat, self.take_up, self.complier_effect
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
         fits = (self.on_outcome, self.on_receipt, self.two_stage)
         names = (self.assigned, self.assigned, self.received)
         found = []
         for one, fit, name in zip(self.table, fits, names, strict=True):
-            row = next(row for row in fit.tidy() if row["term"] == name)
+            row = next(row for row in fit._rows() if row["term"] == name)
             found.append(row | {"effect": one.name})
         return found
 

@@ -162,7 +162,7 @@ class Sensitivity(Shown):
                 return row
         raise KeyError(f"{name!r}; the effects are {[row.name for row in self.rows]}")
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect."""
         return [{"term": self.treatment} | asdict(row) | {"level": self.level} for row in self.rows]
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import ParameterError, excerpt, shown
 
 _TOKEN = re.compile(r"`([^`]+)`|([~+*:\[\]-])|([^\s~+*:\[\]`-][^\s~+*:\[\]`]*)")
 _LONGEST = 10_000
@@ -101,7 +101,7 @@ def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
     while place < len(stripped):
         match = _TOKEN.match(stripped, place)
         if match is None:
-            raise _unreadable(text, f"{shown(stripped[place : place + 20])}")
+            raise _unreadable(text, excerpt(stripped, place))
         quoted, operator, name = match.groups()
         if operator is None:
             if not wanted:

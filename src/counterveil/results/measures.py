@@ -224,7 +224,7 @@ class MeasureResult(Result):
         rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
         return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for the measure; where means were pooled, one for each site before it."""
         rows = zip(self._columns(), self.table, (*self.site_sources, self._source()), strict=True)
         return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]

@@ -19,7 +19,9 @@ _ELSEWHERE = {
 
 def called_here(method: object, known: Sequence[str]) -> str:
     """Return what a method of another name is called here, an empty text where it is not among the known ones."""
-    found = _ELSEWHERE.get(str(method).lower().replace("-", "_").replace(" ", "_"))
+    if not isinstance(method, str):
+        return ""
+    found = _ELSEWHERE.get(method.lower().replace("-", "_").replace(" ", "_"))
     return f"here it is called {found!r}; " if found in known else ""
 
 

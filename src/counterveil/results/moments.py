@@ -156,7 +156,7 @@ class Moments(Shown):
     def _noisy(self) -> NoisyMoments:
         return NoisyMoments(np.array(self.matrix), np.array(self.noise_sd), self.rows)
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
         return [
             {"column": name} | self._mean(own) for name, own in zip(self.columns, self.basis[1:], strict=True)
@@ -209,7 +209,7 @@ class Moments(Shown):
     def report_facts(self) -> dict[str, Any]:
         """Return the same with infinite numbers, for what is printed."""
         warning = self.guarantee.warning
-        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self.tidy()}
+        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     @classmethod
     @reads_facts

@@ -88,7 +88,7 @@ class OverlapSummary(Shown):
         normal = -float(ndtri((1 - chosen) / 2))
         return max(normal, -log(1 - chosen) / sqrt(2)) if self.heavy else normal
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a covariate or label."""
         return [
             self._row(one, ends) for one, ends in zip(self.differences, self.interval().values(), strict=True)

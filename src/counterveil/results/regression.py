@@ -195,7 +195,7 @@ class Regression(Shown):
     def _constant(self) -> list[int]:
         return [place for place, name in enumerate(self.terms) if name == CONSTANT]
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a coefficient, with the names that R's `broom` uses, dots replaced by underscores."""
         return [
             {

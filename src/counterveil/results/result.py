@@ -119,7 +119,7 @@ class Released(Shown):
 
     # What all share.
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
         named, source = {"term": self.treatment}, self._source()
         return [
@@ -357,9 +357,9 @@ class Result(OneEffect):
         known = wider(self.uncertainty, self.details)
         return None if known is None else replace(self, uncertainty=known).interval(level)
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return the effect as one dictionary, with the names that R's `broom` uses, dots replaced by underscores."""
-        return [row | curvature_columns(self) for row in super(Result, self).tidy()]
+        return [row | curvature_columns(self) for row in super(Result, self)._rows()]
 
     def _shown(self) -> dict[str, Any]:
         return super(Result, self)._shown() | curvature_facts(self)

@@ -6,7 +6,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from counterveil.errors import MissingExtraError
+from counterveil.data.labels import number_of
+from counterveil.errors import MissingExtraError, installing
 from counterveil.privacy import Estimand, Protected
 from counterveil.report import View, fragment, markdown_view, text_of
 
@@ -69,8 +70,19 @@ def frame(rows: list[dict[str, Any]]) -> Any:
         "a frame of effects needs pandas, polars or pyarrow, and none is installed",
         expected="one of the extras pandas, polars, pyarrow",
         got="none of the three modules",
-        fix='pip install "counterveil[pandas]"; tidy() gives the same rows without any library',
+        fix=installing("pandas", "tidy() gives the same rows without any library"),
     )
+
+
+# What makes a spreadsheet take a text for a formula, in the full width of East Asian scripts too.
+_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
+
+
+def _no_formula(cell: Any) -> Any:
+    """Return a cell of a table as a spreadsheet shows it: a text that begins like a formula is marked as a text."""
+    if isinstance(cell, str) and cell.startswith(_FORMULA) and number_of(cell) is None:
+        return f"'{cell}"
+    return cell
 
 
 # What every result shares: where it comes from, and how it is shown.
@@ -81,9 +93,16 @@ class Shown:
 
     __slots__ = ()
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
         raise NotImplementedError
+
+    def tidy(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores.
+
+        An apostrophe stands before a name or a label that a spreadsheet would take for a formula.
+        """
+        return [{_no_formula(name): _no_formula(cell) for name, cell in row.items()} for row in self._rows()]
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: a summary, or everything."""

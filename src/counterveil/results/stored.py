@@ -222,7 +222,7 @@ def _named(value: Any, request_id: str | None) -> dict[str, str]:
             "CV-C010",
             f"a request id needs an object that can be identified: {name}",
             expected="plain values, functions, and objects whose state can be copied",
-            got=got[:200],
+            got=got,
             fix="leave request_id out, or pass an object that pickle can take apart; otherwise the id could bring back "
             "the answer of another learner",
         ) from None

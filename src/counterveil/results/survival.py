@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
-from counterveil.errors import ParameterError
+from counterveil.errors import ParameterError, shown
 from counterveil.inference.log_rank import LogRank, NoisyTables, answers_of, log_rank_of
 from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
 from counterveil.report.view import probability, rounded, span
@@ -111,7 +111,7 @@ class SurvivalResult(Released):
             "CV-P692",
             "unknown arm",
             expected=f"one of {', '.join(map(repr, ARMS))}",
-            got=repr(arm)[:80],
+            got=shown(arm),
             fix='name the arm by its role: "treated" or "control"',
         )
 
@@ -124,7 +124,7 @@ class SurvivalResult(Released):
             "CV-P690",
             "this is not a time of the grid",
             expected=f"one of {', '.join(f'{one:g}' for one in self.times)}",
-            got=repr(time)[:80],
+            got=shown(time),
             fix="ask for a time of the declared grid: nothing is released between them",
         )
 

@@ -7,6 +7,7 @@ from tools.reference.__main__ import PAGES, ROOT, drift, main
 from tools.reference.api_page import undescribed
 from tools.reference.cli_page import cli_page
 from tools.reference.docstrings import call, doc_of, shown_default
+from tools.reference.figures import marked_pages
 
 import counterveil as cv
 from counterveil import errors
@@ -75,3 +76,22 @@ def test_a_docstring_is_read_in_parts():
     assert found.entries == {"a": "first, over two lines.", "b": "both.", "c": "both."}
     assert call("asked", asked) == 'asked(a, *, b="x", c=()) -> int'
     assert shown_default(("x",)) == '("x",)'
+
+
+def test_figures_of_pages_are_those_of_the_tables_they_quote(tmp_path):
+    page, table = "docs/how-to/adjust-records.md", "experiments/causal/RESULTS_RECORD.md"
+    for name in (page, table):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    assert marked_pages(tmp_path) == {page: (ROOT / page).read_text()}
+    # A table that was measured anew, and a figure that was typed by hand.
+    text = (tmp_path / table).read_text()
+    row = "| bent index, n = 1,000, pure, epsilon 8 | 0.53 / 2.39 |"
+    (tmp_path / table).write_text(text.replace(row, row.replace("0.53", "0.61")))
+    assert "| bent index, n = 1,000, pure, epsilon 8 | 0.61 | 0.99 |" in marked_pages(tmp_path)[page]
+    assert any(
+        line.startswith("-| bent index, n = 1,000, pure, epsilon 8 | 0.53") for line in drift(tmp_path)
+    )
+    (tmp_path / table).write_text(text.replace("bent index", "straight index"))
+    with pytest.raises(ValueError, match="no row"):
+        marked_pages(tmp_path)

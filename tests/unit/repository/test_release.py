@@ -2,9 +2,13 @@
 
 import json
 import re
+import tomllib
+from pathlib import Path
 
 import pytest
 from tools.release import bill, differences, pins, versions
+
+ROOT = Path(__file__).resolve().parents[3]
 
 PINNED = re.compile(r"[\w.-]+/[\w.-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+")
 
@@ -106,3 +110,15 @@ def test_a_bill_of_materials_names_packages_licences_and_needs(materials):
         "ref": "pkg:pypi/counterveil@1",
         "dependsOn": ["pkg:pypi/typing-extensions@1"],
     }
+
+
+def test_every_core_dependency_has_an_upper_limit_above_what_was_tested():
+    from packaging.requirements import Requirement
+
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    tested = dict(
+        line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line
+    )
+    for wanted in map(Requirement, listed):
+        assert any(each.operator == "<" for each in wanted.specifier), wanted.name
+        assert wanted.specifier.contains(tested[wanted.name]), wanted.name

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
 from counterveil.data.wrong_data import failed_source, rows_of_a_database
-from counterveil.errors import DataError, MissingExtraError, Refusal, masked, shown
+from counterveil.errors import DataError, MissingExtraError, Refusal, installing, masked, shown
 
 # Tables that are not in memory: in a database, a file, a DuckDB relation.
 
@@ -159,7 +159,7 @@ def _server(url: str, table: str) -> Any:
             "a table on a PostgreSQL server needs an extra",
             expected="the packages ibis and psycopg",
             got="one of them is not installed",
-            fix="pip install 'counterveil[ibis]'",
+            fix=installing("ibis"),
         )
     import ibis
 
@@ -178,7 +178,7 @@ def _cluster(url: str, table: str) -> Any:
             "a table in Spark needs an extra",
             expected="the packages ibis and pyspark",
             got="one of them is not installed",
-            fix="pip install 'counterveil[spark]'",
+            fix=installing("spark"),
         )
     from pyspark.sql import SparkSession
 

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.data.cells import Column
 from counterveil.data.sources import relations
+from counterveil.data.sources.arrow_schema import durations
 from counterveil.data.wrong_data import (
     duplicated_columns,
     no_header,
     no_such_column,
     no_such_file,
     unreadable_file,
+    unreadable_type,
     unsupported_source,
 )
 
@@ -64,7 +66,12 @@ def column_types(path: str | PathLike[str]) -> dict[str, str | None]:
         return dict.fromkeys(names)
     with _connected(Path(path), parquet) as connection:
         relation = connection.read_parquet(_escaped(files)[0])
-        return dict(zip(names, map(str, relation.types), strict=True))
+        spans = _durations(connection, files[:1])
+        types = (
+            "INTERVAL" if name in spans else str(kind)
+            for name, kind in zip(names, relation.types, strict=True)
+        )
+        return dict(zip(names, types, strict=True))
 
 
 @contextmanager
@@ -155,6 +162,9 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     for file in files[1:]:
         if _header(file, names) != (delimiter, header):
             raise unreadable_file(file.name, "CSV files with the same header line")
+    mixed = any(map(_mixed, files))
+    for file in files if mixed else ():
+        _check_rows(file, delimiter, len(header))
     # Places instead of names: SQL names ignore case, the names of a file do not.
     places = {f"c{place}": "VARCHAR" for place in range(len(header))}
     # The engine takes a list of paths; its type hints do not say so.
@@ -168,14 +178,35 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
         quotechar='"',
         escapechar='"',
         compression="gzip" if files[0].name.lower().endswith(".gz") else "none",
+        # Strictly, all lines must end alike. Otherwise broken rows are repaired silently, so that none may be there.
+        **({"strict_mode": False} if mixed else {}),
     )
     return relation, {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
 
 
+def _lines(file: Path) -> Any:
+    opener = gzip.open if file.name.lower().endswith(".gz") else open
+    return opener(file, "rt", encoding="utf-8-sig", newline="")
+
+
+def _mixed(file: Path) -> bool:
+    """Return whether the header line of a file ends in another way than the line after it."""
+    with _lines(file) as lines:
+        ends = [line[len(line.rstrip("\r\n")) :] for line in (lines.readline(), lines.readline())]
+    return bool(ends[1]) and ends[0] != ends[1]
+
+
+def _check_rows(file: Path, delimiter: str, columns: int) -> None:
+    """Raise what an unreadable file raises where a row has a broken quotation or another number of cells."""
+    with _lines(file) as lines:
+        rows = csv.reader(lines, delimiter=delimiter, strict=True)
+        if any(len(row) not in (0, columns) for row in rows):
+            raise csv.Error("a row of another length")
+
+
 def _header(file: Path, names: tuple[str, ...]) -> tuple[str, list[str]]:
     """Return the delimiter under which the header names most of the study's columns, and the names."""
-    opener = gzip.open if file.name.lower().endswith(".gz") else open
-    with opener(file, "rt", encoding="utf-8-sig", newline="") as lines:
+    with _lines(file) as lines:
         first = lines.readline()
     headers = {mark: next(csv.reader([first], delimiter=mark), []) for mark in _DELIMITERS}
     best = max(_DELIMITERS, key=lambda mark: (len(set(names) & set(headers[mark])), len(headers[mark])))
@@ -193,8 +224,17 @@ def _open_parquet(
     twice = [name for name in names if folded.count(name.casefold()) > 1]
     if twice:
         raise duplicated_columns(twice)
+    for name in sorted(_durations(connection, files) & set(names)):
+        raise unreadable_type(name, "a duration")
     relation = connection.read_parquet(paths)
     return relation, relations.locate(relation, names)
+
+
+def _durations(connection: DuckDBPyConnection, files: list[Path]) -> frozenset[str]:
+    """Return the columns that Arrow wrote as durations, which the engine reads as whole numbers."""
+    query = "SELECT value FROM parquet_kv_metadata(?) WHERE key = 'ARROW:schema'"
+    noted = connection.execute(query, [_escaped(files)]).fetchall()
+    return frozenset().union(*(durations(value) for (value,) in noted))
 
 
 def _top_level(schema: list[tuple[str, int | None]]) -> list[str]:

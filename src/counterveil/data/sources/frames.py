@@ -58,7 +58,7 @@ def _as_text(name: str, kind: DType) -> nw.Expr:
 
 def schema_of(source: object) -> dict[str, DType]:
     """Return the names and types of all columns of a frame."""
-    return dict(_open(source).collect_schema())
+    return _schema(_open(source))
 
 
 def scannable(source: Any, names: tuple[str, ...]) -> Any:
@@ -93,11 +93,29 @@ def check(source: object, names: tuple[str, ...]) -> None:
 
 
 def _kinds(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], names: tuple[str, ...]) -> dict[str, DType]:
-    schema = frame.collect_schema()
+    schema = _schema(frame)
     for name in names:
         if name not in schema:
-            raise no_such_column(name, schema.names())
+            raise no_such_column(name, list(schema))
     return {name: schema[name] for name in names}
+
+
+def _schema(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> dict[str, DType]:
+    """Return the names and types of all columns."""
+    try:
+        return dict(frame.collect_schema())
+    except ValueError:
+        return (
+            {name: _type_of(frame[name]) for name in frame.columns} if isinstance(frame, nw.DataFrame) else {}
+        )
+
+
+def _type_of(series: nw.Series[Any]) -> DType:
+    try:
+        return series.dtype
+    except ValueError:
+        # Arrow has decimals of a negative scale, which narwhals has no type for; cell by cell they are read exactly.
+        return nw.Unknown()
 
 
 def _check_kind(kind: DType, name: str) -> None:
@@ -139,7 +157,7 @@ def _open(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
 
 def column_of(series: nw.Series[Any], name: str) -> Column:
     """Return a column of a frame."""
-    kind = series.dtype
+    kind = _type_of(series)
     _check_kind(kind, name)
     if kind == nw.Boolean or (kind.is_integer() and kind not in _WIDE) or kind.is_float():
         gaps = np.array(series.is_null().to_numpy(), dtype=np.bool_)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, Range, Study, check_study, strata_codes
+from counterveil.data import Layout, Range, Study, strata_codes
 from counterveil.data.domains import Domain
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError, shown
@@ -178,7 +178,6 @@ _MOST_GROUPS = 2000
 
 def layout_of(study: Study, by: By) -> Layout:
     """Return the layout of the groups: covariates by name, cut points where they are given."""
-    check_study(study)
     if isinstance(by, str):
         by = (by,)
     names = tuple(by) if isinstance(by, Mapping | Sequence) else ()

@@ -107,7 +107,7 @@ class Plan(Shown):
             **own,
         )
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each size and epsilon: what intervals would be over all simulated studies."""
         return [
             {

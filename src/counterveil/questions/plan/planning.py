@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from counterveil.data import Study
+from counterveil.data import Study, check_study
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions import interim
@@ -143,6 +143,7 @@ def _plan(
     """Return the plan; `more` are the other arguments of `plan`."""
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
+    check_study(study)
     refuse_censored(study, question)
     refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]

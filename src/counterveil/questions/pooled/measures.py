@@ -137,9 +137,9 @@ class PooledNeeded(MeasureResult):
         refuse_of_difference(self, measure)
         return self.pooled if measure == DIFFERENCE else self
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
-        rows = zip(self.pooled.tidy(), self.table, strict=True)
+        rows = zip(self.pooled._rows(), self.table, strict=True)
         return [row | effect.row() | {"measure": NEEDED} for row, effect in rows]
 
     def _numbers(self) -> dict[str, Any]:

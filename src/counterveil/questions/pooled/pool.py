@@ -141,7 +141,7 @@ class PooledResult(OneEffect):
         rows = [{"site": site.name, "type": "study", "weight": site.weight} | estimand for site in self.sites]
         return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | estimand]
 
-    def tidy(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         sources = [*(site.result._source() for site in self.sites), self._source()]
         rows = zip(self._columns(), self.table, sources, strict=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-from counterveil.errors import MissingExtraError, ParameterError, shown
+from counterveil.errors import MissingExtraError, ParameterError, installing, shown
 from counterveil.reproduce.protocol import Paper
 
 # A folder or file of this package each, with its paper as PAPER.
@@ -35,7 +35,7 @@ def load(name: str) -> Paper:
             "tables and figures of papers need pandas and matplotlib",
             expected="the extras pandas and plots",
             got=f"no module named {absent[0]}",
-            fix='pip install "counterveil[pandas,plots]"',
+            fix=installing("pandas,plots"),
         )
     paper: Paper = import_module(MODULES[name]).PAPER
     return paper
