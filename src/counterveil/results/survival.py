@@ -262,4 +262,6 @@ def _caveats(session: Session, question: Question, convention: str) -> tuple[str
         found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
     if convention == "end":
         found.append("times between the ends of cells: they are taken to lie at the ends")
+    else:
+        found.append("arms that lose people in different parts of cells: beyond a quarter of what is possible")
     return (*found, "events after the horizon")
