@@ -169,7 +169,11 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
 def observational(count: int, seed: int, shapes: Sequence[tuple[str, int]]) -> None:
     """Print a line for every shape and number of rows."""
     budgets = [(epsilon, delta) for epsilon in ("2", "8") for delta in ("0", "1e-6")]
-    print("| outcome | rows | without privacy | " + " | ".join(f"epsilon {e}, delta {d}" for e, d in budgets))
+    print(
+        "| outcome | rows | without privacy | "
+        + " | ".join(f"epsilon {e}, delta {d}" for e, d in budgets)
+        + " |"
+    )
     print("|---|---|---|" + "---|" * len(budgets))
     for name, rows in shapes:
         tables = drawn(SHAPES[name], rows, None, count, seed)

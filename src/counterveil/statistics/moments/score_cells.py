@@ -257,18 +257,16 @@ def _scaled(noisy: Floats, sd: float, weights: CellWeights, clip: Clip, score: S
 def cell_variances(cells: Cells) -> Floats:
     """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise."""
     whole = max(float(cells.sizes.sum()), 1.0)
-    shared = _variance(cells.squares.sum() / whole, cells.totals.sum() / whole)
+    # No less than what noise alone may take off it.
+    doubt = cells.square_sd * sqrt(len(cells.sizes)) / whole
+    shared = max(float(cells.squares.sum()) / whole - (float(cells.totals.sum()) / whole) ** 2, doubt)
     sizes = np.maximum(cells.sizes, 3 * cells.size_sd)
     means = cells.totals / sizes
     own = np.maximum(cells.squares / sizes - means**2, 0.0)
     # Variances of cells are assumed to differ by about a half of what they have in common.
-    doubt = (cells.square_sd / sizes) ** 2
-    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + doubt)
+    own_doubt = (cells.square_sd / sizes) ** 2
+    part = (shared / 2) ** 2 / ((shared / 2) ** 2 + own_doubt)
     return np.asarray(part * own + (1 - part) * max(shared, 1e-12))
-
-
-def _variance(square: float, mean: float) -> float:
-    return max(float(square) - float(mean) ** 2, 0.0)
 
 
 def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:
