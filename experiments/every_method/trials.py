@@ -125,7 +125,7 @@ def fewest(features: int, budget: Budget) -> int:
     low, high = 10.0, 1e6
     while high / low > 1.005:
         middle = (low * high) ** 0.5
-        pays = adjustment_pays(Numbers(round(middle), features, budget, "staircase", False))
+        pays = adjustment_pays(Numbers(round(middle), features, budget, "staircase"))
         low, high = (low, middle) if pays else (middle, high)
     return int(float(f"{high:.2g}"))
 

@@ -80,7 +80,7 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     rows, budget = data.table.rows, Budget(epsilon)
     found = {}
     for name, centre in (("contrast", contrast.ARMS), ("difference in means", contrast.POOLED)):
-        plan = contrast.plan_of(centre, rows, budget, LAW, False)
+        plan = contrast.plan_of(centre, rows, budget, LAW)
         _, effect, _ = contrast.release(
             Gate(plan, source), plan, data.arms, data.table.outcome_unit, data.width, None, centre
         )

@@ -121,8 +121,7 @@ def contrast_fields(passed, result, q, centre, off, centre_sd, n, share_variance
     assert result.estimate == contrast.value
     assert known.noise.variance == pytest.approx(contrast.laplace)
     sampling = (moment.value - contrast.value**2 + contrast.laplace) / n
-    if share_variance:
-        sampling -= max(abs(off) - centre_sd, 0) ** 2 / (q * (1 - q)) / n
+    sampling -= max(abs(off) - centre_sd, 0) ** 2 / (q * (1 - q)) / n
     assert known.variance == pytest.approx(sampling)
     assert known.variance_cap == pytest.approx((high - low) ** 2 / 4 / n)
     assert known.variance_noise.variance == pytest.approx(moment.laplace / n**2)
@@ -131,6 +130,15 @@ def contrast_fields(passed, result, q, centre, off, centre_sd, n, share_variance
 
 
 DESIGNS = [None, Fraction(1, 5)]
+
+
+def joined(share, declared, n):
+    """Return the share released, joined with a declared one by the variances of both, and the variance of its error."""
+    if declared is None:
+        return share.value, share.laplace
+    chance = float(declared * (1 - declared)) / n
+    part = float(Fraction(share.laplace / (share.laplace + chance)).limit_denominator(1 << 20))
+    return share.value + part * (float(declared) - share.value), part * chance
 
 
 @pytest.mark.parametrize("declared", DESIGNS)
@@ -142,11 +150,8 @@ def test_centred_contrast(passed, declared, estimand):
     result = ask(
         TRIAL, design, "trial", "record", epsilon=2, mechanism="laplace", estimand=estimand, settings=settings
     )
-    q, share_variance = 0.2, 0.0
-    if declared is None:
-        share = passed["share"]
-        assert (share.statistic, share.sensitivity) == (0.2, Fraction(1, n))
-        q, share_variance = share.value, share.laplace
+    assert (passed["share"].statistic, passed["share"].sensitivity) == (0.2, Fraction(1, n))
+    q, share_variance = joined(passed["share"], declared, n)
     mean = passed["centre"]
     assert mean.statistic == pytest.approx(TRIAL["y"].mean() + 3, abs=CLOSE)
     assert mean.sensitivity == Fraction(WIDTH, n)
@@ -163,12 +168,11 @@ def test_centred_contrast(passed, declared, estimand):
 @pytest.mark.parametrize("declared", [False, True])
 @pytest.mark.parametrize(("data", "epsilon"), [(TRIAL, 2), (HALVES, 20)])
 def test_contrast_with_both_arms_centres(passed, declared, data, epsilon):
-    n, q, share_variance = len(data["t"]), float(data["t"].mean()), 0.0
-    design = study(randomised=True, treated_share=Fraction(round(10 * q), 10) if declared else None)
+    n, known = len(data["t"]), Fraction(round(10 * data["t"].mean()), 10) if declared else None
+    design = study(randomised=True, treated_share=known)
     settings = cv.settings.Trial("none", "arms")
     result = ask(data, design, "trial", "record", epsilon=epsilon, mechanism="laplace", settings=settings)
-    if not declared:
-        q, share_variance = passed["share"].value, passed["share"].laplace
+    q, share_variance = joined(passed["share"], known, n)
     one, other = arms(data)
     sums = passed["centres"]
     assert_allclose(sums.exact, [(one + 3 - MIDDLE).sum(), (other + 3 - MIDDLE).sum()], atol=1e-3)

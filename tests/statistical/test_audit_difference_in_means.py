@@ -68,7 +68,7 @@ class RecordLevel:
 
     def sample(self, dataset, count, rng):
         arms = totals(dataset)
-        plan = contrast.plan_of("pooled", len(dataset), CLAIM, "staircase", False)
+        plan = contrast.plan_of("pooled", len(dataset), CLAIM, "staircase")
         source = SeededNoise(int(rng.integers(2**62)))
         rows = np.empty((count, 4))
         for row in rows:

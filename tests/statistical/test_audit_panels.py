@@ -53,12 +53,12 @@ def periods_of_outcomes(rows):
 
 def periods_of_records(rows):
     table = attached(PANEL, rows)
-    plan = record_level.periods_plan(question("record"), table.rows, [0, 2], known_share=False)
+    plan = record_level.periods_plan(question("record"), table.rows, [0, 2])
     gate = FixedGate(plan, dict.fromkeys(("share", "centre 0", "centre 2"), Fraction(1, 2)))
     _, since = period_totals(table, 1)
     share = contrast.release_share(gate, since[1], None)
     for period in (0, 2):
-        record_level.release(gate, plan, since[period], change_unit(PANEL), share, period, declared=False)
+        record_level.release(gate, plan, since[period], change_unit(PANEL), share, period)
     return gate
 
 

@@ -150,7 +150,7 @@ def _check_bias(ask: Ask, declared: Declared, result: Result) -> None:
 
 def _check_contrast(ask: Ask, declared: Declared, result: Result) -> float:
     """Check a trial's contrast: rows and the share treated bound its sensitivity, which gives all of the rest."""
-    known, rows, share = result.uncertainty, rows_of(result) or 1, _share(declared, result)
+    known, rows, share = result.uncertainty, rows_of(result) or 1, _share(result)
     check_budget(ask, [known.noise, known.variance_noise])
     hold(known.bias == known.ball_variance == 0)
     step, width = float(sensitivity_of(known.noise)), declared.width
@@ -167,25 +167,19 @@ def _check_contrast(ask: Ask, declared: Declared, result: Result) -> float:
     squares = float(sensitivity_of(known.variance_noise))
     hold(step**2 / 4 * (1 - NEAR) <= squares <= step**2 * (1 + NEAR))
     _check_extra(ask, declared, result, share)
-    return _chance(result, rows) if declared.treated_share is None else 0.0
+    return _chance(result, rows)
 
 
-def _share(declared: Declared, result: Result) -> Fraction:
-    """Return the share treated: as declared, or as released and held away from 0 and 1."""
-    if declared.treated_share is not None:
-        said = Fraction(Fields("details", result.details).number("declared_share", 0, 1))
-        hold(isclose(said, declared.treated_share, rel_tol=NEAR))
-    else:
-        said = Fraction(Fields("details", result.details).number("share_treated", 0, 1))
+def _share(result: Result) -> Fraction:
+    """Return the share treated as released, held away from 0 and 1."""
+    said = Fraction(Fields("details", result.details).number("share_treated", 0, 1))
     hold(LEAST_SHARE * Fraction(1 - NEAR) <= min(said, 1 - said))
     return said
 
 
 def _check_extra(ask: Ask, declared: Declared, result: Result, share: Fraction) -> None:
-    """Check what an error in the share adds: nothing where it is declared, else no more than its least budget makes."""
+    """Check what an error in the share adds: no more than its least budget makes."""
     known, rows = result.uncertainty, rows_of(result) or 1
-    if declared.treated_share is not None:
-        return hold(known.extra == 0)
     whole = most_mu(ask) if "mu" in (uncertainty_to_dict(known)["noise"] or {}) else None
     least = LEAST_PART**2 * (budget_of(ask).epsilon if whole is None else whole**2)
     spread = 1 / float(share * (1 - share))

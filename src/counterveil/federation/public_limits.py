@@ -29,7 +29,6 @@ class Declared:
     outcome: str
     low: Fraction
     high: Fraction
-    treated_share: Fraction | None = None
 
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Declared:
@@ -48,9 +47,7 @@ class Declared:
         if "cluster" in declaration:
             wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
             raise wrong_setting(_WHAT, wanted, "[cluster]")
-        share = declaration.get("treated_share")
-        known = None if share is None else exact(share, "treated_share")
-        return cls(str(names[0]), str(names[1]), low, high, known)
+        return cls(str(names[0]), str(names[1]), low, high)
 
     @property
     def width(self) -> Fraction:

@@ -16,7 +16,6 @@ LABELS = {
     "confounding_bound": "bound on confounding",
     "cut_points": "cut points (released)",
     "declared_propensity": "propensity score (declared)",
-    "declared_share": "share treated (declared)",
     "effect_noise_sd": "SD of the effect's noise (not protected)",
     "explained_variance": "share of outcome variance explained (released)",
     "fold_bound": "bound on a fold's effect",

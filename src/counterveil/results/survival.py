@@ -263,5 +263,7 @@ def _caveats(session: Session, question: Question, convention: str) -> tuple[str
     if convention == "end":
         found.append("times between the ends of cells: they are taken to lie at the ends")
     else:
-        found.append("arms that lose people in different parts of cells: beyond a quarter of what is possible")
+        found.append(
+            "arms that lose people in different parts of cells: beyond a quarter of what is possible"
+        )
     return (*found, "events after the horizon")

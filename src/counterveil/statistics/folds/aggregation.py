@@ -85,7 +85,7 @@ def folding_of(study: Study, rows: int, question: Question) -> Folding:
     bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)
     # What another learner answers need not lie near the comparison of the arms.
     centred = settings.bound is None and isinstance(settings.learner, str)
-    plan = folds_plan(question, study.treated_share is not None, centred)
+    plan = folds_plan(question, centred)
     return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
 
 

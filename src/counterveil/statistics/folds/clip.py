@@ -130,13 +130,11 @@ class Around:
         return _CONFOUNDING * self.sd + _CHANCE * chance + _NOISE * self.noise
 
 
-def folds_plan(question: Question, known_share: bool, centred: bool) -> Plan:
+def folds_plan(question: Question, centred: bool) -> Plan:
     """Return the plan: the comparison of the arms, where it is wanted, then a mean and its squares."""
     shares: dict[str, Fraction] = {}
     if centred:
         shares = {name: percent / 100 for name, percent in _FOR_CENTRE.items()}
-    if known_share:
-        shares.pop("share", None)
     rest = 1 - sum(shares.values(), Fraction(0))
     if question.mechanism == "gaussian":
         shares["moments"] = rest

@@ -74,7 +74,10 @@ def arm_adjusted(
     session: Session, question: Question, features: FeatureMap, design: Design, room: float
 ) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
-    chain, question = ArmDesign(design), replace(question, mechanism=design.mechanism)
+    # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
+    low, high = session.study.outcome_range
+    chain = ArmDesign(design, searched=low != 0 or high != 1)
+    question = replace(question, mechanism=design.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
         effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand, room)

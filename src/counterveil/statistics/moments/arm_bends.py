@@ -90,7 +90,11 @@ def bent(
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
     reaches = np.maximum(_WEIGHT_REACH * spread, _LEAST_REACH)
     seen = release_bends(gate, records, scale, found.score, reaches, moments.shares, clip)
-    found = _added(seen, moments, fit, found, records.count, room)
+    # What is nowhere beyond an end of the range bends no more than its mean lies away from that.
+    sizes = np.minimum(
+        sqrt(fit.residual), scale.to_end(fit.levels) + np.sqrt(np.minimum(fit.level_noise, fit.noise))
+    )
+    found = _added(seen, moments, fit, found, records.count, room, sizes)
     pairs = records.features.pairs
     if pairs and all(i == j for i, j in pairs):
         more = (_SQUARES_ALONE - 1) * found.bends
@@ -160,8 +164,13 @@ def _entries(own: BendSums, size: int) -> list[Fraction]:
     )
 
 
-def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float) -> Weighted:
-    """Return the score with bends added to lines and weights, and what is left of both."""
+def _added(
+    seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float, sizes: Floats
+) -> Weighted:
+    """Return the score with bends added to lines and weights, and what is left of both.
+
+    `sizes` (2,) is how far outcomes of both arms bend at most.
+    """
     score, p, size = found.score, moments.shares, seen.hats.shape[1]
     # Second moments of hats within each arm, in blocks; entries that noise made negative are zero.
     own = np.zeros((2 * size, 2 * size))
@@ -170,7 +179,7 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
         own[part, part] = np.maximum(seen.hats[arm], 0.0) / p[arm]
     sums = seen.hats.sum(axis=2)
     target = np.array(score.people) @ sums
-    curves, doubt = _residual_bends(seen, own, p, fit, rows)
+    curves, doubt = _residual_bends(seen, own, p, fit, rows, sizes)
     turns, turn_doubt = _weight_bends(seen, own, p, score, target - (sums + seen.weights) / p[:, None])
     signed = own * np.repeat((-1.0, 1.0), size)
     moved = float(turns @ signed @ curves)
@@ -186,7 +195,7 @@ def _added(seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: in
     seen_part = known**2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
     missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
     bends = missed * max(abs(moved) - sqrt(left), 0.0)
-    unseen = _unseen((curves, doubt, own), known, np.full(2, fit.residual))
+    unseen = _unseen((curves, doubt, own), known, sizes**2)
     off_balance = _unseen((turns, turn_doubt, own), known, _weight_sizes(score, p) ** 2)
     # A product of two errors is at most that of their lengths, arm by arm.
     largest = float(np.sqrt(unseen * off_balance).sum())
@@ -237,13 +246,14 @@ def _reliability(moments: ArmMoments, fit: Fit) -> float:
     return size / max(size + error, 1e-12)
 
 
-def _residual_bends(seen: Bends, own: Floats, p: Floats, fit: Fit, rows: int) -> tuple[Floats, Floats]:
+def _residual_bends(
+    seen: Bends, own: Floats, p: Floats, fit: Fit, rows: int, sizes: Floats
+) -> tuple[Floats, Floats]:
     """Return what residuals are at the knots of both arms, (2 k,), and their covariance."""
     size = seen.hats.shape[1]
     shares = np.repeat(p, size)
     noise = (seen.residual_sd / shares) ** 2 + fit.residual * np.diag(own) / (shares * rows)
-    priors = _priors(sqrt(fit.residual) * np.ones(2))
-    return averaged_posterior(own, (seen.residuals / p[:, None]).ravel(), noise, priors)
+    return averaged_posterior(own, (seen.residuals / p[:, None]).ravel(), noise, _priors(sizes))
 
 
 def _priors(sizes: Floats) -> list[Floats]:

@@ -44,6 +44,7 @@ class ArmMoments:
     """What the Grams say about both arms; noise is a variance of one entry.
 
     `shares` (2,), `means` (2, d), `covariances` (2, d, d), `errors` (2,) of their entries, `levels` (2,) of outcomes,
+    with `level_noise` (2,), which is infinite where outcomes were clipped, so that residuals measure levels anew,
     `products` (2, d) of features and outcome around their means, with `noise` (2,). `overall` is the mean of z over
     everyone, `mean_sd` the noise of such a mean before it is divided by a share.
     """
@@ -55,6 +56,7 @@ class ArmMoments:
     covariances: Floats
     errors: Floats
     levels: Floats
+    level_noise: Floats
     products: Floats
     noise: Floats
     outcome_sd: float
@@ -93,6 +95,7 @@ def arm_moments(grams: Floats, sd: float, scale: Scale, share: float, share_sd: 
         covariances,
         _ERROR * errors,
         levels,
+        outcome_noise / a**2 if scale.place.whole else np.full(2, np.inf),
         products,
         noise,
         spread,
@@ -183,7 +186,8 @@ class Fit:
     """Lines of both arms and what is known about them.
 
     `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
-    estimate of the residual variance, `square` and `square_sd` the last released one.
+    estimate of the residual variance, `square` and `square_sd` the last released one. `level_noise` is that of
+    `levels`.
     """
 
     levels: Floats
@@ -191,6 +195,7 @@ class Fit:
     products: Floats
     noise: Floats
     residual: float
+    level_noise: Floats
     square: float = 0.0
     square_sd: float = 0.0
     step: float = 0.0  # explained by the last correction
@@ -211,7 +216,8 @@ def first_fit(moments: ArmMoments, square_sd: float) -> Fit:
     explained = explained_by(moments, slopes.values)
     left = max(moments.left - explained, 0.02 * moments.outcome_sd**2)
     left += float(moments.shares @ slopes.errors) + square_sd
-    return Fit(moments.levels, slopes, moments.products, noise, min(left, 1.5 * moments.outcome_sd**2))
+    left = min(left, 1.5 * moments.outcome_sd**2)
+    return Fit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
 
 
 def explained_by(moments: ArmMoments, slopes: Floats) -> float:
@@ -223,7 +229,9 @@ def explained_by(moments: ArmMoments, slopes: Floats) -> float:
 def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
-    levels = fit.levels + seen[:, 0]
+    level_noise = (residuals.sd / moments.shares) ** 2
+    part = 1 / (1 + level_noise / fit.level_noise)
+    levels = fit.levels + part * seen[:, 0]
     bent = np.einsum("aij,aj->ai", moments.covariances, fit.slopes.values)
     products = seen[:, 1:] - moments.means * seen[:, :1] + bent
     noise = (residuals.sd / moments.shares) ** 2 + moments.errors * fit.slopes.errors
@@ -236,6 +244,7 @@ def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
         slopes=slopes,
         products=products,
         noise=together,
+        level_noise=part * level_noise + np.where(np.isinf(fit.level_noise), np.inf, 0.0),
         square=max(residuals.square, 1e-6),
         square_sd=residuals.square_sd,
         step=explained_by(moments, slopes.values - fit.slopes.values),

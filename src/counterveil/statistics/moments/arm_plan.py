@@ -42,7 +42,8 @@ _PURE_SHARES = {
     "sizes": 40,
     "score": 150,
 }
-_HISTOGRAMS = ("place 1", "place 2", "norms", "sizes")
+_PLACES = ("place 1", "place 2")
+_HISTOGRAMS = (*_PLACES, "norms", "sizes")
 # Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
 _CELLS, _CELL_NOISE = (8, 32), 6.0
 # From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
@@ -75,9 +76,13 @@ _LINES, _SQUARES, _PRODUCTS, _ROWS, _MOST_FEATURES = 0.14, 0.045, 0.0, (2500, 10
 
 @dataclass(frozen=True, slots=True)
 class ArmDesign:
-    """The public numbers that the chain of releases depends on."""
+    """The public numbers that the chain of releases depends on.
+
+    `searched` says whether the outcomes' place is looked for; otherwise they lie at both ends of their range.
+    """
 
     design: Design
+    searched: bool = True
 
     @property
     def pure(self) -> bool:
@@ -86,19 +91,22 @@ class ArmDesign:
 
     @property
     def shares(self) -> dict[str, Fraction]:
-        """Parts of the budget by release."""
-        return {name: Fraction(part, 1000) for name, part in (_PURE_SHARES if self.pure else _SHARES).items()}
+        """Parts of the budget by release; what no search costs goes to the score."""
+        parts = dict(_PURE_SHARES if self.pure else _SHARES)
+        if not self.searched:
+            parts["score"] += sum(parts.pop(name) for name in _PLACES)
+        return {name: Fraction(part, 1000) for name, part in parts.items()}
 
     @property
     def histograms(self) -> tuple[str, ...]:
         """The releases that are counts."""
-        return _HISTOGRAMS
+        return tuple(name for name in _HISTOGRAMS if name in self.shares)
 
     @property
     def place_cells(self) -> int:
         """Cells of a histogram of outcomes: so many that an average one stands out of its noise."""
         amount = self.design.strength / self.design.rows
-        share = float(self.shares["place 1"])
+        share = float(self.shares[_PLACES[0]])
         sd = sqrt(8) / (share * amount) if self.pure else sqrt(2 / share) / amount
         return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
 

@@ -43,6 +43,9 @@ _SURE = 3.3
 # Tails are heavy where outcomes exceed three standard deviations by this many of them, on average; outcomes are uneven
 # beyond this skewness.
 _HEAVY, _UNEVEN = 0.01, 0.9
+# Outcomes of which a cell of the second histogram holds more than this part, or whose standard deviation is less than
+# this part of a cell, may be one value and a few others that noise hides.
+_ONE_CELL, _RESOLVED = 0.75, 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +53,7 @@ class Place:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
     `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
-    `skew` the skewness.
+    `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off.
     """
 
     centre: float
@@ -58,17 +61,21 @@ class Place:
     tail: float
     reach: float
     skew: float = 0.0
-    two_valued: bool = False
+    whole: bool = False
 
     @property
     def uneven(self) -> bool:
         """Whether clipping would cut off more on one side than on the other."""
-        return self.heavy or self.two_valued or abs(self.skew) > _UNEVEN
+        return self.heavy or self.whole or abs(self.skew) > _UNEVEN
 
     @property
     def heavy(self) -> bool:
         """Whether few people, far out, carry much of the outcome."""
         return self.tail > _HEAVY
+
+
+# Where a place is not looked for, or noise may hide outcomes that matter.
+WHOLE = Place(0.0, 1.0, 0.0, 1.0, whole=True)
 
 
 def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
@@ -104,21 +111,24 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
 
 
 def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
-    """Return mean and standard deviation of the cells that noise cannot explain."""
-    middles = (edges[1:] + edges[:-1]) / 2
+    """Return mean and standard deviation of the cells that noise cannot explain.
+
+    Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
+    they may lie anywhere in the range.
+    """
+    middles, width = (edges[1:] + edges[:-1]) / 2, float(edges[1] - edges[0])
     ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
     two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
-    if two_valued:
-        middles[0], middles[-1] = edges[0], edges[-1]
     weights = np.where(noisy > _SURE * sd, noisy, 0.0)
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
     centre = float(weights @ middles)
-    spread = sqrt(float(weights @ (middles - centre) ** 2))
-    scale = max(spread, float(edges[1] - edges[0]) / 2)
+    scale = sqrt(float(weights @ (middles - centre) ** 2))
+    if two_valued or scale < _RESOLVED * width or noisy.max() > _ONE_CELL * noisy.sum():
+        return WHOLE
     off = (middles - centre) / scale
     size = np.abs(off)
     tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
-    return Place(centre, scale, tail, reach, float(weights @ off**3), two_valued)
+    return Place(centre, scale, tail, reach, float(weights @ off**3))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +197,18 @@ class Scale:
     reach: float
     index: Index | None = None
 
-    @property
-    def least_clip(self) -> float:
-        """The least clip of residuals, in these units: as far as outcomes reach where they are uneven."""
+    def least_clip(self, levels: Floats) -> float:
+        """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
+
+        `levels` are the mean outcomes of both arms.
+        """
+        if self.place.whole:
+            return 1.0 + min(float(np.abs(levels).max()), 1.0)
         return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
+
+    def to_end(self, levels: Floats) -> Floats:
+        """Return how far mean outcomes are from the nearer end of the range, in these units."""
+        return np.asarray(np.maximum((1.0 - np.abs(self.place.centre + self.unit * levels)) / self.unit, 0.0))
 
     @property
     def unit(self) -> float:

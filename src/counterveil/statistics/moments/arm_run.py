@@ -25,6 +25,7 @@ from counterveil.statistics.moments.arm_models import (
 )
 from counterveil.statistics.moments.arm_plan import ArmDesign
 from counterveil.statistics.moments.arm_releases import (
+    WHOLE,
     Look,
     Scale,
     ScoreMoments,
@@ -99,14 +100,14 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     fit = first_fit(moments, sqrt(2) * sd / scale.outcome)
     for place in range(design.passes):
         name = f"residual {place + 1}"
-        clip = max(residual_clip(fit), scale.least_clip)
+        clip = max(residual_clip(fit), scale.least_clip(fit.levels))
         residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
         fit = refined(moments, fit, residuals)
     explained = explained_by(moments, fit.slopes.values)
     guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
     found = weighted(moments, fit, estimand, records.count, guard)
-    least = scale.least_clip * _far_weight(moments, found.score.weights)
-    clip = max(residual_clip(fit), scale.least_clip)
+    least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
+    clip = max(residual_clip(fit), scale.least_clip(fit.levels))
     scale, found = bent(gate, seen, scale, moments, fit, found, clip, room)
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
@@ -134,12 +135,13 @@ def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tupl
         gate, "features", records, counted_features(records.features), everything, share=False
     )
     standard = _standard(look, records.features.two_valued, design.limit)
-    place = release_place(gate, records, design.pure, design.place_cells)
+    place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
     length = release_norms(gate, records, standard, design.pure, design.shortened)
     size = records.features.size
     length = size * min(length / size, design.limit**2, design.longest)
     standard = replace(standard, squared_length=length)
     reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
+    reach = 1.0 if place.whole else reach
     scale = Scale(standard, place, design.constant * length, design.outcome * length, reach)
     return scale, first.treated, first.treated_sd
 
@@ -169,7 +171,7 @@ def _scored(
     edges = sqrt(typical) * _SIZES
     counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
     unit = design.score_unit
-    spare = _HEAVY_NOISE if scale.place.heavy and not scale.place.two_valued else _NOISE
+    spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
     clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, spare)
     seen = release_arm_score(gate, records, scale, found.score, clip)
     return _effect(seen, found, moments, scale, records.count, typical, lost)

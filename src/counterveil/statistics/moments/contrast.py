@@ -6,7 +6,8 @@ difference in means only by the product of two errors: that of q, and the distan
 pooled centre is the mean outcome of everyone. A centre of both arms is made of their means, which cost one sum
 together and centre arms of unequal size rightly however large the effect is (docs/decisions/0010-contrast.md).
 
-With q known, psi is the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes.
+With q known, psi would be the inverse-probability-weighted (Horvitz-Thompson) contrast of the centred outcomes, whose
+variance has chance in the number treated in it: a declared share is joined with the released one instead.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _MOVES = [Fraction(k, 16) for k in range(17)]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Share and centre of the contrast, both public by now, and the variances of their noise."""
+    """Share and centre of the contrast, both public by now, and the variances of their errors."""
 
     share: Fraction
     share_variance: float
@@ -70,7 +71,7 @@ def compare(session: Session, question: Question, centre: str, interval_of: str 
     """
     source, study = session.batches, session.study
     lo, hi = study.outcome_range
-    plan = plan_of(centre, source.rows, question.budget, question.mechanism, study.treated_share is not None)
+    plan = plan_of(centre, source.rows, question.budget, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
         (sums,) = source.run(arm_sums)
@@ -89,27 +90,27 @@ def arm_sums(table: Table) -> Sums:
     return (arm_totals(table.treated, table.outcome).sums,)
 
 
-def plan_of(centre: str, rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
+def plan_of(centre: str, rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split over share, centre, contrast and moment; reads public numbers only."""
     if centre == POOLED:
-        return Plan.split(budget, pooled_shares(rows, budget, mechanism, known_share), mechanism)
-    return _arms_plan(rows, budget, mechanism, known_share)
+        return Plan.split(budget, pooled_shares(rows, budget, mechanism), mechanism)
+    return _arms_plan(rows, budget, mechanism)
 
 
 @lru_cache(maxsize=64)
-def pooled_shares(rows: int, budget: Budget, mechanism: str, known_share: bool) -> dict[str, Fraction]:
+def pooled_shares(rows: int, budget: Budget, mechanism: str) -> dict[str, Fraction]:
     """Return the split with the smallest expected total variance.
 
     The expectation is taken for outcomes in [0, 1], balanced arms and a mean off the middle by a quarter of the range.
     """
-    for_share = [Fraction(0)] if known_share else [Fraction(k, 20) for k in (1, 2, 4)]
+    for_share = [Fraction(k, 20) for k in (1, 2, 4)]
     for_centre = [Fraction(k, 40) for k in (1, 2, 4)]
     for_moment = [Fraction(k, 20) for k in (1, 2, 3, 4)]
 
     def expected(shares: dict[str, Fraction]) -> float:
         plan = Plan.split(budget, shares, mechanism)
         off = plan.noise("centre", Fraction(1, rows)).variance + 0.1**2
-        wrong_share = 0.0 if known_share else plan.noise("share", Fraction(1, rows)).variance
+        wrong_share = plan.noise("share", Fraction(1, rows)).variance
         contrast = plan.noise("contrast", Fraction(5, 2) / rows).variance
         moment = sqrt(plan.noise("moment", Fraction(9, 4) / rows).variance) / rows
         return contrast + moment + 16 * wrong_share * off
@@ -121,11 +122,9 @@ def pooled_shares(rows: int, budget: Budget, mechanism: str, known_share: bool) 
     return min(splits, key=expected)
 
 
-def _arms_plan(rows: int, budget: Budget, mechanism: str, known_share: bool) -> Plan:
+def _arms_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
     size = rows * budget.epsilon
     for_share = Fraction(1, 5) if size < 600 else Fraction(7, 50) if size < 2500 else Fraction(1, 10)
-    if known_share:
-        for_share = Fraction(0)
     shares = {"share": for_share, "centres": Fraction(2, 25), "moment": Fraction(1, 10)}
     shares["contrast"] = 1 - sum(shares.values(), Fraction(0))
     return Plan.split(budget, shares, mechanism, {"centres": Kind.CELLS})
@@ -151,11 +150,18 @@ def release(
 
 
 def release_share(gate: Gate, arms: Arms, declared: Fraction | None) -> tuple[Fraction, float]:
-    """Return the share treated, declared or released, inside its bounds, and the variance of its noise."""
-    share, variance = declared, 0.0
-    if share is None:
-        noisy = gate.release("share", Fraction(arms.treated.count, arms.count), Fraction(1, arms.count))
-        share, variance = noisy.value, noisy.noise.variance
+    """Return the share treated, inside its bounds, and the variance of its error.
+
+    A declared share is the chance of being treated, from which the share that was treated differs by chance: it is
+    joined with the released one by the variances of both.
+    """
+    noisy = gate.release("share", Fraction(arms.treated.count, arms.count), Fraction(1, arms.count))
+    share, variance = noisy.value, noisy.noise.variance
+    if declared is not None:
+        chance = float(declared * (1 - declared)) / arms.count
+        part = 1 / (1 + chance / variance)
+        share += Fraction(part).limit_denominator(1 << 20) * (declared - share)
+        variance = part * chance
     return min(max(share, LEAST_SHARE), 1 - LEAST_SHARE), variance
 
 
@@ -268,26 +274,25 @@ def result_of(
 ) -> Result:
     """Return the result from what was released of the contrast."""
     study, rows = session.study, session.batches.rows
-    declared = study.treated_share is not None
     mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
     return Result(
         estimate=float(effect),
         uncertainty=with_rare_events(
-            uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise, declared),
+            uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise),
             study.outcome_range,
             setting.arm_sizes(rows),
         ),
         guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
         method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
         **question.effect_terms(study),
-        releases=releases(centre, sensitivity, declared),
+        releases=releases(centre, sensitivity),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
         ),
         details={
             "rows": rows,
-            "declared_share" if declared else "share_treated": float(setting.share),
+            "share_treated": float(setting.share),
             "mechanism": question.mechanism,
         },
     )
@@ -300,33 +305,30 @@ def uncertainty_of(
     effect: Released,
     square: Released,
     variance_noise: NoiseDistribution,
-    declared: bool,
 ) -> Uncertainty:
-    """Return the uncertainty of the contrast; `declared` says that the share treated was not released."""
+    """Return the uncertainty of the contrast."""
     rows, q, estimate = sensitivity.rows, float(setting.share), float(effect)
     # The squared estimate holds the noise's variance once too often.
     variance = (float(square) - estimate**2 + effect.noise.variance) / rows
     # How far the centre is from where an error in the share would do no harm, (1-q) m1 + q m0.
     off = setting.centre_shift + (1 - 2 * q) * estimate if centre == POOLED else setting.centre_shift
     extra = setting.share_variance * (off**2 + setting.centre_sd**2) / (q * (1 - q)) ** 2
-    if not declared:
-        # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
-        # counts it. What is certain of that part, given the noise of the centre, is taken off.
-        counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
-        variance -= counted / (q * (1 - q)) / rows
+    # The share is the realised one: chance in who was treated does not move the contrast, but the moment of psi
+    # counts it. What is certain of that part, given the noise of the centre, is taken off.
+    counted = max(abs(off) - setting.centre_sd, 0.0) ** 2
+    variance -= counted / (q * (1 - q)) / rows
     return Uncertainty(effect.noise, variance, float(sensitivity.variance_cap) / rows, variance_noise, extra)
 
 
-def releases(centre: str, sensitivity: CentredContrast, declared: bool) -> tuple[tuple[str, str], ...]:
+def releases(centre: str, sensitivity: CentredContrast) -> tuple[tuple[str, str], ...]:
     """Return what is released, in words, with the sensitivity of each."""
-    share = "declared by the design" if declared else f"sensitivity {1 / sensitivity.rows:.6g}"
     width = float(sensitivity.width)
     centres = {
         POOLED: ("mean outcome", f"sensitivity {width / sensitivity.rows:.6g}; centres the contrast"),
         ARMS: ("sums of both arms", f"sensitivity {width:.6g}; they centre the contrast"),
     }
     return (
-        ("share treated", share),
+        ("share treated", f"sensitivity {1 / sensitivity.rows:.6g}"),
         centres[centre],
         ("centred contrast", f"sensitivity {float(sensitivity.mean):.6g}"),
         ("its second moment", f"sensitivity {float(sensitivity.second_moment):.6g}"),

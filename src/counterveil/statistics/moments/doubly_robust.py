@@ -54,8 +54,7 @@ def bounded_contrast(session: Session, question: Question, kappa: float) -> Resu
     better = pays(session.batches.rows, question.budget, question.mechanism)
     plain = compare(session, question, ARMS if better else POOLED)
     known = plain.uncertainty
-    declared = session.study.treated_share
-    share = inner_share(float(declared if declared is not None else plain.details["share_treated"]))
+    share = inner_share(float(plain.details["share_treated"]))
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.batches.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)

@@ -38,16 +38,15 @@ def record_event_study(session: Session, question: Question, place: int) -> Even
     source = session.batches
     rows, _ = complete_sizes(source)
     others = [period for period in range(study.measured) if period != place]
-    declared = study.treated_share
-    plan = periods_plan(question, rows, others, declared is not None)
+    plan = periods_plan(question, rows, others)
 
     def compute(gate: Gate) -> dict[str, object]:
         labels, unit = before.labels(study.outcome), change_unit(study)
         width = float(unit * OUTCOME_STEPS)
         _, since = period_totals(source, place)
-        share, effects = release_share(gate, since[place], declared), []
+        share, effects = release_share(gate, since[place], study.treated_share), []
         for period in others:
-            found = release(gate, plan, since[period], unit, share, period, declared is not None)
+            found = release(gate, plan, since[period], unit, share, period)
             known = Linear(*found, (-width, width))
             effects.append(Effect(labels[period], known, question.level, len(others)))
         return _result(session, question, place, tuple(effects), float(share[0]), rows).stored()
@@ -56,10 +55,10 @@ def record_event_study(session: Session, question: Question, place: int) -> Even
     return EventStudyResult.from_dict(session.run(request, compute))
 
 
-def periods_plan(question: Question, rows: int, periods: list[int], known_share: bool) -> Plan:
+def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
     """Return the split over the share treated and, alike for all periods, centre, contrast and moment."""
-    one = pooled_shares(rows, question.budget, question.mechanism, known_share)
-    shares = {"share": one["share"]} if one["share"] else {}
+    one = pooled_shares(rows, question.budget, question.mechanism)
+    shares = {"share": one["share"]}
     for period in periods:
         parts = {_name(what, period): part / len(periods) for what, part in one.items() if what != "share"}
         shares |= parts
@@ -78,7 +77,6 @@ def release(
     unit: Fraction,
     share: tuple[Fraction, float],
     period: int,
-    declared: bool,
 ) -> tuple[float, Uncertainty]:
     """Return the released contrast of one period's changes and its uncertainty."""
     width, names = unit * OUTCOME_STEPS, (_name("centre", period), _name("contrast", period))
@@ -88,7 +86,7 @@ def release(
     effect = gate.release(names[1], first, sensitivity.mean)
     square = gate.release(_name("moment", period), second, sensitivity.second_moment)
     noise = plan.noise(_name("moment", period), sensitivity.second_moment / arms.count)
-    return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise, declared)
+    return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise)
 
 
 def _result(
@@ -96,7 +94,7 @@ def _result(
 ) -> EventStudyResult:
     study, before = session.study, session.study.before
     assert before is not None
-    declared, reference = study.treated_share is not None, before.labels(study.outcome)[place]
+    reference = before.labels(study.outcome)[place]
     return EventStudyResult(
         periods=effects,
         reference=reference,
@@ -107,7 +105,7 @@ def _result(
         method="difference in means (centred contrast)",
         **(question.terms(study) | {"outcome": study.outcome}),
         releases=(
-            *(() if declared else (("share treated", f"sensitivity {1 / rows:.6g}"),)),
+            ("share treated", f"sensitivity {1 / rows:.6g}"),
             *((f"centre, contrast and second moment at {one.name}", "one release each") for one in effects),
         ),
         not_covered=(
@@ -116,7 +114,7 @@ def _result(
         ),
         details={
             "rows": rows,
-            "declared_share" if declared else "share_treated": share,
+            "share_treated": share,
             "mechanism": question.mechanism,
         },
     )

@@ -329,7 +329,7 @@ def _result(
     variance, width = float(square), float(contrast.width)
     # The moment may have come out too small by chance; one standard deviation is put on top. No effect
     # exceeds the width, so that a standard deviation of twice the width says that nothing is known.
-    extra = max(variance + sqrt(square.noise.variance), 0.0) * weighting.inflation
+    extra = (max(variance, 0.0) + sqrt(square.noise.variance)) * weighting.inflation
     uncertainty = Uncertainty(
         effect.noise,
         variance,

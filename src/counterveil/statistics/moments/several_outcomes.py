@@ -60,7 +60,7 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
     """Return the private effects on all outcomes; n is public and nothing else is."""
     source, study = session.batches, session.study
     rows = source.rows
-    plan = effects_plan(question, outcomes, rows, study.treated_share is not None)
+    plan = effects_plan(question, outcomes, rows)
 
     def compute(gate: Gate) -> dict[str, object]:
         chosen = outcomes
@@ -75,14 +75,14 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
     return OutcomesResult.from_dict(session.run(request, compute))
 
 
-def effects_plan(question: Question, outcomes: Outcomes, rows: int, declared: bool) -> Plan:
+def effects_plan(question: Question, outcomes: Outcomes, rows: int) -> Plan:
     """Return the split over the share treated and, of all outcomes, centres, contrasts and moments.
 
     The split is the one that a single outcome would have with as much noise.
     """
     part = 1 / outcomes.noise_factor(question.mechanism)
     epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
-    shares = dict(pooled_shares(rows, Budget(epsilon, question.budget.delta), question.mechanism, declared))
+    shares = dict(pooled_shares(rows, Budget(epsilon, question.budget.delta), question.mechanism))
     if question.measure in OF_MEANS:
         left = (1 - MEAN_PART) / (1 - shares["centre"])
         shares = {name: one * left for name, one in shares.items()} | {"centre": MEAN_PART}
@@ -132,14 +132,12 @@ def release(
     return [Contrast(*each) for each in zip(settings, bounds, effects, squares, means, strict=True)]
 
 
-def _numbers(
-    one: Contrast, plan: Plan, place: int, outcomes: Outcomes, declared: bool, means: bool
-) -> Linear | JointMeans:
+def _numbers(one: Contrast, plan: Plan, place: int, outcomes: Outcomes, means: bool) -> Linear | JointMeans:
     """Return what is known of one outcome: the difference, or both arms' means."""
     rows, (low, high) = one.sensitivity.rows, outcomes.ranges[place]
     bounds = [one.sensitivity.second_moment / rows] * len(outcomes.names)
     noise = plan.several_noise("moment", bounds, outcomes.weights)[place]
-    known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise, declared)
+    known = uncertainty_of(POOLED, one.setting, one.sensitivity, one.effect, one.square, noise)
     ends = float(low), float(high)
     if not means:
         known = with_rare_events(known, outcomes.ranges[place], one.setting.arm_sizes(rows))
@@ -160,12 +158,12 @@ def _result(
     session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast]
 ) -> OutcomesResult:
     study, count, rows = session.study, len(outcomes.names), session.batches.rows
-    declared, drawn = study.treated_share is not None, outcomes.drawn(question.mechanism)
+    drawn = outcomes.drawn(question.mechanism)
     means = question.measure in OF_MEANS
     pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
     return OutcomesResult(
         released=tuple(
-            OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, declared, means))
+            OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, means))
             for place, (name, one) in enumerate(zip(outcomes.names, found, strict=True))
         ),
         measure=question.measure,
@@ -177,7 +175,7 @@ def _result(
         + (", less earlier numbers" if outcomes.slopes else ""),
         **question.terms(study),
         releases=(
-            *(() if declared else (("share treated", f"sensitivity {1 / rows:.6g}"),)),
+            ("share treated", f"sensitivity {1 / rows:.6g}"),
             *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
             *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
         ),
@@ -188,7 +186,7 @@ def _result(
         details=slopes_said(outcomes)
         | {
             "rows": rows,
-            "declared_share" if declared else "share_treated": float(found[0].setting.share),
+            "share_treated": float(found[0].setting.share),
             "mechanism": drawn,
         },
         interval_of=None if study.randomised is True else CONFOUNDED,

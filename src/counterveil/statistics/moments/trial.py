@@ -109,9 +109,7 @@ def numbers_of(session: Session, question: Question) -> Numbers:
     """Return the public numbers that the split depends on."""
     study = session.study
     features = feature_map(study, 1).size
-    return Numbers(
-        session.batches.rows, features, question.budget, question.mechanism, study.treated_share is not None
-    )
+    return Numbers(session.batches.rows, features, question.budget, question.mechanism)
 
 
 def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:

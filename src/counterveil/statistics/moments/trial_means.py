@@ -59,7 +59,7 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
 
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
     """Return the split over share, mean of everyone, contrast and moment; reads public numbers only."""
-    plain = pooled_shares(rows, budget, mechanism, known_share=False)
+    plain = pooled_shares(rows, budget, mechanism)
     left = (1 - MEAN_PART) / (1 - plain["centre"])
     shares = {name: part * left for name, part in plain.items()} | {"centre": MEAN_PART}
     return Plan.split(budget, shares, mechanism)
@@ -77,7 +77,7 @@ def released_means(
         mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
         mean_noise=plan.noise("centre", Totals(width, rows).mean),
         difference=float(effect),
-        known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise, declared=False),
+        known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
         share=float(setting.share),
         share_sd=sqrt(setting.share_variance),
         rows=rows,
@@ -99,7 +99,7 @@ def _result(session: Session, question: Question, means: JointMeans) -> MeasureR
         method="means of both arms (centred contrast and mean of everyone)",
         **question.terms(study),
         estimand=question.estimand,
-        releases=releases(POOLED, sensitivity, declared=False),
+        releases=releases(POOLED, sensitivity),
         not_covered=(
             *causal_caveats(study, question.estimand),
             f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",

@@ -71,7 +71,6 @@ class Numbers:
     features: int
     budget: Budget
     mechanism: str
-    known_share: bool
 
     def design(self, part: Fraction) -> Design:
         """Return the public numbers of the model, on its part of the budget: Gaussian noise where there is a delta."""
@@ -99,7 +98,7 @@ class Split:
         """Return the plan of all releases."""
         own = FORMS[self.form]
         shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
-        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism, numbers.known_share)
+        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
         left = (1 - self.part) / numbers.budget.epsilon
         shares |= {name: left * amount for name, amount in comparison.amounts}
         pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
@@ -138,7 +137,7 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
 
 def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
     """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
-    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism, numbers.known_share)
+    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
     sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
     return (
         noise_of_comparison(plan, Fraction(round(1000 * width), 1000) / part, _SHARE, numbers.rows) * sampling

@@ -120,7 +120,7 @@ def test_no_replacement_moves_what_is_left_by_more_than_the_claim():
 
 def test_the_model_has_gaussian_noise_where_there_is_a_delta_and_pure_noise_else():
     for delta in (0, "1e-6"):
-        numbers = Numbers(5000, 20, Budget(2, delta), "staircase", False)
+        numbers = Numbers(5000, 20, Budget(2, delta), "staircase")
         events = split(numbers).plan(numbers).charge.events
         normal = [event for event in events if isinstance(event, GaussianEvent)]
         pure = [event for event in events if isinstance(event, PureEvent)]
@@ -150,7 +150,7 @@ def test_the_guarantee_names_every_law_and_what_joins_them(delta, mechanism, dra
 
 def test_the_rule_reads_sizes_and_asks_for_many_rows():
     def pays(rows, features=20, epsilon=1, delta="1e-6", mechanism="staircase"):
-        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), mechanism, False))
+        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), mechanism))
 
     assert not pays(2000)
     assert pays(20_000)

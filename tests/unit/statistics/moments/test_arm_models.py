@@ -90,7 +90,7 @@ def test_residuals_correct_lines_that_noise_has_spoiled(people):
     start = first_fit(moments, 1e-9)
     spoiled = moments.products + 0.05 * rng.normal(size=(2, 3))
     slopes = fitted_slopes(moments, spoiled, np.full(2, 0.0025))
-    wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual)
+    wrong = type(start)(start.levels, slopes, spoiled, np.full(2, 0.0025), start.residual, start.level_noise)
     left = wrong.lines(moments).residual(u, t, y)
     products = np.stack([(u * (left * (t == arm))[:, None]).mean(axis=0) for arm in (0, 1)])
     better = refined(moments, wrong, ArmResiduals(products, float((left**2).mean()), 1e-4, 1e-4))
@@ -200,3 +200,5 @@ def test_whether_moments_by_arm_are_affordable_is_public_and_monotone():
     assert ArmDesign(few).shared > ArmDesign(many).shared
     for one in (few, many, design(50_000, 5, 4, "0"), design(2000, 20, 4, "0")):
         assert sum(ArmDesign(one).shares.values()) == 1
+        assert sum(ArmDesign(one, searched=False).shares.values()) == 1
+        assert not any(name.startswith("place") for name in ArmDesign(one, searched=False).shares)

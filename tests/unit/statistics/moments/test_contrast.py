@@ -12,7 +12,7 @@ from counterveil.errors import ParameterError
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget, Proof
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments.contrast import plan_of, release
+from counterveil.statistics.moments.contrast import plan_of, release, release_share
 
 
 def trial(n=3000, seed=0, share=0.2):
@@ -22,7 +22,7 @@ def trial(n=3000, seed=0, share=0.2):
 
 
 def study(**extra):
-    return cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0, **extra)
+    return cv.Study(**({"treatment": "t", "outcome": "y", "outcome_range": (0, 1), "control": 0} | extra))
 
 
 ARMS = cv.settings.Trial("none", "arms")
@@ -58,7 +58,7 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
     arms, budget = arm_totals(table.treated, table.outcome), Budget(1)
 
     def error(centre):
-        plan = plan_of(centre, table.rows, budget, "staircase", False)
+        plan = plan_of(centre, table.rows, budget, "staircase")
         rest = plan, arms, table.outcome_unit, Fraction(1), None, centre
         found = [release(Gate(plan, SeededNoise(s)), *rest)[1] for s in range(400)]
         return np.sqrt(np.mean([(float(one) - effect) ** 2 for one in found]))
@@ -87,13 +87,34 @@ def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect
     assert loose.guarantee.proof is Proof.FINITE_SAMPLE
 
 
-def test_a_declared_share_is_not_bought():
-    declared = study(randomised=True, treated_share=0.2)
-    result = ask_for(trial(), declared, noise=SeededNoise(1))
-    assert result.details["declared_share"] == 0.2
-    assert result.uncertainty.extra == 0
-    names = [name for name, _ in plan_of("arms", 1000, Budget(1), "staircase", True).amounts]
-    assert names == ["centres", "moment", "contrast"]
+def test_a_declared_share_never_lengthens_an_interval():
+    for rows, epsilon, low in ((300, 0.5, 0.0), (1000, 4, 0.0), (5000, 1, -4.0), (20_000, 4, -30.0)):
+        for seed in range(3):
+            data = trial(rows, seed)
+            halves = []
+            for share in (None, 0.2):
+                declared = study(randomised=True, treated_share=share, outcome_range=(low, 1))
+                found = ask_for(data, declared, epsilon=epsilon, noise=SeededNoise(seed))
+                halves.append(found.uncertainty.half_width(0.95))
+            assert halves[1] <= 1.02 * halves[0]
+
+
+def test_a_declared_share_is_joined_with_the_released_one():
+    table = Table.attach(trial(1000), study(randomised=True))
+    arms = arm_totals(table.treated, table.outcome)
+    exact = Fraction(arms.treated.count, arms.count)
+
+    def found(declared, epsilon):
+        plan = plan_of("arms", table.rows, Budget(epsilon), "staircase")
+        return release_share(Gate(plan, SeededNoise(1)), arms, declared)
+
+    sharp, _ = found(Fraction(1, 2), 10_000)
+    assert float(sharp) == pytest.approx(float(exact), abs=1e-4)
+    blurred, variance = found(Fraction(1, 2), Fraction(1, 1000))
+    assert float(blurred) == pytest.approx(0.5, abs=1e-2)
+    assert variance == pytest.approx(0.25 / 1000, rel=1e-2)
+    (_, alone), (_, joined) = found(None, 1), found(Fraction(1, 2), 1)
+    assert joined < alone
 
 
 def test_extreme_data_do_not_break_it():

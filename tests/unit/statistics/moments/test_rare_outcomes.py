@@ -1,5 +1,7 @@
 """Outcomes that few people carry: clips that follow a standard deviation must not cut these people off."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.thinned import thinned_rows
@@ -56,6 +58,26 @@ def test_rare_events_are_not_clipped_away(control, treated, epsilon, method):
     assert np.mean([result.estimate for result in results]) == pytest.approx(truth, abs=room)
     covered = sum(result.interval()[0] <= truth <= result.interval()[1] for result in results)
     assert covered >= 3
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+@pytest.mark.parametrize(("amount", "most_length"), [(1, 0.04), (80, 30.0)])
+def test_what_noise_hides_is_in_the_interval(delta, amount, most_length):
+    # 120 and 20 events: fewer than the noise of a cell, or little more.
+    declared = replace(study(), outcome_range=(0, 1 if amount == 1 else 500))
+    for seed in range(2):
+        data = frame(seed, 0.012, 0.002)
+        low, high = cv.ate(
+            data | {"y": amount * data["y"]},
+            declared,
+            protects="record",
+            epsilon=2,
+            delta=delta,
+            method="doubly_robust",
+            noise=cv.SeededNoise(seed),
+        ).interval()
+        assert low <= -0.01 * amount <= high
+        assert high - low < most_length
 
 
 def heavy(seed):

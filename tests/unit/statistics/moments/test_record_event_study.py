@@ -31,7 +31,7 @@ def question(epsilon=1):
 
 def run(data):
     """Release two periods of records (t, first change, second change), changes being halves of the range."""
-    plan = periods_plan(question(), len(data), list(PLACES), known_share=False)
+    plan = periods_plan(question(), len(data), list(PLACES))
     gate = FixedGate(
         plan, {"share": Fraction(1, 3)} | {f"centre {period}": Fraction(1, 4) for period in PLACES}
     )
@@ -41,7 +41,7 @@ def run(data):
         steps = np.array([row[1 + period] for row in data], dtype=np.int64) * STEPS // 2
         arms = arm_totals(treated, steps)
         share = share or release_share(gate, arms, None)
-        release(gate, plan, arms, Fraction(1, STEPS), share, period, declared=False)
+        release(gate, plan, arms, Fraction(1, STEPS), share, period)
     return gate
 
 
@@ -58,7 +58,7 @@ def test_no_record_moves_a_release_by_more_than_its_sensitivity():
 
 
 def test_amounts_add_up_to_the_budget():
-    plan = periods_plan(question(2), 500, [0, 1, 3], known_share=False)
+    plan = periods_plan(question(2), 500, [0, 1, 3])
     assert 1.999 < sum(amount for _, amount in plan.amounts) <= 2
 
 

@@ -30,7 +30,7 @@ SHARES = [Fraction(1, 2), Fraction(1, 3), Fraction(-1), Fraction(2)]
 
 @pytest.mark.parametrize("share", SHARES)
 def test_the_contrast_with_both_arms_centres(share):
-    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase")
 
     def run(data):
         # Both arms' means are released as the middle of the range, so that the centre is one of the outcomes.
@@ -45,7 +45,7 @@ def test_the_contrast_with_both_arms_centres(share):
 
 @pytest.mark.parametrize("share", SHARES)
 def test_the_contrast_with_one_centre(share):
-    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase")
 
     def run(data):
         gate = FixedGate(plan, {"share": share, "centre": 1})
@@ -59,11 +59,11 @@ def test_the_contrast_with_one_centre(share):
 
 @pytest.mark.parametrize("far", [-100, 100])
 def test_released_centres_out_of_their_range_are_brought_back(far):
-    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("arms", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centres": [far, far]})
     setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "arms")
     assert 0 <= setting.centre <= WIDTH
-    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase", False)
+    plan = contrast.plan_of("pooled", ROWS, BUDGET, "staircase")
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
     setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled")
     assert 0 <= setting.centre <= WIDTH
