@@ -59,7 +59,7 @@ def nobody(column: Column) -> Mask:
             return column.missing
         return np.asarray(column.missing | ~((np.abs(values) < EXACT_DOUBLES) & (np.floor(values) == values)))
     unnamed = np.array([identity(cell) is None for cell in column.cells], dtype=np.bool_)
-    return encoding.gaps(column, None) | column.take(unnamed, for_missing=True)
+    return np.asarray(encoding.gaps(column, None) | column.take(unnamed, for_missing=True))
 
 
 def identity(cell: object) -> str | None:
@@ -70,15 +70,16 @@ def identity(cell: object) -> str | None:
     if isinstance(cell, str):
         text = cell.strip(BLANKS)
     elif isinstance(cell, float | np.floating):
-        return str(int(cell)) if abs(cell) < EXACT_DOUBLES and cell == int(cell) else None
+        number = float(cell)
+        return str(int(number)) if abs(number) < EXACT_DOUBLES and number.is_integer() else None
     else:
-        number = number_of(cell)
+        exact = number_of(cell)
+        if exact is None:
+            return None
         try:
-            text = format(cell, "f") if isinstance(cell, Decimal) and number is not None else str(number)
+            text = format(cell, "f") if isinstance(cell, Decimal) else str(exact)
         except ValueError:
             # More digits than Python writes.
-            number = None
-        if number is None:
             return None
     if not _SPELLED.fullmatch(text):
         return text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -69,7 +71,8 @@ def _sorted(column: Column, name: str) -> NDArray[np.intp]:
     """Return the rows in the order of a column's values, or raise CV-D054 where these do not decide it."""
     if isinstance(column, Coded):
         # Texts, or exact numbers, in an order of their own.
-        place = {cell: at for at, cell in enumerate(sorted(cell for cell in column.cells if cell == cell))}
+        known: list[Any] = [cell for cell in column.cells if cell == cell]
+        place = {cell: at for at, cell in enumerate(sorted(known))}
         missing = column.codes < 0
         values = column.take(np.array([place.get(cell, -1) for cell in column.cells], dtype=np.int64), -1)
     else:

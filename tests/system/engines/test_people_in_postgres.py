@@ -1,0 +1,21 @@
+"""People in PostgreSQL are streamed in the order that they have in memory, in every type and spelling of their ids."""
+
+import pytest
+from tests.system.engines.databases import make
+from tests.system.engines.people import STUDIES, columns, visits
+
+from counterveil.data import Table, batches, rows_of_source
+from counterveil.data.table import joined_tables
+
+
+@pytest.fixture(scope="module")
+def in_postgres(request, tmp_path_factory):
+    return make("postgres", request, tmp_path_factory.mktemp("people")).table("visits", visits().drop_columns(["exact", "date"]))
+
+
+@pytest.mark.parametrize("name", ["whole", "real", "spelled", "cluster"])
+def test_streamed_people_stand_as_in_memory(name, in_postgres, monkeypatch):
+    monkeypatch.setattr(batches, "STREAM_FROM", 0)
+    monkeypatch.setattr(batches, "BATCH", 64)
+    found = rows_of_source(in_postgres, STUDIES[name])
+    assert columns(joined_tables(list(found.batches()))) == columns(Table.attach(visits(), STUDIES[name]))
