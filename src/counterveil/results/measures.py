@@ -380,25 +380,20 @@ def no_measure(measure: str, got: str) -> StudyError:
 def refuse_of_difference(result: OneEffect, measure: str) -> None:
     """Raise CV-P686 or CV-P687 for a measure that a released difference does not have."""
     if check_measure(measure) in OF_MEANS:
-        raise ParameterError(
-            "CV-P687",
-            "the means of both arms were not released",
-            expected=f"a result that was asked with measure={measure!r}, or another measure of two means",
-            got=f"a result of which the difference alone was released ({result.method})",
-            fix=f"ask again with measure={measure!r}, which is another release; 'nnt' is made of the difference",
-        )
+        raise no_means(result.method, "the difference alone", f"a result asked with measure={measure!r}")
     if measure == NEEDED and result.limits is not None and result.limits != (-1.0, 1.0):
         raise no_measure(measure, f"outcomes of which two differ by up to {result.limits[1]:g}")
 
 
-def no_means(method: str, got: str) -> ParameterError:
-    """Return CV-P687, for a method that releases the difference alone."""
+def no_means(method: str, got: str, expected: str = "") -> ParameterError:
+    """Return CV-P687, for a method, or a result, that has the difference alone."""
     return ParameterError(
         "CV-P687",
-        "this method does not release the means of both arms",
-        expected="with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
+        "the means of both arms are not released",
+        expected=expected
+        or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
         "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
         got=f"method={method!r}, {got}",
-        fix="take one of these; or ask for measure='difference' or 'nnt', which every method has: adjusted effects of "
-        "private records are released as a difference, whose arm means would need noise of their own",
+        fix="ask so; or for measure='difference' or 'nnt', which every method has: adjusted effects of private records "
+        "are released as a difference, whose arm means would need noise of their own",
     )
