@@ -211,7 +211,7 @@ def _driver_limit(frame: Any) -> int:
     found = re.fullmatch(r"\s*([0-9]{1,18})([kmgtp]?)b?\s*", text)
     # Spark itself refuses a setting that is no size.
     number, unit = found.groups() if found else ("1", "g")
-    return int(number) * 1024 ** " kmgtp".index(unit or " ")
+    return int(number) << 10 * " kmgtp".index(unit or " ")
 
 
 def _answers(

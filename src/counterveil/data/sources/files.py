@@ -167,6 +167,8 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
         _check_rows(file, delimiter, len(header))
     # Places instead of names: SQL names ignore case, the names of a file do not.
     places = {f"c{place}": "VARCHAR" for place in range(len(header))}
+    # Strictly, all lines must end alike. Otherwise broken rows are repaired silently, so that none may be there.
+    lenient: dict[str, Any] = {"strict_mode": False} if mixed else {}
     # The engine takes a list of paths; its type hints do not say so.
     paths: Any = _escaped(files)
     relation = connection.read_csv(
@@ -178,8 +180,7 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
         quotechar='"',
         escapechar='"',
         compression="gzip" if files[0].name.lower().endswith(".gz") else "none",
-        # Strictly, all lines must end alike. Otherwise broken rows are repaired silently, so that none may be there.
-        **({"strict_mode": False} if mixed else {}),
+        **lenient,
     )
     return relation, {name: (f"c{header.index(name)}", "VARCHAR") for name in names}
 
