@@ -10,7 +10,8 @@ from counterveil.data.table import joined_tables
 
 @pytest.fixture(scope="module")
 def in_postgres(request, tmp_path_factory):
-    return make("postgres", request, tmp_path_factory.mktemp("people")).table("visits", visits().drop_columns(["exact", "date"]))
+    rows = visits().drop_columns(["exact", "date"])
+    return make("postgres", request, tmp_path_factory.mktemp("people")).table("visits", rows)
 
 
 @pytest.mark.parametrize("name", ["whole", "real", "spelled", "cluster"])
