@@ -394,6 +394,5 @@ def no_means(method: str, got: str, expected: str = "") -> ParameterError:
         or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
         "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
         got=f"method={method!r}, {got}",
-        fix="ask so; or for measure='difference' or 'nnt', which every method has: adjusted effects of private records "
-        "are released as a difference, whose arm means would need noise of their own",
+        fix="ask so, which is a release of its own; or for measure='difference' or 'nnt', which every method has",
     )
