@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from counterveil.data.labels import number_of
+from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.errors import MissingExtraError, installing
 from counterveil.privacy import Estimand, Protected
 from counterveil.report import View, fragment, markdown_view, text_of
@@ -80,7 +80,11 @@ _FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 def _no_formula(cell: Any) -> Any:
     """Return a cell of a table as a spreadsheet shows it: a text that begins like a formula is marked as a text."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA) and number_of(cell) is None:
+    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
+        return cell
+    try:
+        written_number(cell)
+    except UnreadableError:
         return f"'{cell}"
     return cell
 
