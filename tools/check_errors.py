@@ -62,7 +62,9 @@ def _rows(tree: ast.Module) -> Iterator[tuple[str, int]]:
     )
     for target, call in calls:
         if ast.unparse(call.func) == "Refusal":
-            texts = map(ast.literal_eval, [*call.args[1:], *(each.value for each in call.keywords)])
+            given = [*call.args[1:], *(each.value for each in call.keywords)]
+            # A text that a function makes, such as how an extra is installed, names no fact.
+            texts = [ast.literal_eval(each) for each in given if not isinstance(each, ast.Call)]
             named = {name for text in texts for _, name, _, _ in Formatter().parse(text) if name}
             yield ast.unparse(target), len(named)
 
