@@ -14,6 +14,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Layout, Table
+from counterveil.data.layout import MergedLayout
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import NAME, CountEntries, table_release, tables_of
 
@@ -34,7 +35,7 @@ class Tables:
 
     def handed_over(self, rows):
         columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
-        passed = CountEntries(Layout.of(STUDY, ()), STUDY.event.entries)
+        passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
         counts = tables_of(Table.attach(columns, STUDY).run(passed), 2)
         release = table_release([self.mechanism], CLAIMS[self.mechanism], STUDY.event.cells, self.form)
         gate = FixedGate(release.plan, {})

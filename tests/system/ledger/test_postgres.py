@@ -145,5 +145,5 @@ def test_without_the_extra_the_way_to_get_it_is_named(monkeypatch):
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda name, *rest: None if name == "psycopg" else real(name, *rest)
     )
-    with pytest.raises(MissingExtraError, match=r"CV-E010(.|\n)*counterveil\[postgres\]"):
+    with pytest.raises(MissingExtraError, match=r"CV-E010(.|\n)*pip install '\.\[postgres\]'"):
         open_ledger("postgresql://steward@127.0.0.1/ledger")

@@ -27,6 +27,7 @@ def files(tmp_path):
 def test_a_function_is_written_and_read_off(files):
     model = files / "model.json"
     words = ["cate", str(files / "data.csv"), "--study", str(files / "study.toml"), "--epsilon", "2"]
+    words += ["--method", "t_learner"]
     found = RUNNER.invoke(app, [*words, "--out", str(model)])
     assert found.exit_code == 0, found.output
     assert "Guarantee:" in found.output
@@ -49,6 +50,8 @@ def test_json_holds_the_function(files):
         str(files / "study.toml"),
         "--epsilon",
         "1/2",
+        "--method",
+        "t_learner",
         "--json",
     ]
     facts = json.loads(RUNNER.invoke(app, words).output)

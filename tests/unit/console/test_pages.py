@@ -65,7 +65,7 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
         ({"question": "groups", "by": "site", "method": "difference_in_means"}, "site=north"),
         ({"question": "ate", "protects": "record", "method": "trial"}, "one row"),
         ({"question": "overlap", "protects": "record"}, "arms"),
-        ({"question": "cate", "protects": "record", "delta": "1e-6", "method": "auto"}, "as a function"),
+        ({"question": "cate", "protects": "record", "delta": "1e-6", "method": "t_learner"}, "as a function"),
     ],
 )
 def test_other_questions_have_a_page_too(steward, typed, said):

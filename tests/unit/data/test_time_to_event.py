@@ -6,6 +6,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.data.time_to_event import joined_entries
 
 STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0)
 
@@ -16,7 +17,10 @@ def test_every_row_has_the_entry_of_the_definition():
     for died, entries in expected.items():
         arms = [place % 2 for place in range(len(times))]
         table = Table.attach({"arm": arms, "days": times, "died": [died] * len(times)}, STUDY)
-        assert table.outcome.tolist() == entries
+        assert joined_entries(3, 1)[table.outcome].tolist() == entries
+        # By the finest parts: a sixteenth of the cell in which the time lies, of which the right end belongs to it.
+        place = [0, 7, 15, 17, 31, 33, 47, 96, 96]
+        assert table.outcome.tolist() == (place if died else [*(48 + one for one in place[:6]), 96, 96, 96])
 
 
 @pytest.mark.parametrize(
@@ -75,4 +79,4 @@ def test_other_codes_of_events_are_refused():
 def test_rows_of_a_person_end_with_the_last():
     study = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0, person="id")
     rows = {"id": [1, 1, 2, 3, 4], "arm": [0, 0, 1, 0, 1], "days": [1, 3, 1, 2, 2], "died": [0, 1, 1, 0, 0]}
-    assert Table.attach(rows, study).outcome.tolist() == [2, 0, 4, 4]
+    assert joined_entries(3, 1)[Table.attach(rows, study).outcome].tolist() == [2, 0, 4, 4]

@@ -68,7 +68,7 @@ def test_results_of_arms_and_policies_have_forests_too():
     said = texts(cv.plots.forest(value))
     assert "policy - everybody" in said
     assert "gain in y per person" in said
-    assert "people" not in said.split("Dark")[1].split("policy")[0]
+    assert "people" not in said.split("Strong")[1].split("policy")[0]
 
 
 def test_a_real_release_carries_no_stamp():
