@@ -40,8 +40,8 @@ def main() -> None:
 
 
 def every(cells: list[Cell], folder: Path, draws: int, more: int, jobs: int) -> None:
-    """Make the cells that are missing, the largest first."""
-    cells = sorted(cells, key=lambda cell: -cell.rows)
+    """Make the cells that are missing, the smallest first."""
+    cells = sorted(cells, key=lambda cell: cell.rows)
     with ProcessPoolExecutor(jobs) as pool:
         made = {pool.submit(make, cell, folder, draws, more): cell for cell in cells}
         for number, done in enumerate(as_completed(made), 1):
