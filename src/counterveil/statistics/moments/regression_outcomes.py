@@ -55,6 +55,8 @@ _LEAST_EIGENVALUE, _LEAST_VARIANCE = 1e-6, 1e-8
 _NO_VARIANCE = 1e-3
 # Where outcomes are clipped, about, in standard deviations of their residuals: before it is known.
 _USUAL_CLIP = 3.0
+# Share of the rows that noise may add to the residuals beyond a clip.
+_UNSURE = 0.1
 
 
 def outcome_plan(design: Design) -> Plan:
@@ -185,8 +187,11 @@ def release_outcome_moments(gate: Gate, records: Records, design: Design) -> Out
     # What noise alone pretends is cut to what moments can be: outcomes and public columns are bounded.
     most = sqrt(rows.length) * rows.clip
     crossed = np.clip(first.crossed, -most, most)
-    more = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True) @ crossed
-    left = (first.square - crossed @ more) / public[0, 0]
+    inverse = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True)
+    more, noise = inverse @ crossed, first.sd**2 * float(np.trace(inverse))
+    # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
+    more, noise = (more, noise) if crossed @ more > 2 * noise else (np.zeros_like(more), 0.0)
+    left = (first.square - crossed @ more) / public[0, 0] + noise
     sd = sqrt(min(max(left, first.square_sd, _LEAST_VARIANCE), 1.0))
     rows = replace(rows, prediction=rows.prediction + more)
     rows = _release_clip(gate, "reach", records, rows, design, sd, mean)
@@ -281,8 +286,8 @@ def _release_clip(
 ) -> PublicRows:
     """Return the rows with what residuals are clipped to, from noisy counts of their sizes.
 
-    Outcomes lie in [-1, 1]. Where residuals would be clipped no lower, nothing is taken off the outcomes: they are in
-    their range as they are, whatever the prediction.
+    Outcomes lie in [-1, 1]. Where residuals would be clipped no lower, or noise may hide many of them, nothing is taken
+    off the outcomes: they are in their range as they are, whatever the prediction.
     """
     edges = WINDOWS * sd
     (counts,) = records.run(residual_counts, rows, edges)
@@ -292,6 +297,7 @@ def _release_clip(
     found, _ = first_few(
         released.floats(), released.variance, clipped * records.count, shown, np.append(edges, np.inf)
     )
-    if found < 1.0:
+    unsure = sqrt(released.variance * len(edges))
+    if found < 1.0 and unsure <= _UNSURE * records.count:
         return replace(rows, clip=found)
     return replace(rows, prediction=np.zeros(len(rows.mix)), clip=1.0)
