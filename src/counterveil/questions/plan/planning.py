@@ -154,8 +154,7 @@ def _plan(
     target, unit = Estimand(more["estimand"]), Unit.parse(more["protects"])
     ask, searched = asked(question, study, {name: more[name] for name in _ASKED}, target, sizes)
     assumed, draw = _people(study, chosen, sample, question, more)
-    budgets = _budgets(more["epsilon"], more["delta"])
-    budgets[0].check_rows(max(sizes))
+    budgets = _budgets(more["epsilon"], more["delta"], max(sizes))
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
     noiseless = Budget(_HARDLY_ANY, more["delta"])
@@ -243,6 +242,9 @@ def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping
         )
 
 
-def _budgets(epsilon: Number | Sequence[Number], delta: Number) -> list[Budget]:
+def _budgets(epsilon: Number | Sequence[Number], delta: Number, rows: int) -> list[Budget]:
+    """Return the budgets to try, whose delta must promise something to this many people."""
     several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
-    return [Budget(one, delta) for one in several]
+    budgets = [Budget(one, delta) for one in several]
+    budgets[0].check_rows(rows)
+    return budgets
