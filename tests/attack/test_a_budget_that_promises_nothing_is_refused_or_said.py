@@ -1,5 +1,6 @@
 """A delta of 1/n permits publishing a row: refused before anything is spent. A large epsilon says what it means."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -88,6 +89,12 @@ def test_a_large_epsilon_is_said_in_words():
     assert large.to_dict()["guarantee"]["odds_factor"] == large.guarantee.odds_factor
     assert type(large).from_dict(large.to_dict()).guarantee == large.guarantee
     assert "1e+304" in endless.guarantee.sentence()
+    again = cv.ate(people(), STUDY, protects="record", epsilon=5000)
+    sites = [json.loads(json.dumps(one.to_dict())) for one in (endless, again)]
+    assert cv.pool(sites).guarantee.odds_factor == endless.guarantee.odds_factor
+    sites[0]["guarantee"]["odds_factor"] = "many"
+    with pytest.raises(CounterveilError, match="CV-P502"):
+        cv.pool(sites)
     assert replace(large.guarantee, epsilon=usual.guarantee.epsilon).large == ""
 
 

@@ -143,7 +143,7 @@ RECORDS: tuple[Mutant, ...] = (
         "effect.value",
         _RECORDS,
     ),
-    _of("score_strata._result", "variance + sqrt(square.noise.variance)", "variance", _RECORDS),
+    _of("score_strata._result", " + sqrt(square.noise.variance)", "", _RECORDS),
     _of(
         "score_strata_weights._stratified",
         '"ATT": counts[0], "ATC": counts[1]',

@@ -19,6 +19,8 @@ from counterveil.results import MeasureResult
 MEANS = ("ratio", "odds_ratio", "lift")
 ALL = ["difference", *MEANS, "nnt"]
 HEAD = Head(3, "0" * 64)
+# Far more than noise makes the weights of three sites with the same people differ.
+WEIGHTS_DIFFER = 0.5
 FORMS = [
     {"method": "difference_in_means", "protects": "outcome"},
     {"method": "difference_in_means", "protects": "outcome", "mechanism": "laplace"},
@@ -112,8 +114,12 @@ def test_a_ratio_is_pooled_as_files_are(world):
 def test_numbers_needed_to_treat_are_those_of_the_average_difference(world):
     folder = world("nnt", "trial", "record")
     found, results = pooled(folder, "ivw"), results_in(folder)
-    differences = np.mean([one.difference.estimate for one in results.values()])
-    assert 1 / found.estimate == pytest.approx(differences)
+    weights = [found.details[f"weight_{name}"] for name in results]
+    differences = [one.difference.estimate for one in results.values()]
+    assert 1 / found.estimate == pytest.approx(np.dot(weights, differences))
+    # Sites of one size differ only by the scales of their noise, which follow the shares that were released.
+    assert sum(weights) == pytest.approx(1)
+    assert weights == pytest.approx([1 / 3] * 3, rel=WEIGHTS_DIFFER)
     text = json.dumps(found.to_dict(), allow_nan=False)
     assert PooledNeeded.from_dict(json.loads(text)) == found
 

@@ -35,14 +35,7 @@ _NEEDED = (
 )
 _OPENING = ("warning", "caution", "interval_of", "condition", "assumes", "population", "sentence")
 _UNCERTAINTY = (
-    "noise",
-    "variance",
-    "variance_cap",
-    "variance_noise",
-    "variance_apart",
-    "extra",
-    "bias",
-    "limits",
+    *("noise", "variance", "variance_cap", "variance_noise", "variance_apart", "extra", "bias", "limits"),
 )
 _GUARANTEE = ("epsilon", "delta", "protects", "adjacency", "proof", "public", "pages", "remarks", "sentence")
 # What the numbers of each mechanism are; bounds keep its quantiles computable and quick.
@@ -109,7 +102,7 @@ def _check_shown(facts: Fields) -> None:
 
 
 def _check_guarantee(facts: Fields) -> None:
-    guarantee = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE)
+    guarantee = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE, ("odds_factor",))
     spent = Fields.of("spent", facts.table("spent"), ("epsilon", "delta"))
     for table in (guarantee, spent):
         table.rational("epsilon", *_BOUNDS["epsilon"])
@@ -118,6 +111,8 @@ def _check_guarantee(facts: Fields) -> None:
     guarantee.choice("adjacency", tuple(Adjacency))
     guarantee.choice("proof", tuple(Proof))
     guarantee.text("sentence", _LONG_TEXT)
+    if "odds_factor" in guarantee.values:  # said of a large epsilon
+        guarantee.number("odds_factor", 1, inf)
     for name in ("public", "pages", "remarks"):
         guarantee.texts(name)
 
