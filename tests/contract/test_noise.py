@@ -24,7 +24,8 @@ def delta_of(mu, epsilon):
 
 
 def test_gaussian_noise_of_single_numbers(passed):
-    result = ask(TRIAL, study(randomised=True), "difference_in_means", "outcome", epsilon=1, delta=1e-6)
+    noise = {"epsilon": 1, "delta": 1e-6, "mechanism": "gaussian"}
+    result = ask(TRIAL, study(randomised=True), "difference_in_means", "outcome", **noise)
     effect, variance, known = passed["effect"], passed["variance"], result.uncertainty
     assert effect.sensitivity == Fraction(WIDTH, 100)
     assert known.noise.variance == pytest.approx(effect.normal)

@@ -57,6 +57,7 @@ def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
 
 def _answer(session: Session, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
+    question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == "difference_in_means":
         session.attach_batches()

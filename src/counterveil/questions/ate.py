@@ -222,6 +222,8 @@ def _answer(session: Session, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
     session.admit(question.uses(session.study))
+    if question.unit is Unit.OUTCOME and question.method != AUTO:
+        question = question.in_pure_noise(session.account().rule)
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
         session.attach_batches()
@@ -315,8 +317,8 @@ def ate(
             protects="record" with method "doubly_robust" or "auto"). None takes "ATE"; for a study with before= that
             is not randomised, "ATT".
         level: confidence level of the interval, which includes the privacy noise.
-        mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes staircase for delta 0
-            and Gaussian otherwise.
+        mechanism: "staircase" or "laplace", or "gaussian" if delta is positive; None takes the smaller noise:
+            staircase for delta 0 and for few numbers, Gaussian otherwise.
         trim: with protects="outcome", keep people with propensity scores in [trim, 1 - trim], or in the limits of
             least variance ("optimal", Crump et al. 2009); the effect is then that of these people alone.
         measure: "difference" of mean outcomes; "ratio" of them, "lift" (the ratio less 1) or "odds_ratio", for methods

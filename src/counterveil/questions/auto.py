@@ -81,7 +81,7 @@ def _for_trial(session: Session, question: Question) -> Choice:
         return _named(question, "difference_in_means", plain)
     if question.measure in OF_MEANS:
         return _named(question, "trial", "a trial: means of both arms are released without adjustment")
-    pure = _with_pure_noise(question)
+    pure = question.in_pure_noise()
     settings = chosen(session, pure, Trial())
     afforded = "a trial with enough rows and budget for a model of its outcomes"
     why = plain if settings.adjustment == "none" else afforded
@@ -93,7 +93,7 @@ def _for_changes(session: Session, question: Question) -> Choice:
     why = "changes of both arms are compared under parallel trends, without covariates"
     if question.unit is Unit.OUTCOME:
         return _named(question, "difference_in_means", why)
-    pure = _with_pure_noise(question)
+    pure = question.in_pure_noise()
     return Choice(replace(pure, method="trial", settings=chosen(session, pure, Trial())), why)
 
 
@@ -101,7 +101,7 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     adjusting = _adjusting(question)
     kappa = adjusting.settings.kappa
     design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
-    pure = _with_pure_noise(question)
+    pure = question.in_pure_noise()
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
     if arms_affordable(design):
@@ -159,15 +159,7 @@ def _direction_noise(study: Study, question: Question, rows: int) -> float:
 
 
 def _named(question: Question, method: str, why: str) -> Choice:
-    return Choice(replace(_with_pure_noise(question), method=method, settings=None), why)
-
-
-def _with_pure_noise(question: Question) -> Question:
-    """Return the question with pure noise where the mechanism was left open: with few releases it is the smaller one.
-
-    A pure guarantee is one for every delta.
-    """
-    return replace(question, mechanism="staircase") if question.open_noise else question
+    return Choice(replace(question.in_pure_noise(), method=method, settings=None), why)
 
 
 def _strata(study: Study) -> float:

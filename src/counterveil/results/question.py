@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Self
 
 from counterveil.accounting import Uses
 from counterveil.data import Study
@@ -72,6 +72,13 @@ class Question:
             trim=trim,
             measure=measure,
         )
+
+    def in_pure_noise(self, rule: str = "sum") -> Self:
+        """Return the question with pure noise if the mechanism was left open: it is the smaller for few numbers.
+
+        A pure guarantee is one for every delta. A ledger whose `rule` adds up Gaussian noise counts pure noise dearly.
+        """
+        return replace(self, mechanism="staircase") if self.open_noise and rule == "sum" else self
 
     def terms(self, study: Study) -> dict[str, Any]:
         """Return what an answer repeats of its question: what it spends, its level, and the columns it is about."""

@@ -161,9 +161,7 @@ def automatic_outcome(session: Session, question: CateQuestion) -> CateModel:
     """Return the series where public numbers afford effects that differ, else the average effect by weighting."""
     if question.settings is not None or affords_function(session, question):
         return series(session, question)
-    # A ledger that adds up Gaussian noise counts pure noise dearly; elsewhere it is the smaller for one number.
-    pure = question.open_noise and session.account().rule == "sum"
-    asked = replace(question, mechanism="staircase") if pure else question
+    asked = question.in_pure_noise(session.account().rule)
     return one_effect_model(session.study, question.level, weighting(session, asked))
 
 

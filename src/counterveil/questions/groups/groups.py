@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -156,8 +157,10 @@ def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
     """Return the answer of the form that the question names, or that public numbers choose."""
     layout = layout_of(session.study, by)
     session.admit(question.uses(session.study, "groups"))
+    rule = session.account().rule
     if question.unit is Unit.OUTCOME:
-        return outcome_groups(session, question, layout)
+        return outcome_groups(session, question.in_pure_noise(rule), layout)
+    question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.
     mean = session.batches.rows // layout.public
