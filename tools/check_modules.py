@@ -1,14 +1,21 @@
-"""Checks the shape of the source: short modules and functions, honest names, `__init__` files that export."""
+"""Checks the shape of the source: budgets of folders, short functions, honest names, `__init__` files that export.
+
+python -m tools.check_modules          # folders beside their budgets, and what is out of shape
+"""
 
 from __future__ import annotations
 
 import ast
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-MODULE_LINES = 400
+ROOT = Path(__file__).resolve().parents[1]
+# A budget is raised by a decision that says what was deleted in exchange.
+BUDGETS = Path(__file__).with_name("budgets.toml")
 FUNCTION_LINES = 50
+SOURCES = ("src", "lab/src")
 DRAWERS = {"utils", "util", "common", "helpers", "helper", "base", "misc"}
 
 
@@ -19,16 +26,42 @@ def problems(source: Path) -> list[str]:
         name = path.relative_to(source).as_posix()
         text = path.read_text(encoding="utf-8")
         tree = ast.parse(text, filename=name)
-        found += _module(name, path, text.count("\n") + 1)
+        found += _module(name, path)
         found += [f"{name}:{line}: {what}" for line, what in _functions(tree)]
         if path.name == "__init__.py":
             found += [f"{name}:{line}: {what}" for line, what in _exports(tree)]
     return found
 
 
-def _module(name: str, path: Path, lines: int) -> Iterator[str]:
-    if lines >= MODULE_LINES:
-        yield f"{name}: {lines} lines, the limit is {MODULE_LINES - 1}"
+def budgets(root: Path, kept: Path = BUDGETS) -> list[tuple[str, int, int]]:
+    """Return each folder with its lines of Python and its budget, which is 0 for one without beside others."""
+    allowed: dict[str, int] = tomllib.loads(kept.read_text(encoding="utf-8"))["lines"]
+    found = [(name, lines_under(root / name), most) for name, most in allowed.items()]
+    parents = {Path(name).parent for name in allowed} - {Path()}
+    beside = {
+        path.relative_to(root).as_posix()
+        for parent in parents
+        for path in (root / parent).iterdir()
+        if path.is_dir() and any(path.rglob("*.py"))
+    }
+    return found + [(name, lines_under(root / name), 0) for name in sorted(beside - allowed.keys())]
+
+
+def over(root: Path, kept: Path = BUDGETS) -> list[str]:
+    """Return one line for each folder with more lines than its budget."""
+    return [
+        f"{name}: {lines:,} lines, the budget is {most:,}"
+        for name, lines, most in budgets(root, kept)
+        if lines > most
+    ]
+
+
+def lines_under(folder: Path) -> int:
+    """Return the lines of all Python files in a folder."""
+    return sum(path.read_text(encoding="utf-8").count("\n") for path in folder.rglob("*.py"))
+
+
+def _module(name: str, path: Path) -> Iterator[str]:
     for part in (path.stem, path.parent.name):
         if part in DRAWERS:
             yield f"{name}: the name {part!r} says nothing about the contents"
@@ -86,8 +119,13 @@ def _is_text_table(value: ast.expr) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the problems under the folder given (default `src`) and return 1 if there are any."""
-    found = problems(Path(arguments[0] if arguments else "src"))
+    """Print folders beside their budgets and the problems of the folder given, of all source where none is."""
+    if arguments:
+        found = problems(Path(arguments[0]))
+    else:
+        for name, lines, most in budgets(ROOT):
+            print(f"{name:34} {lines:7,} of {most:7,}{'  over' if lines > most else ''}")
+        found = over(ROOT) + [line for folder in SOURCES for line in problems(ROOT / folder)]
     print("\n".join(found) or "modules: in order")
     return bool(found)
 

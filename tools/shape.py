@@ -1,68 +1,119 @@
-"""Prints the shape of the source in one table: sizes, imports, files that one call runs through, public names.
+"""Prints the shape of the repository in one table: sizes, imports, files that one call runs through, repeated names.
 
 python -m tools.shape              # this tree
-python -m tools.shape OTHER/src    # another tree, in a process of its own
+python -m tools.shape OTHER        # beside another tree, such as a clone of an older commit
 """
 
 from __future__ import annotations
 
 import ast
 import os
-import statistics
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 FUNCTION_LINES = 50
+CORE, LAB = "src/counterveil", "lab/src/counterveil_lab"
 CALLS = {
-    "weighting": '{"protects": "outcome", "method": "weighting"}',
-    "difference in means": '{"protects": "outcome", "method": "difference_in_means"}',
+    "ate, weighting": 'cv.ate(rows, study, protects="outcome", method="weighting", epsilon=1)',
+    "ate, doubly robust": 'cv.ate(rows, study, protects="record", method="doubly_robust", epsilon=4)',
+    "cate, records": 'cv.cate(rows, study, protects="record", epsilon=4)',
 }
-# Counts the files and functions of the package in which a call runs, once everything is loaded.
+# Counts the files and functions of the package in which a call runs, once everything is loaded,
+# and how often a function calls one of another file.
 PROGRAM = """
 import sys
 import numpy as np
 import counterveil as cv
 
 draw = np.random.default_rng(1)
-rows = {{"t": draw.permutation([0, 1] * 100), "y": draw.random(200),
-         "a": draw.random(200), "b": draw.integers(0, 2, 200)}}
-study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True,
+rows = {{"t": draw.permutation([0, 1] * 1000), "y": draw.random(2000),
+         "a": draw.random(2000), "b": draw.integers(0, 2, 2000)}}
+study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1),
                  covariates={{"a": cv.Range(0, 1), "b": cv.Binary()}})
-call = lambda: cv.ate(rows, study, epsilon=1, **{call})
+call = lambda: {call}
 call()
-seen = set()
+seen, changes = set(), set()
 def watch(frame, event, _):
     code = frame.f_code
     if event == "call" and "counterveil" in code.co_filename and code.co_name != "<module>":
         seen.add((code.co_filename, code.co_qualname))
+        before = frame.f_back.f_code if frame.f_back else code
+        if "counterveil" in before.co_filename and before.co_filename != code.co_filename:
+            changes.add((before.co_filename, before.co_qualname, code.co_filename, code.co_qualname))
 sys.setprofile(watch)
 call()
 sys.setprofile(None)
-print(len({{name for name, _ in seen}}), len(seen))
+print(len({{name for name, _ in seen}}), len(seen), len(changes))
 """
 
 
-def table(source: Path) -> dict[str, str]:
-    """Return what is measured of the source, by its name."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
-    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in trees}
+def table(root: Path) -> dict[str, str]:
+    """Return what is measured of a tree, by its name."""
+    found: dict[str, str] = {}
+    for name, folder in (("counterveil", CORE), ("counterveil-lab", LAB), ("tests", "tests")):
+        paths = list((root / folder).rglob("*.py"))
+        lines = sum(path.read_text(encoding="utf-8").count("\n") for path in paths)
+        found[f"{name}: lines, modules"] = f"{lines:,}, {len(paths)}"
+    source = root / "src"
+    trees = {
+        path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((root / CORE).rglob("*.py"))
+    }
     long, functions = _functions(trees)
-    found = {
-        "modules": str(len(trees)),
-        "median lines of a module": f"{statistics.median(lines.values()):.0f}",
-        "lines": f"{sum(lines.values()):,}",
+    found |= {
         "imports, share of code lines": f"{_imports(trees):.1%}",
-        f"functions over {FUNCTION_LINES} lines": f"{long} of {functions:,} ({long / functions:.1%})",
-        "import cycles between modules": str(len(_cycles(source, trees))),
+        f"functions over {FUNCTION_LINES} lines": f"{long} of {functions:,}",
+        "import circles, modules in them": "{}, {}".format(*_circles(source, trees)),
+        "class names used twice": str(_repeated_classes(trees)),
+        "functions `_result`": str(_named(trees, "_result")),
+        "calls of `locals()`": str(_calls(trees, "locals")),
+        "error pages": str(len(list((root / CORE).rglob("CV-*.md")))),
+        "test files that import two levels down": str(_deep_tests(root / "tests")),
+        "words of Markdown": f"{_words(root):,}",
     }
     for name, call in CALLS.items():
-        files, called = _run(source, PROGRAM.format(call=call)).split()
-        found[f"files and functions of ate, {name}"] = f"{files}, {called}"
+        found[f"files, functions, changes of file: {name}"] = _run(source, PROGRAM.format(call=call))
     names = _run(source, "import counterveil; print(*counterveil.__all__)").split()
     found["names on the top level"] = str(len(names))
-    found["settings classes on the top level"] = str(sum(name.endswith("Settings") for name in names))
     return found
+
+
+def _repeated_classes(trees: dict[Path, ast.Module]) -> int:
+    """Return how many names are given to more than one class."""
+    names = Counter(
+        node.name for tree in trees.values() for node in tree.body if isinstance(node, ast.ClassDef)
+    )
+    return sum(count > 1 for count in names.values())
+
+
+def _named(trees: dict[Path, ast.Module], name: str) -> int:
+    kinds = ast.FunctionDef | ast.AsyncFunctionDef
+    return sum(
+        isinstance(node, kinds) and node.name == name for tree in trees.values() for node in ast.walk(tree)
+    )
+
+
+def _calls(trees: dict[Path, ast.Module], name: str) -> int:
+    return sum(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name
+        for tree in trees.values()
+        for node in ast.walk(tree)
+    )
+
+
+def _deep_tests(tests: Path) -> int:
+    """Return how many test files import from a module below a folder of the package."""
+    deep = re.compile(r"^\s*(?:from|import) counterveil(?:_lab)?\.\w+\.\w+", re.MULTILINE)
+    return sum(bool(deep.search(path.read_text(encoding="utf-8"))) for path in tests.rglob("test_*.py"))
+
+
+def _words(root: Path) -> int:
+    listed = subprocess.run(
+        ["git", "-C", str(root), "ls-files", "*.md"], capture_output=True, text=True, check=True
+    ).stdout.split("\n")
+    return sum(len((root / name).read_text(encoding="utf-8").split()) for name in listed if name)
 
 
 def _functions(trees: dict[Path, ast.Module]) -> tuple[int, int]:
@@ -98,8 +149,8 @@ def _is_text(node: ast.stmt) -> bool:
     )
 
 
-def _cycles(source: Path, trees: dict[Path, ast.Module]) -> list[list[str]]:
-    """Return groups of modules that import each other while they are loaded."""
+def _circles(source: Path, trees: dict[Path, ast.Module]) -> tuple[int, int]:
+    """Return how many groups of modules import each other, wherever they do, and how many modules are in them."""
     names = {_dotted(source, path): path for path in trees}
     edges = {name: _imported(trees[path], names) - {name} for name, path in names.items()}
     found: list[list[str]] = []
@@ -126,13 +177,13 @@ def _cycles(source: Path, trees: dict[Path, ast.Module]) -> list[list[str]]:
     for name in names:
         if name not in order:
             visit(name)
-    return found
+    return len(found), sum(len(group) for group in found)
 
 
 def _imported(tree: ast.Module, names: dict[str, Path]) -> set[str]:
-    """Return the modules whose names a module needs when it is loaded; packages on the way are not counted."""
+    """Return the modules whose names a module uses; packages on the way are not counted."""
     found: set[str] = set()
-    for node in tree.body:
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
@@ -155,9 +206,11 @@ def _run(source: Path, program: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the table of the source given (default `src`)."""
-    for name, value in table(Path(arguments[0] if arguments else "src")).items():
-        print(f"{name:45} {value}")
+    """Print the table of this tree, beside that of another where one is given."""
+    trees = [Path(name) for name in arguments] + [Path(__file__).resolve().parents[1]]
+    tables = [table(tree) for tree in trees]
+    for name in tables[-1]:
+        print(f"{name:50}" + "".join(f"{found[name]:>16}" for found in tables))
     return 0
 
 
