@@ -41,7 +41,7 @@ def audit(
     listed: List = False,
     as_json: AsJson = False,
 ) -> None:
-    """Attack releases of this library, and show the power of each attack.
+    """Attack releases of this library, and show the power of each attack; needs the package counterveil-lab.
 
     Every form is asked of neighbouring data sets, the worst that a search finds. Three attacks follow: the largest loss
     of any output, a bet on the likelihood ratio of samples, and a replay in which the neighbour must release the same
@@ -82,7 +82,7 @@ def reproduce(
     jobs: PaperJobs = 1,
     listed: ListPapers = False,
 ) -> None:
-    """Run the tables and figures of a paper again, and judge its claims.
+    """Run the tables and figures of a paper again, and judge its claims; needs the package counterveil-lab.
 
     Every finished piece is kept at once: after Ctrl-C the same command goes on where it stopped. A table is a CSV file,
     a figure SVG and PNG, and page.md has all of them with the verdict on every claim. Data sets are looked for below
