@@ -86,8 +86,8 @@ def _is_text_table(value: ast.expr) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Print the problems under the folders given (default `src` and `lab/src`) and return 1 if there are any."""
-    found = [line for folder in arguments or ("src", "lab/src") for line in problems(Path(folder))]
+    """Print the problems under the folder given (default `src`) and return 1 if there are any."""
+    found = problems(Path(arguments[0] if arguments else "src"))
     print("\n".join(found) or "modules: in order")
     return bool(found)
 

@@ -62,9 +62,6 @@ def table(source: Path) -> dict[str, str]:
     names = _run(source, "import counterveil; print(*counterveil.__all__)").split()
     found["names on the top level"] = str(len(names))
     found["settings classes on the top level"] = str(sum(name.endswith("Settings") for name in names))
-    laboratory = [path.read_text(encoding="utf-8") for path in source.parent.glob("lab/src/**/*.py")]
-    lines_there = sum(text.count("\n") for text in laboratory)
-    found["modules and lines of the laboratory"] = f"{len(laboratory)}, {lines_there:,}"
     return found
 
 

@@ -10,16 +10,14 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from counterveil.data.progress import Waiting
 from counterveil.errors import ParameterError, shown
 from counterveil_lab.reproduce.page import Shown, written
 from counterveil_lab.reproduce.papers.catalogue import load
 from counterveil_lab.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Row, Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def key_of(cell: Cell) -> str:
@@ -147,8 +145,6 @@ def _timed(figure: Figure, cell: Cell) -> Done:
 
 def rows_of(run: Run, figure: Figure) -> tuple[pd.DataFrame | None, int, float]:
     """Return the rows of the finished cells of this run, how many cells are missing, and their CPU seconds."""
-    import pandas as pd
-
     done, cells = run.store(figure).read(), figure.cells(run.quick)
     kept = [(cell, done[key_of(cell)]) for cell in cells if key_of(cell) in done]
     frame = pd.DataFrame([{**cell, **row} for cell, found in kept for row in found.rows])

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from counterveil_lab.reproduce.protocol import Claim, Figure, Judged, Paper, Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # A longer table is linked and not printed.
 _LONGEST = 48

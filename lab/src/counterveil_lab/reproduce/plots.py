@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from zlib import crc32
 
-from counterveil.report.canvas import GREY, canvas, pyplot
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
+from counterveil.report.canvas import GREY, canvas, pyplot
 
 # Colours that differ in lightness as well (after Okabe and Ito), markers and dashes.
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a", "#7f7f7f")

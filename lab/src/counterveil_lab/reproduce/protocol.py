@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 Scalar = str | int | float | bool | None
 # The public description of one piece of work, with its seed; its JSON text is the key under which its rows are kept.
 Cell = Mapping[str, Scalar]
 # One line of a result table in long form, e.g. method, x, repetition, value; the cell's entries are added to it.
 Row = Mapping[str, Scalar]
+# The tables of a paper's figures by their names.
+Tables = Mapping[str, pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,9 @@ class Judged:
         return cls(verdicts[holds], number, why)
 
 
+Judge = Callable[[Tables], Judged]
+
+
 @dataclass(frozen=True)
 class Claim:
     """A sentence of the paper in our words, where it stands, and how the tables of `figures` decide it."""
@@ -65,7 +68,7 @@ class Claim:
     says: str
     where: str
     figures: tuple[str, ...]
-    judge: Callable[[Mapping[str, pd.DataFrame]], Judged]
+    judge: Judge
 
 
 @dataclass(frozen=True)
@@ -79,4 +82,4 @@ class Paper:
     reference: str
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
-    remarks: Callable[[Mapping[str, pd.DataFrame]], str] | None = None
+    remarks: Callable[[Tables], str] | None = None

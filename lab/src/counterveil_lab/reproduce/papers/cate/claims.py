@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.cate.judges import (
     MUCH,
@@ -26,12 +26,7 @@ from counterveil_lab.reproduce.papers.cate.judges import (
 )
 from counterveil_lab.reproduce.papers.cate.medical import MIMIC_FILES, TCGA_FILES
 from counterveil_lab.reproduce.papers.cate.methods import FOREST, LITERAL, NETWORK
-from counterveil_lab.reproduce.protocol import Claim, Judged, Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Tables = Mapping[str, pd.DataFrame]
+from counterveil_lab.reproduce.protocol import Claim, Judged, Tables, Verdict
 
 
 def guarantee(theorem: int) -> Callable[[Tables], Judged]:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 from counterveil.report.canvas import GREY, canvas, pyplot
 from counterveil_lab.reproduce.papers.cate.guarantees import (
@@ -45,10 +48,6 @@ from counterveil_lab.reproduce.papers.cate.runs import (
 from counterveil_lab.reproduce.papers.cate.studies import DATASET_1, DATASET_2, MIMIC, TCGA
 from counterveil_lab.reproduce.plots import style_of
 from counterveil_lab.reproduce.protocol import Figure
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
 
 _PANEL = (2.9, 1.9)
 _NAMES = {

@@ -6,9 +6,9 @@ import time
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from counterveil.datasets import dataset_1
 from counterveil.privacy import Budget
@@ -19,9 +19,6 @@ from counterveil.published.gaussian_process import PublishedFunction, batch_fact
 from counterveil.session import SeededNoise
 from counterveil_lab.reproduce.papers.cate.neighbours import Neighbours, finding, finite_target, kernel_target
 from counterveil_lab.reproduce.protocol import Cell, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _ONE = Fraction(1)
 _SAMPLES, _QUICK_SAMPLES = 200_000, 20_000

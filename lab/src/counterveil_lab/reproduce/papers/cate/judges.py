@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.cate.methods import (
     ALPHA,
@@ -19,13 +19,8 @@ from counterveil_lab.reproduce.papers.cate.methods import (
     OURS,
     ZERO,
 )
-from counterveil_lab.reproduce.protocol import Judged, Verdict
+from counterveil_lab.reproduce.protocol import Judged, Tables, Verdict
 from counterveil_lab.reproduce.rivals.plain import K
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Tables = Mapping[str, pd.DataFrame]
 
 # What counts as close: the noise beside the spread of the true effects, and one error beside another.
 SMALL_NOISE, _CLOSE = 0.25, 1.1

@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
@@ -20,9 +21,6 @@ from counterveil.data.domains import Domain
 from counterveil.datasets import Dataset
 from counterveil.datasets.dataset import VARIABLE, find_file
 from counterveil.numerics.arrays import Floats
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The tables of MIMIC-Extract (Wang et al. 2020) of the same names, each written as a packed CSV file: hourly means with
 # one column a measure, hourly treatments with the column vent, and one row a stay with gender and age.
@@ -57,8 +55,6 @@ def is_there(files: tuple[str, ...]) -> bool:
 
 def mimic(seed: int = 0, folder: str | PathLike[str] | None = None) -> Dataset:
     """Return stays in intensive care at a random hour: ventilated or not, and red blood cells in the hours after."""
-    import pandas as pd
-
     hourly, treatments, patients = (pd.read_csv(find_file(name, folder)) for name in MIMIC_FILES)
     rng = np.random.default_rng(seed)
     rows = hourly.merge(treatments[[_STAY, _HOUR, "vent"]], on=[_STAY, _HOUR])
@@ -98,8 +94,6 @@ def _sampled(stay: pd.DataFrame, rng: np.random.Generator) -> dict[str, Any]:
 
 def tcga(seed: int = 0, folder: str | PathLike[str] | None = None) -> Dataset:
     """Return patients with the genes that vary most, a simulated treatment, and an effect of 1 for everybody."""
-    import pandas as pd
-
     values = pd.read_csv(find_file(TCGA_FILES[0], folder)).to_numpy(dtype=np.float64)
     rng = np.random.default_rng(seed)
     values = values[rng.permutation(len(values))]

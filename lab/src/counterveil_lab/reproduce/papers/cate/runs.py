@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
@@ -13,9 +13,6 @@ from counterveil_lab.reproduce.papers.cate.medical import HEMATOCRIT, MIMIC_FILE
 from counterveil_lab.reproduce.papers.cate.methods import BOOSTED, answered, has_boosted_trees
 from counterveil_lab.reproduce.papers.cate.studies import MIMIC, TCGA, Instance, distance, study_of
 from counterveil_lab.reproduce.protocol import Cell, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Settings of ours were chosen on seeds below 100.
 FIRST_SEED = 1000

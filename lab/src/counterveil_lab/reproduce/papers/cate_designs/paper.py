@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 from scipy.special import expit
 
 from counterveil.data import Range, Study
@@ -28,10 +29,6 @@ from counterveil_lab.reproduce.papers.cate.methods import (
 from counterveil_lab.reproduce.papers.cate.studies import Instance, distance, split
 from counterveil_lab.reproduce.plots import style_of
 from counterveil_lab.reproduce.protocol import Cell, Figure, Paper, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
 
 COVARIATES = 6
 _NAMES = tuple(f"x{place}" for place in range(1, COVARIATES + 1))

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.attacks.gallery import Claimed
 from counterveil_lab.attacks.refuted_papers import papers
 from counterveil_lab.reproduce.papers.ipw.figures import DERIVED, EFFECTS, EPSILONS, PRINTED, SIMULATED
 from counterveil_lab.reproduce.papers.ipw.forms import LONG, PARTLY, PLAIN, RELEASED
 from counterveil_lab.reproduce.papers.ipw.tables import MEAN, PAPER, WRONG
-from counterveil_lab.reproduce.protocol import Claim, Judged
+from counterveil_lab.reproduce.protocol import Claim, Judge, Judged, Tables
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Tables = Mapping[str, pd.DataFrame]
-
-Judge = Callable[["Tables"], Judged]
 # Shares of wrong signs closer than this are the same within what a few hundred runs tell; a fall of this is at issue.
 _SAME, CLEAR = 0.06, 0.1
 # How many standard errors make a difference clear.

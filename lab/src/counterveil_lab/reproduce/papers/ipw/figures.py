@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 from math import sqrt
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 from counterveil.privacy import Estimand
 from counterveil.published.weighting import weighted_sum
@@ -14,10 +15,6 @@ from counterveil_lab.reproduce.papers.ipw.forms import PLAIN
 from counterveil_lab.reproduce.papers.ipw.synthetic import bias_of, drawn, estimates, simulated_bias
 from counterveil_lab.reproduce.plots import Axes, panels
 from counterveil_lab.reproduce.protocol import Cell, Figure, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
 
 EPSILONS = (0.2, 0.4, 0.6, 0.8, 0.99)
 SIZES = (500, 1000, 1500, 2000, 2500)

@@ -8,16 +8,13 @@ are experiments, not private releases. IHDP has 25 files here where the paper ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.ipw.figures import EPSILONS
 from counterveil_lab.reproduce.papers.ipw.forms import PARTLY, PLAIN, RELEASED, one_run
 from counterveil_lab.reproduce.protocol import Cell, Figure, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BLOCK, RUNS, QUICK_RUNS, PAPER_RUNS = 20, 300, 60, 1000
 MEAN, MEDIAN, WRONG = "mean", "median", "wrong signs"
@@ -60,8 +57,6 @@ def run_table(cell: Cell) -> list[Row]:
 
 def made_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one line for each estimate and measure, one column for each epsilon."""
-    import pandas as pd
-
     family = str(rows["data"].iloc[0])
     names = [str(name) for name in rows.columns[list(rows.columns).index("epsilon") + 1 :]]
     lines = [

@@ -16,7 +16,6 @@ from counterveil_lab.reproduce.papers.multi_site.judging import (
     RULES,
     TRIALS,
     Lines,
-    Tables,
     both,
     counted,
     in_general,
@@ -25,7 +24,7 @@ from counterveil_lab.reproduce.papers.multi_site.judging import (
     of_all,
 )
 from counterveil_lab.reproduce.papers.multi_site.panels import Panel
-from counterveil_lab.reproduce.protocol import Claim, Judged
+from counterveil_lab.reproduce.protocol import Claim, Judged, Tables
 
 _GLOBAL, _SMOOTH = PRINTED
 # "Much better" is read as at least this many times.

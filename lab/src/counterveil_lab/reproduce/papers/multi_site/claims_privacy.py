@@ -11,11 +11,10 @@ from counterveil.statistics.strata.smooth_sensitivity import local_change
 from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 from counterveil_lab.attacks.gallery import Claimed
 from counterveil_lab.attacks.refuted_papers import papers
-from counterveil_lab.reproduce.papers.multi_site.judging import Tables
 from counterveil_lab.reproduce.papers.multi_site.panels import Rows
 from counterveil_lab.reproduce.papers.multi_site.published_sites import Matching
 from counterveil_lab.reproduce.papers.multi_site.sensitivities import BALANCED, DELTA
-from counterveil_lab.reproduce.protocol import Claim, Judged
+from counterveil_lab.reproduce.protocol import Claim, Judged, Tables
 
 # A power of N is close to -1 within this much.
 _NEAR = 0.25

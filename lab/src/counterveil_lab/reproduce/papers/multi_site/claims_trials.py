@@ -13,7 +13,6 @@ from counterveil_lab.reproduce.papers.multi_site.judging import (
     NO_WORSE,
     RULES,
     Lines,
-    Tables,
     both,
     counted,
     every,
@@ -25,7 +24,7 @@ from counterveil_lab.reproduce.papers.multi_site.judging import (
     of_figure,
 )
 from counterveil_lab.reproduce.papers.multi_site.panels import Panel
-from counterveil_lab.reproduce.protocol import Claim, Judged
+from counterveil_lab.reproduce.protocol import Claim, Judged, Tables
 
 _TWO = of_figure(3)[0]
 _STAR = of_figure(5)[0]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 
 import counterveil as cv
 from counterveil.errors import DataError
@@ -20,9 +20,6 @@ from counterveil_lab.reproduce.papers.multi_site.published_sites import (
     private_mean_difference,
 )
 from counterveil_lab.reproduce.protocol import Cell, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 AGGREGATIONS = {"MVAgg": "mvagg", "AggAll": "all", "AggLargest": "largest", "IVW": "ivw"}
 # Room for every question of a repetition: what one site's people lose is one epsilon, not their sum.
@@ -190,8 +187,6 @@ def run(cell: Cell) -> list[Row]:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return mean and standard deviation of the absolute error, and the share of impossible estimates, by alpha."""
-    import pandas as pd
-
     parts = []
     for key, own in rows.groupby([*KEYS, "alpha"], sort=False):
         n, error, square, outside = (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,8 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil_lab.reproduce.papers.multi_site.errors import MEAN, line
 from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel
+from counterveil_lab.reproduce.protocol import Tables
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Tables = Mapping[str, "pd.DataFrame"]
 # The mean of 100 absolute errors has a standard error of about a twelfth of itself, a ratio of two such means of an
 # eighth: less than two of these are no difference. Errors of one draw go together, so it is rather too much.
 NO_WORSE = 1.25

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Floats
 from counterveil_lab.reproduce.page import markdown
-from counterveil_lab.reproduce.papers.multi_site.judging import LOW, MATCHED, Lines, Tables
+from counterveil_lab.reproduce.papers.multi_site.judging import LOW, MATCHED, Lines
 from counterveil_lab.reproduce.papers.multi_site.panels import PANELS, Panel, cut, load
-from counterveil_lab.reproduce.protocol import Cell, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
+from counterveil_lab.reproduce.protocol import Cell, Row, Tables
 
 _STUDIES = (
     ("IST", 1, "outcome"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 import counterveil as cv
 from counterveil.datasets import synth_strata
@@ -17,10 +19,6 @@ from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEAN, SD, line
 from counterveil_lab.reproduce.plots import style_of
 from counterveil_lab.reproduce.protocol import Cell, Row
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
 
 EPSILON, DELTA, STRATA = 1.0, 1e-5, 100
 SIZES = (1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
@@ -90,8 +88,6 @@ def _measured(people: int, slope: float | None, seed: int) -> tuple[float, ...]:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the means over data sets, one column a measure."""
-    import pandas as pd
-
     found = []
     for (people, slope), own in rows.groupby(["people", "slope"], sort=False):
         means = {name: own.loc[own["measure"] == name, "value"].mean() for name in MEASURES}

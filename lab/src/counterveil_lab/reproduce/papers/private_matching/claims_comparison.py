@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.private_matching.methods import (
     CLEAR,
@@ -20,15 +18,8 @@ from counterveil_lab.reproduce.papers.private_matching.methods import (
     rivals_in,
     wide,
 )
-from counterveil_lab.reproduce.protocol import Claim, Judged, Verdict
+from counterveil_lab.reproduce.protocol import Claim, Judge, Judged, Tables, Verdict
 from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from counterveil_lab.reproduce.papers.private_matching.methods import Tables
-
-Judge = Callable[["Tables"], Judged]
 
 
 def _of(tables: Tables) -> pd.DataFrame:
@@ -116,8 +107,6 @@ def alike_at_four(tables: Tables) -> Judged:
 
 def neighbours_alike(tables: Tables) -> Judged:
     """Judge whether errors hardly depend on the number of neighbours."""
-    import pandas as pd
-
     found = pd.concat([wide(tables["figure-7"]), _of(tables)])
     spread = [
         float(own.max() / own.min())

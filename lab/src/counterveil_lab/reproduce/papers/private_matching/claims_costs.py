@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pandas as pd
 
 from counterveil_lab.reproduce.papers.private_matching.costs import OURS
 from counterveil_lab.reproduce.papers.private_matching.methods import LABEL, SAMPLE
 from counterveil_lab.reproduce.papers.private_matching.studies import STUDIES
-from counterveil_lab.reproduce.protocol import Claim, Judged, Verdict
+from counterveil_lab.reproduce.protocol import Claim, Judged, Tables, Verdict
 from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
-
-if TYPE_CHECKING:
-    from counterveil_lab.reproduce.papers.private_matching.methods import Tables
 
 
 def _line(table: pd.DataFrame, method: str) -> pd.Series[float]:

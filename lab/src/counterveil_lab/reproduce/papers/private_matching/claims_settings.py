@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pandas as pd
 
 from counterveil_lab.attacks.gallery import Claimed
 from counterveil_lab.attacks.refuted_papers import papers
 from counterveil_lab.reproduce.papers.private_matching.methods import CLEAR, geometric
-from counterveil_lab.reproduce.protocol import Claim, Judged
-
-if TYPE_CHECKING:
-    from counterveil_lab.reproduce.papers.private_matching.methods import Tables
+from counterveil_lab.reproduce.protocol import Claim, Judge, Judged, Tables
 
 # A limit does not suit a study where its error is so many times the best one.
 _FAILS = 2.0
 ADAPTIVE, SMALL, LARGE = "adaptive limit", "limit 1", "limit 50"
 _POINT = ["neighbours", "data", "epsilon"]
-Judge = Callable[["Tables"], Judged]
 
 
 def _limits(tables: Tables, figures: tuple[str, ...]) -> pd.DataFrame:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.private_matching.methods import AIM_STUDY, LABEL, SAMPLE
 from counterveil_lab.reproduce.papers.private_matching.studies import COMPETITORS, DELTA, STUDIES, records_of
@@ -21,9 +21,6 @@ from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.environment import unavailable
 from counterveil_lab.reproduce.rivals.measuring import measured
 from counterveil_lab.reproduce.rivals.protocol import Budget, Records
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 EPSILON = 1.0
 OURS = (
@@ -87,8 +84,6 @@ def _by_columns(data: str) -> Records:
 
 def table_of(measure: str, rows: pd.DataFrame) -> pd.DataFrame:
     """Return one line for each method, one column for each study, the printed figures below."""
-    import pandas as pd
-
     ours = rows.pivot(index="method", columns="data", values=measure)
     ours = ours.reindex(index=[m for m in METHODS if m in ours.index], columns=list(STUDIES)).reset_index()
     paper = pd.DataFrame(

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
 
 from counterveil.settings import Matching, RecordMatching
 from counterveil.settings.outcome_level import ADAPTIVE
@@ -19,10 +21,6 @@ from counterveil_lab.reproduce.papers.private_matching.methods import COMPARED, 
 from counterveil_lab.reproduce.papers.private_matching.studies import STUDIES, study_named
 from counterveil_lab.reproduce.plots import Axes, heatmaps, panels
 from counterveil_lab.reproduce.protocol import Cell, Figure, Row, Scalar
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from matplotlib.figure import Figure as Drawing
 
 EPSILONS, QUICK_EPSILONS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0), (0.5, 1.0, 2.0, 4.0)
 LINES = (0.5, 1.0, 2.0, 4.0)  # budgets that are lines of a figure
@@ -111,8 +109,6 @@ def run_compared(cell: Cell) -> list[Row]:
 
 def draw_both(table: pd.DataFrame) -> Drawing:
     """Return Figure 2 with errors to matching, as in the paper, above those to the true effect."""
-    import pandas as pd
-
     kept = table[table["method"] != "without privacy"]
     truth = kept.assign(error=kept["to_truth"], to="true effect").dropna(subset=["error"])
     both = pd.concat([kept.assign(to="matching"), truth])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
 import numpy as np
+import pandas as pd
 
 from counterveil.settings import Matching, RecordMatching
 from counterveil_lab.reproduce.papers.private_matching.draws import (
@@ -58,11 +56,6 @@ def estimates(method: str, data: str, epsilon: float, neighbours: int, draws: in
         return rival_draws(method, data, epsilon, draws, seed)
     return our_draws(method, study, epsilon, neighbours, draws, seed)
 
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    Tables = Mapping[str, pd.DataFrame]
 
 COMPARISON = "figure-2"
 OWN = (LABEL, SAMPLE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import pandas as pd
 
 from counterveil_lab.reproduce.papers.private_matching.claims_costs import ours_beside
 from counterveil_lab.reproduce.papers.private_matching.figures import LABEL_DRAWS, SAMPLE_DRAWS
@@ -17,12 +17,8 @@ from counterveil_lab.reproduce.papers.private_matching.methods import (
     geometric,
     wide,
 )
+from counterveil_lab.reproduce.protocol import Tables
 from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from counterveil_lab.reproduce.papers.private_matching.methods import Tables
 
 _ASSUMPTIONS = f"""## Assumptions
 
