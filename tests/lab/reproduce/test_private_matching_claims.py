@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from counterveil_lab.attacks.refuted_papers import papers
-from counterveil_lab.reproduce.papers.private_matching import claims_settings as settings
+from counterveil_lab.reproduce.papers.private_matching import claims as settings
 from counterveil_lab.reproduce.papers.private_matching import paper
-from counterveil_lab.reproduce.papers.private_matching.claims_comparison import beats_all
+from counterveil_lab.reproduce.papers.private_matching.claims import beats_all
 from counterveil_lab.reproduce.papers.private_matching.costs import (
     METHODS,
     OURS,

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from counterveil_lab.reproduce.papers.multi_site import (
-    claims_matching,
+    claims_errors,
     claims_privacy,
-    claims_trials,
     errors,
     remarks,
     sensitivities,
@@ -53,6 +52,6 @@ PAPER = Paper(
             remarks.table,
         ),
     ),
-    claims=(*claims_trials.CLAIMS, *claims_matching.CLAIMS, *claims_privacy.CLAIMS),
+    claims=(*claims_errors.CLAIMS, *claims_privacy.CLAIMS),
     remarks=remarks.remarks,
 )

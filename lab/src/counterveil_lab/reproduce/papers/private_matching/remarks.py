@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from counterveil_lab.reproduce.papers.private_matching.claims_costs import ours_beside
+from counterveil_lab.reproduce.papers.private_matching.claims import ours_beside
 from counterveil_lab.reproduce.papers.private_matching.figures import LABEL_DRAWS, SAMPLE_DRAWS
 from counterveil_lab.reproduce.papers.private_matching.methods import (
     AIM_EPSILON,
