@@ -24,9 +24,9 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
 	@$(INSTALL) -e ".[demo]"
 	@touch $@
 
-$(VENV)/.test: $(VENV)/bin/python pyproject.toml
-	@echo "Installing Counterveil and what its tests need (2 GB, one to three minutes, once)"
-	@$(INSTALL) -e ".[test]"
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml lab/pyproject.toml
+	@echo "Installing Counterveil, its laboratory and what their tests need (2 GB, one to three minutes, once)"
+	@$(INSTALL) -e ".[test]" -e ./lab
 	@touch $@ $(VENV)/.demo $(VENV)/.federation
 
 demo: $(VENV)/.demo

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from string import Formatter
 
+SOURCES = ("src", "lab/src")
 PAGES = "src/counterveil/error_pages"
 CODE = re.compile(r"\bCV-[A-Z]\d{3}\b")
 SECTIONS = ("What happened", "Why it matters", "How to fix")
@@ -16,7 +17,7 @@ SECTIONS = ("What happened", "Why it matters", "How to fix")
 
 def problems(root: Path) -> list[str]:
     """Return one line for each code without a page, page without a code, and page without its sections."""
-    used = used_codes(root / "src")
+    used = used_codes(*(root / source for source in SOURCES))
     pages = {path.stem: path for path in sorted((root / PAGES).glob("CV-*.md"))}
     found = [
         f"{code} ({where}): {PAGES}/{code}.md is missing" for code, where in used.items() if code not in pages
@@ -24,22 +25,31 @@ def problems(root: Path) -> list[str]:
     found += [f"{PAGES}/{code}.md: the source never uses {code}" for code in pages if code not in used]
     for code, path in pages.items():
         found += [f"{PAGES}/{code}.md: {what}" for what in _page(code, path.read_text(encoding="utf-8"))]
-    return found + wrong_calls(root / "src")
+    return found + wrong_calls(*(root / source for source in SOURCES))
 
 
-def used_codes(source: Path) -> dict[str, str]:
-    """Return every code in the source with the first module that uses it."""
+def used_codes(*sources: Path) -> dict[str, str]:
+    """Return every code in the sources with the first module that uses it."""
     used: dict[str, str] = {}
-    for path in sorted(source.rglob("*.py")):
+    for path, name in _modules(sources).items():
         for code in CODE.findall(path.read_text(encoding="utf-8")):
-            used.setdefault(code, path.relative_to(source).as_posix())
+            used.setdefault(code, name)
     return dict(sorted(used.items()))
 
 
-def wrong_calls(source: Path) -> list[str]:
+def _modules(sources: tuple[Path, ...]) -> dict[Path, str]:
+    """Return the modules of several folders, each with its path in its folder."""
+    return {
+        path: path.relative_to(source).as_posix()
+        for source in sources
+        for path in sorted(source.rglob("*.py"))
+    }
+
+
+def wrong_calls(*sources: Path) -> list[str]:
     """Return one line for each call of a `Refusal` with more or fewer facts than its texts name."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(source.rglob("*.py"))}
-    homes = {path: ".".join(path.relative_to(source).with_suffix("").parts) for path in trees}
+    homes = {path: name.removesuffix(".py").replace("/", ".") for path, name in _modules(sources).items()}
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in homes}
     facts = {f"{homes[path]}.{name}": count for path, tree in trees.items() for name, count in _rows(tree)}
     found = []
     for path, tree in trees.items():

@@ -1,10 +1,10 @@
 """What a release needs: `python -m tools.release wheel`, `constraints`, `sbom`, or `version TAG`.
 
-wheel        builds sdist and wheel in dist/, compares them with the repository, and tries the wheel in an empty
-             environment: `counterveil -h`, `counterveil doctor` and the demo
+wheel        builds sdists and wheels of the package and its laboratory in dist/, compares them with the repository,
+             and tries the wheels in an empty environment: `counterveil -h`, `doctor`, the demo and `audit --list`
 constraints  writes constraints.txt: the versions that pip chooses today for every extra
 sbom         writes build/sbom.cdx.json: what an installation of the core consists of, as CycloneDX
-version TAG  fails unless pyproject.toml, CITATION.cff and the tag name the same version
+version TAG  fails unless both pyproject.toml, CITATION.cff and the tag name the same version
 
 It needs no package but pip.
 """
@@ -27,10 +27,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
+LABORATORY = ROOT / "lab"
 DIST, WORK = ROOT / "dist", ROOT / "build/release"
 SBOM = ROOT / "build/sbom.cdx.json"
 CONSTRAINTS = ROOT / "constraints.txt"
-EXTRAS = "test,docs,bench,browser,interpret"
+EXTRAS = "test,docs,bench,browser"
+LABORATORY_EXTRAS = "interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
 # Files that the build adds.
@@ -70,12 +72,21 @@ def install(python: Path, *packages: str | Path) -> None:
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages)
 
 
-def built() -> tuple[Path, Path]:
-    """Return a new sdist, and a wheel that was built from it."""
-    shutil.rmtree(DIST, ignore_errors=True)
-    run(environment("build", "build"), "-m", "build", "--outdir", DIST, ROOT)
-    (sdist,), (wheel,) = DIST.glob("*.tar.gz"), DIST.glob("*.whl")
-    return sdist, wheel
+def built(python: Path, project: Path) -> Path:
+    """Return the wheel of a project, built from a new sdist; both have the files that the repository tracks."""
+    out = WORK / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    run(python, "-m", "build", "--outdir", out, project)
+    (sdist,), (made,) = out.glob("*.tar.gz"), out.glob("*.whl")
+    tracked = run("git", "-C", project, "ls-files").splitlines()
+    with tarfile.open(sdist) as archive, zipfile.ZipFile(made) as package:
+        files = [member.name for member in archive.getmembers() if member.isfile()]
+        found = differences(files, package.namelist(), tracked)
+    if found:
+        sys.exit("\n".join(found))
+    DIST.mkdir(exist_ok=True)
+    shutil.move(sdist, DIST)
+    return Path(shutil.move(made, DIST))
 
 
 def differences(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[str]) -> list[str]:
@@ -94,14 +105,10 @@ def differences(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[st
 
 
 def wheel() -> int:
-    """Build sdist and wheel, and try the wheel in an empty environment."""
-    sdist, made = built()
-    tracked = run("git", "-C", ROOT, "ls-files").splitlines()
-    with tarfile.open(sdist) as archive, zipfile.ZipFile(made) as package:
-        files = [member.name for member in archive.getmembers() if member.isfile()]
-        found = differences(files, package.namelist(), tracked)
-    if found:
-        sys.exit("\n".join(found))
+    """Build sdists and wheels, and try the wheels in an empty environment."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    builder = environment("build", "build")
+    made, laboratory = built(builder, ROOT), built(builder, LABORATORY)
     python = environment("empty", made)
     program = python.with_name("counterveil")
     with tempfile.TemporaryDirectory() as folder:
@@ -109,15 +116,17 @@ def wheel() -> int:
             print(run(program, *arguments, cwd=folder))
         install(python, f"{made}[demo]")
         print(run(program, "demo", cwd=folder))
-    print(f"works in an empty environment: {made.name}, {sdist.name}")
+        install(python, laboratory)
+        print(run(program, "audit", "--list", cwd=folder))
+    print(f"work in an empty environment: {made.name}, {laboratory.name}")
     return 0
 
 
 def pins(report: dict[str, Any]) -> list[str]:
-    """Return the lines `name==version` of pip's report on an installation, without the project itself."""
+    """Return the lines `name==version` of pip's report on an installation, without our own packages."""
     found = [item["metadata"] for item in report["install"]]
     named = sorted((_name(facts["name"]), facts["version"]) for facts in found)
-    return [f"{name}=={number}" for name, number in named if name != "counterveil"]
+    return [f"{name}=={number}" for name, number in named if name not in ("counterveil", "counterveil-lab")]
 
 
 def constraints() -> int:
@@ -127,6 +136,7 @@ def constraints() -> int:
     run(
         *(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--dry-run"),
         *("--ignore-installed", "--report", report, f"{ROOT}[{EXTRAS}]"),
+        f"{LABORATORY}[{LABORATORY_EXTRAS}]",
     )
     lines = pins(json.loads(report.read_text(encoding="utf-8")))
     CONSTRAINTS.write_text(
@@ -197,9 +207,16 @@ def sbom() -> int:
 
 def versions(root: Path = ROOT) -> set[str]:
     """Return the versions that the files of the repository name."""
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    projects = [
+        tomllib.loads((root / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        for folder in (".", "lab")
+    ]
+    # The laboratory works with the package of its own version.
+    needed = [
+        text.partition("==")[2] for text in projects[1]["dependencies"] if text.startswith("counterveil[")
+    ]
     cited = re.findall(r"^version: (\S+)$", (root / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
-    return {project, *cited}
+    return {*(project["version"] for project in projects), *needed, *cited}
 
 
 def version(tag: str) -> int:

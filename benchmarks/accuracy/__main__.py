@@ -8,7 +8,7 @@
 The last audits claims, measures time and memory, counts rejections of tests, keeps all of it, and rewrites "Which
 method should I use?". Without these words what was kept is shown.
 
-Needs COUNTERVEIL_DATA, and for all rivals the environment of `python -m counterveil.reproduce.rivals.environment`.
+Needs COUNTERVEIL_DATA, and for all rivals the environment of `python -m counterveil_lab.reproduce.rivals.environment`.
 """
 
 from __future__ import annotations

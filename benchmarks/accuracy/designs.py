@@ -16,8 +16,8 @@ from experiments.causal.real import acic, fitted, ihdp_file
 
 from counterveil.data import Table
 from counterveil.datasets import lalonde, nhefs, pension401k, star
-from counterveil.reproduce.rivals.encoding import records_of
-from counterveil.reproduce.rivals.protocol import Records
+from counterveil_lab.reproduce.rivals.encoding import records_of
+from counterveil_lab.reproduce.rivals.protocol import Records
 
 # Columns up to which synthesisers are tried: beyond, one draw takes minutes.
 FEW_COLUMNS = 12

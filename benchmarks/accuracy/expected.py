@@ -16,10 +16,10 @@ from experiments.outcome_level.supposed import Truth, means, weights
 from benchmarks.accuracy.designs import DATA, based
 from benchmarks.accuracy.entries import EPSILONS
 from counterveil.data import Table
-from counterveil.reproduce.rivals import simple
-from counterveil.reproduce.rivals.ours import declared
-from counterveil.reproduce.rivals.protocol import Records
 from counterveil.settings import Weighting
+from counterveil_lab.reproduce.rivals import simple
+from counterveil_lab.reproduce.rivals.ours import declared
+from counterveil_lab.reproduce.rivals.protocol import Records
 
 # Coefficients and the variance of their noise, for a range of 1.
 Linear = Callable[[Table, Records, float], tuple[np.ndarray, float]]

@@ -22,8 +22,8 @@ from benchmarks.accuracy.entries import (
 from benchmarks.accuracy.outcomes import NEAR, Outcome, answers, first_as_asked, is_trial, outcomes
 from benchmarks.accuracy.standing import CLEAR, Cell, Cells, Key, compared, gap, ranked
 from benchmarks.accuracy.summary import shares
-from counterveil.reproduce.rivals.catalogue import RIVALS
-from counterveil.reproduce.rivals.ours import KAPPA
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.ours import KAPPA
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "choose-a-method.md"
 BEGIN = "<!-- league: written by python -m benchmarks.accuracy --guide; do not edit -->"

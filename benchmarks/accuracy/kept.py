@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.accuracy.standing import Cell, Cells
-from counterveil.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 
 PATH = Path(__file__).with_name("league.json")
 # Digits that are kept: the last ones differ between machines.

@@ -21,10 +21,10 @@ from benchmarks.accuracy.standing import CLEAR, FARTHEST, FEWEST, Cell, Cells, c
 from benchmarks.accuracy.summary import COUNTED, shares
 from benchmarks.accuracy.testing import LEVEL, PEOPLE, SHARE
 from counterveil.report.canvas import pyplot
-from counterveil.reproduce.plots import Axes, panels
-from counterveil.reproduce.rivals.apart import MODEL_MB, STEPS
-from counterveil.reproduce.rivals.catalogue import RIVALS
-from counterveil.reproduce.rivals.ours import KAPPA
+from counterveil_lab.reproduce.plots import Axes, panels
+from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.ours import KAPPA
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #1c2733; max-width: 78rem; margin: 2rem auto; padding: 0 1rem; }

@@ -14,9 +14,9 @@ from zlib import crc32
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import TARGET, Entry, entries, takes_part
 from counterveil.errors import CounterveilError
-from counterveil.reproduce.rivals.catalogue import RIVALS
-from counterveil.reproduce.rivals.environment import unavailable, worker
-from counterveil.reproduce.rivals.protocol import Answer, Budget, Records
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.environment import unavailable, worker
+from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Records
 
 NAN = float("nan")
 

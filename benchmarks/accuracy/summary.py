@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.accuracy.entries import GUARANTEES
 from benchmarks.accuracy.outcomes import NEAR, Outcome, outcomes
 from benchmarks.accuracy.standing import Cells
-from counterveil.reproduce.rivals.ours import KAPPA
+from counterveil_lab.reproduce.rivals.ours import KAPPA
 
 # What is counted, by the name of an outcome's field.
 COUNTED = {

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from counterveil.attacks.command import EVERYTHING, examine
-from counterveil.attacks.gallery import Noisy, exact
-from counterveil.attacks.refuted import GALLERY
 from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
 from counterveil.audit.protocols import FloatArray, Mechanism
 from counterveil.privacy import Budget as Exact
-from counterveil.reproduce.rivals import ours, simple
-from counterveil.reproduce.rivals.catalogue import RIVALS
-from counterveil.reproduce.rivals.protocol import Budget, Records, Rival
+from counterveil_lab.attacks.command import EVERYTHING, examine
+from counterveil_lab.attacks.gallery import Noisy, exact
+from counterveil_lab.attacks.refuted import GALLERY
+from counterveil_lab.reproduce.rivals import ours, simple
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.protocol import Budget, Records, Rival
 
 # Answers, or matrices, that each of two neighbours gives; enough to find a third of the noise.
 SAMPLES, _MATRICES = 1000, 20_000

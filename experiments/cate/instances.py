@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from counterveil.datasets import Dataset, acic2016, dataset_1, dataset_2, ihdp, skewed
-from counterveil.reproduce.papers.cate.studies import Instance, split
+from counterveil_lab.reproduce.papers.cate.studies import Instance, split
 
 FIRST_SEED = 1000
 _TEST_ROWS = 1000

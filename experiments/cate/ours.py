@@ -6,8 +6,8 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.numerics.arrays import Floats
-from counterveil.reproduce.papers.cate.methods import our_answers
-from counterveil.reproduce.papers.cate.studies import Instance
+from counterveil_lab.reproduce.papers.cate.methods import our_answers
+from counterveil_lab.reproduce.papers.cate.studies import Instance
 
 FUNCTIONS = ("auto", "t_learner", "r_learner", "random_features")
 AT_QUERIES = ("bins", "fold_aggregation")

@@ -12,8 +12,8 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.ate import METHODS as REGISTERED
 from counterveil.questions.ate import ask
 from counterveil.questions.auto import AUTO, choose
-from counterveil.reproduce.rivals.ours import KAPPA
 from counterveil.session import Session
+from counterveil_lab.reproduce.rivals.ours import KAPPA
 from experiments.every_method.designs import Instance
 
 NORMAL = 1.959963984540054

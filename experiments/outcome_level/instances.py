@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cache
 
-from counterveil.reproduce.papers.private_matching.studies import Benchmark, benchmark
 from counterveil.settings import Weighting
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting import weighting_design
+from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark, benchmark
 
 NEIGHBOURS = 5
 

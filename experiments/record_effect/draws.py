@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import counterveil as cv
-from counterveil.reproduce.rivals.ours import KAPPA
+from counterveil_lab.reproduce.rivals.ours import KAPPA
 from experiments.record_effect.designs import instance
 
 DELTA = "1e-6"

@@ -14,9 +14,9 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
-from counterveil.reproduce.papers.private_matching.draws import Sampled
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments import contrast, record_matching, score_strata
+from counterveil_lab.reproduce.papers.private_matching.draws import Sampled
 from experiments.outcome_level.instances import load
 
 SETTINGS = cv.settings.RecordMatching()

@@ -189,7 +189,7 @@ def unforeseen(fault: BaseException) -> InternalError:
     place = "outside the package"
     for frame, line in traceback.walk_tb(fault.__traceback__):
         name = str(frame.f_globals.get("__name__", ""))
-        if name.partition(".")[0] == "counterveil":
+        if name.partition(".")[0] in ("counterveil", "counterveil_lab"):
             place = f"{name}, line {line}"
     return InternalError(
         "CV-X060",
@@ -201,11 +201,10 @@ def unforeseen(fault: BaseException) -> InternalError:
     )
 
 
-def installing(extras: str, otherwise: str = "") -> str:
-    """Return how an optional part is installed; the package is on no registry, so from a checkout of it."""
-    return f"in a checkout of Counterveil: pip install '.[{extras}]'" + (
-        f"; {otherwise}" if otherwise else ""
-    )
+def installing(extras: str, otherwise: str = "", folder: str = ".") -> str:
+    """Return how an optional part is installed; no package is on a registry, so from a folder of a checkout."""
+    wanted = f"'{folder}[{extras}]'" if extras else folder
+    return f"in a checkout of Counterveil: pip install {wanted}" + (f"; {otherwise}" if otherwise else "")
 
 
 def shown(value: object) -> str:

@@ -8,13 +8,13 @@ from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.unit.statistics.moments.small_records import NotingGate
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.moments.records import Records
+from counterveil_lab.attacks.watching import WeakGate
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 REST = ((0.0, 0, 0.0), (0.0, 1, 0.0), (0.1, 0, 0.0), (0.0, 1, 0.0))

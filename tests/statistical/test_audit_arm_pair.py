@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from tests.unit.statistics.linear.test_arm_pair import ARM, effect, table
 
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES, release, split_by_arm
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 PLAN = in_parallel(

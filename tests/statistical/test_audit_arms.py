@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import Study, Table
 from counterveil.privacy import Budget
@@ -18,6 +17,7 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.linear.arm_design import Design, WeightedArm, exact_values, plain_arms
 from counterveil.statistics.linear.arm_means import arms_plan, release
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 SHARE = Fraction(1, 4)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from counterveil.attacks.command import EVERYTHING, examine
-from counterveil.attacks.mechanisms import MECHANISMS
+from counterveil_lab.attacks.command import EVERYTHING, examine
+from counterveil_lab.attacks.mechanisms import MECHANISMS
 
 # Mechanisms have a test of their own beside their code.
 FORMS = [name for name in EVERYTHING if name not in MECHANISMS]

@@ -15,7 +15,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import dataset_1
 from counterveil.published.cate import InfluenceSettings, Search
-from counterveil.reproduce.papers.cate.neighbours import (
+from counterveil.session import SeededNoise
+from counterveil_lab.reproduce.papers.cate.neighbours import (
     DELTA,
     Neighbours,
     Projected,
@@ -26,7 +27,6 @@ from counterveil.reproduce.papers.cate.neighbours import (
     record_frames,
     recovered,
 )
-from counterveil.session import SeededNoise
 
 SAMPLES = 20_000
 QUICK = Search(starts=2, points=400)

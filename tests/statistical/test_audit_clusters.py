@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.cluster_form import cluster_form
@@ -20,6 +19,7 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.linear import clustered
 from counterveil.statistics.strata import cluster_cells
 from counterveil.statistics.strata.sensitivity import ClusterCells
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 

@@ -13,7 +13,6 @@ from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.unit.statistics.moments.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import two_parts
@@ -21,6 +20,7 @@ from counterveil.privacy import Budget
 from counterveil.published import doubly_robust as published
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, Kind, Plan, SeededNoise
+from counterveil_lab.attacks.watching import WeakGate
 
 GAUSSIAN, PURE = Budget(1, "1e-3"), Budget(2)
 # Strong enough that one record moves the weights by nearly half of what is claimed.

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget
@@ -18,6 +17,7 @@ from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 from counterveil.statistics.moments import contrast
+from counterveil_lab.attacks.watching import WeakGate
 
 STEPS = 2**24
 UNIT, WIDTH = Fraction(1, STEPS), Fraction(1)

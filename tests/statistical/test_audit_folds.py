@@ -9,7 +9,6 @@ from tests.statistical.chains import check_chain
 from tests.unit.statistics.moments.fixed_outputs import FixedGate
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import fold_rows
@@ -19,6 +18,7 @@ from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.moments.ipw_nuisances import release_moments
 from counterveil.statistics.moments.kernels.scores import moments
+from counterveil_lab.attacks.watching import WeakGate
 
 ROWS, FOLDS = 12, 4
 STUDY = cv.Study(

@@ -15,7 +15,6 @@ from tests.statistical.noisy_vectors import nearer, noisy_vectors
 from tests.thinned import thinned_rows
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
@@ -24,6 +23,7 @@ from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments import ipw
 from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector, release_moments
 from counterveil.statistics.moments.kernels.scores import STEPS
+from counterveil_lab.attacks.watching import WeakGate
 
 ROWS = 12
 STUDY = cv.Study(

@@ -8,7 +8,6 @@ import pytest
 from tests.thinned import thinned
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.linear_form import linear_form, paired_variance
@@ -17,6 +16,7 @@ from counterveil.privacy import Budget
 from counterveil.session import Gate, Plan, SeededNoise
 from counterveil.statistics.linear import effect as linear_effect
 from counterveil.statistics.linear.kernels.pairing import score_pairs
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 TREATED = np.array([True] * 3 + [False] * 4)

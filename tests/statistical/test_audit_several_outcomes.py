@@ -9,12 +9,12 @@ import pytest
 from tests.unit.statistics.linear.test_several_outcomes import listed, question, table
 from tests.unit.statistics.moments.test_several_outcomes import CENTRES, SHARE, WIDTHS, exact
 
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, LikelihoodRatio, ThresholdTester, audit
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.linear.several_outcomes import design, effects_plan, release
 from counterveil.statistics.moments.sensitivity import CentredContrast
+from counterveil_lab.attacks.watching import WeakGate
 
 
 def log_density(noises, x):

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Range
 from counterveil.numerics.strata import (
@@ -30,6 +29,7 @@ from counterveil.statistics.strata import smooth as stratified_smooth
 from counterveil.statistics.strata.data import BoughtCuts
 from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
 from counterveil.statistics.strata.smooth_plan import SmoothDesign
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 LIMIT = Fraction(2)

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.attacks.watching import WeakGate
 from counterveil.audit import Cloud, ExactTester, ThresholdTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.linear_form import linear_form
@@ -29,6 +28,7 @@ from counterveil.statistics.linear.matching_design import match, scored
 from counterveil.statistics.linear.outcome_variance import fitting_shape, left_by_matches
 from counterveil.statistics.linear.weighting import weighting_design
 from counterveil.statistics.linear.weighting_design import weighted
+from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
 PLAN = Plan.split(CLAIM, {"effect": Fraction(3, 4), "variance": Fraction(1, 4)}, "staircase")

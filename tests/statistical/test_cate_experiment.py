@@ -6,8 +6,8 @@ from experiments.cate.__main__ import EPSILONS, METHODS, SIZES, pieces
 from experiments.cate.instances import FIRST_SEED, instance
 
 from counterveil.datasets import dataset_1
-from counterveil.reproduce.papers.cate.methods import K, constant_answers, not_private, our_answers
-from counterveil.reproduce.papers.cate.studies import anonymised, groups, published_fit
+from counterveil_lab.reproduce.papers.cate.methods import K, constant_answers, not_private, our_answers
+from counterveil_lab.reproduce.papers.cate.studies import anonymised, groups, published_fit
 
 
 @pytest.fixture(scope="module")

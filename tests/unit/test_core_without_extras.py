@@ -1,7 +1,13 @@
-"""The core works where none of the extras is installed."""
+"""The core works where none of the extras is installed, and without the laboratory."""
 
 import subprocess
 import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from counterveil.cli.app import app
+from counterveil.errors import MissingExtraError
 
 EXTRAS = (
     "psycopg",
@@ -17,6 +23,7 @@ EXTRAS = (
     "starlette",
     "jinja2",
     "uvicorn",
+    "counterveil_lab",
 )
 PROGRAM = """
 import sys
@@ -42,3 +49,15 @@ def test_effects_and_the_command_line_load_without_any_extra():
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("Guarantee:") == 2
+
+
+@pytest.mark.parametrize(
+    "words", [("audit", "--all"), ("audit", "matching"), ("audit", "--gallery"), ("reproduce", "--list")]
+)
+def test_commands_of_the_laboratory_name_the_package_they_need(words, monkeypatch):
+    monkeypatch.setitem(sys.modules, "counterveil_lab", None)
+    found = CliRunner().invoke(app, list(words)).exception
+    assert isinstance(found, MissingExtraError)
+    assert found.code == "CV-E100"
+    assert "counterveil-lab" in found.expected
+    assert found.fix.endswith("pip install ./lab")

@@ -45,6 +45,7 @@ def test_hints_name_nothing_that_no_registry_has():
     typed = [page.name for page in root.rglob("*.py") if "pip install" in page.read_text(encoding="utf-8")]
     assert typed == ["errors.py"]
     assert errors.installing("plots") == "in a checkout of Counterveil: pip install '.[plots]'"
+    assert errors.installing("", folder="./lab") == "in a checkout of Counterveil: pip install ./lab"
 
 
 def test_captions_suit_a_light_and_a_dark_page():

@@ -2,8 +2,8 @@
 
 import pytest
 
-from counterveil.attacks.command import examine_mechanism
-from counterveil.attacks.mechanisms import MECHANISMS
+from counterveil_lab.attacks.command import examine_mechanism
+from counterveil_lab.attacks.mechanisms import MECHANISMS
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

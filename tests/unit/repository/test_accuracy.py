@@ -30,8 +30,8 @@ from benchmarks.accuracy.verdicts import (
     verdict,
 )
 
-from counterveil.reproduce.rivals.catalogue import RIVALS
-from counterveil.reproduce.rivals.protocol import Records
+from counterveil_lab.reproduce.rivals.catalogue import RIVALS
+from counterveil_lab.reproduce.rivals.protocol import Records
 
 NAN = float("nan")
 

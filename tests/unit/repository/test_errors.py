@@ -11,7 +11,7 @@ def test_codes_are_found_in_the_source(tool, root):
 
 
 def test_a_code_without_page_and_a_page_without_code_are_named(tool, write, tmp_path):
-    write("src/part.py", 'raise Error("CV-Z001")\n')
+    write("lab/src/part.py", 'raise Error("CV-Z001")\n')
     write("src/counterveil/error_pages/CV-Z002.md", PAGE.replace("Z001", "Z002"))
     found = tool("check_errors").problems(tmp_path)
     assert found == [

@@ -1,8 +1,9 @@
 import pytest
 
 
-def test_noise_is_drawn_in_one_package(tool, root):
-    assert tool("check_noise").problems(root / "src" / "counterveil") == []
+@pytest.mark.parametrize("package", ["src/counterveil", "lab/src/counterveil_lab"])
+def test_noise_is_drawn_in_one_package(tool, root, package):
+    assert tool("check_noise").problems(root / package) == []
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,8 @@ def test_the_noise_package_may_draw(tool, write, tmp_path):
         ("import random\n", False),
     ],
 )
-@pytest.mark.parametrize("package", ["audit", "datasets"])
+@pytest.mark.parametrize("package", ["audit", "datasets", "counterveil_lab"])
 def test_audits_and_generators_draw_from_a_seed_that_is_passed_in(tool, write, tmp_path, package, text, fine):
     write(f"{package}/thing.py", text)
-    assert (tool("check_noise").problems(tmp_path) == []) is fine
+    checked = tmp_path / package if package == "counterveil_lab" else tmp_path
+    assert (tool("check_noise").problems(checked) == []) is fine

@@ -74,8 +74,8 @@ def test_packed_files_that_differ_from_tracked_ones_are_named():
     assert differences(sdist[1:], [*wheel[:1], "counterveil/b.md"], tracked) == ["sdist lacks README.md"]
 
 
-def test_pins_leave_the_project_out():
-    items = [("Zope", "2"), ("counterveil", "1"), ("abc", "3.1")]
+def test_pins_leave_our_own_packages_out():
+    items = [("Zope", "2"), ("counterveil", "1"), ("counterveil_lab", "1"), ("abc", "3.1")]
     report = {"install": [{"metadata": {"name": name, "version": number}} for name, number in items]}
     assert pins(report) == ["abc==3.1", "zope==2"]
 

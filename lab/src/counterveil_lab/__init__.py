@@ -1,0 +1,1 @@
+"""The laboratory of Counterveil: attacks on its releases, papers run again, and rivals."""

@@ -1,0 +1,31 @@
+"""The papers by their short names; a module is imported when its paper is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from counterveil.errors import ParameterError, shown
+from counterveil_lab.reproduce.protocol import Paper
+
+# A folder or file of this package each, with its paper as PAPER.
+MODULES = {
+    "private-matching": "counterveil_lab.reproduce.papers.private_matching",
+    "cate": "counterveil_lab.reproduce.papers.cate",
+    "dp-cate-designs": "counterveil_lab.reproduce.papers.cate_designs",
+    "multi-site": "counterveil_lab.reproduce.papers.multi_site",
+    "ipw": "counterveil_lab.reproduce.papers.ipw",
+}
+
+
+def load(name: str) -> Paper:
+    """Return the paper of a short name; refuse an unknown name."""
+    if name not in MODULES:
+        raise ParameterError(
+            "CV-P810",
+            "there is no paper of this name",
+            expected=f"one of {', '.join(MODULES)}",
+            got=shown(name),
+            fix="take a name that `counterveil reproduce --list` shows",
+        )
+    paper: Paper = import_module(MODULES[name]).PAPER
+    return paper

@@ -1,0 +1,223 @@
+"""Figures 3 to 5 and 8 to 11: errors of pooled effects, by cells of ten repetitions of a panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from zlib import crc32
+
+import numpy as np
+import pandas as pd
+
+import counterveil as cv
+from counterveil.errors import DataError
+from counterveil.inference import pooling_weights
+from counterveil.numerics.arrays import Floats
+from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, Rows, Source, cut, load
+from counterveil_lab.reproduce.papers.multi_site.published_sites import (
+    Answer,
+    Matching,
+    mean_difference,
+    private_mean_difference,
+)
+from counterveil_lab.reproduce.protocol import Cell, Row
+
+AGGREGATIONS = {"MVAgg": "mvagg", "AggAll": "all", "AggLargest": "largest", "IVW": "ivw"}
+# Room for every question of a repetition: what one site's people lose is one epsilon, not their sum.
+_ROOM = cv.Budget(10**6)
+
+# Estimates by method, way of pooling and alpha, in ranges of the outcome.
+Estimates = dict[tuple[str, str, float], float]
+# What was sent, by site and epsilon.
+Sent = Mapping[tuple[int, float], Answer]
+
+
+def reference(panel: Panel, repetition: int) -> float:
+    """Return what errors are measured from: the true effect of Synth, else all rows without privacy."""
+    source = load(panel.study, repetition)
+    if source.truth is not None:
+        return source.truth
+    return _plain(source.rows, source)
+
+
+def repeat(panel: Panel, repetition: int) -> Estimates:
+    """Return the pooled estimates of every method, way of pooling and alpha."""
+    # Every panel cuts and draws for itself.
+    rng = np.random.default_rng([crc32(panel.name.encode()), repetition])
+    source = load(panel.study, repetition)
+    sites = cut(panel, source, rng)
+    sizes = np.array([len(site.outcome) for site in sites], dtype=np.float64)
+    found: Estimates = {}
+    for method, answers in _published(panel, source, sites, rng).items():
+        for alpha in ALPHAS:
+            sent = [answers[j, epsilon] for j, epsilon in enumerate(panel.epsilons(alpha))]
+            for name, way in AGGREGATIONS.items():
+                found[method, name, alpha] = _pooled(sent, sizes, way)
+    found |= _ours(panel, source, sites, rng)
+    plain = float(sizes @ [_plain(site, source) for site in sites] / sizes.sum())
+    for alpha in ALPHAS:
+        found["without privacy", "AggAll", alpha] = plain
+        found["zero", "-", alpha] = 0.0
+    return found
+
+
+def _plain(rows: Rows, source: Source) -> float:
+    return Matching(rows, source.strata).effect if source.strata else mean_difference(rows)
+
+
+def _asked(panel: Panel) -> list[tuple[int, float]]:
+    """Return every (site, epsilon) of the panel once: the first site answers once for all alphas."""
+    return sorted({(j, e) for alpha in ALPHAS for j, e in enumerate(panel.epsilons(alpha))})
+
+
+def _published(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Generator) -> dict[str, Sent]:
+    asked = _asked(panel)
+    if not source.strata:
+        return {"published": {(j, e): private_mean_difference(sites[j], e, rng) for j, e in asked}}
+    matchings = [Matching(site, source.strata) for site in sites]
+    return {
+        "published, global": {(j, e): matchings[j].constant(e, rng) for j, e in asked},
+        "published, smooth": {(j, e): matchings[j].smooth(e, rng) for j, e in asked},
+    }
+
+
+def _pooled(sent: list[Answer], sizes: Floats, method: str) -> float:
+    variances = np.array([answer.variance for answer in sent])
+    return float(pooling_weights(method, sizes, variances) @ [answer.estimate for answer in sent])
+
+
+def _methods(source: Source) -> tuple[dict[str, str], str]:
+    """Return our methods by their names in tables, and whom they protect."""
+    if not source.strata:
+        return {"ours": "difference_in_means"}, "outcome"
+    found = {"ours": "stratified", "difference in means": "trial"}
+    # A trial that is matched as if it were none: what is chosen for it as it is declared.
+    return found | ({"auto": "auto"} if source.study.randomised else {}), "record"
+
+
+def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Generator) -> Estimates:
+    methods, unit = _methods(source)
+    width = float(source.study.outcome_bounds.width)
+    results: dict[tuple[str, int, float], cv.results.Result] = {}
+    for j, site in enumerate(sites):
+        noise = cv.SeededNoise(int(rng.integers(2**62)))
+        try:
+            whole = cv.Curator(site.frame, source.study, budget=_ROOM, noise=noise)
+        except DataError:
+            continue  # an arm of one person: this site gives no result, the others are pooled
+        with whole as curator:
+            for name, method in methods.items():
+                settings = cv.settings.Trial("none", "pooled") if method == "trial" else None
+                for e in (e for k, e in _asked(panel) if k == j):
+                    results[name, j, e] = curator.ate(
+                        protects=unit, epsilon=e, method=method, settings=settings
+                    )
+    found: Estimates = {}
+    for name in methods:
+        # What is there for comparison is pooled in the default way.
+        ways = AGGREGATIONS if name == "ours" else {"MVAgg": "mvagg"}
+        for alpha in ALPHAS:
+            keys = [(name, j, e) for j, e in enumerate(panel.epsilons(alpha))]
+            sent = [results[key] for key in keys if key in results]
+            for pooled_by, way in ways.items():
+                answer = cv.pool(sent, method=way) if len(sent) > 1 else sent[0]
+                found[name, pooled_by, alpha] = answer.estimate / width
+    return found
+
+
+QUICK, FULL, BLOCK = 20, 100, 10
+ALPHA_NAMES = {alpha: {0.125: "1/8", 0.25: "1/4", 0.5: "1/2"}.get(alpha, f"{alpha:g}") for alpha in ALPHAS}
+KEYS = ["study", "sites", "method", "pooled_by"]
+MEASURES = MEAN, SD, OUTSIDE = ("mean error", "SD of errors", "share outside [-1, 1]")
+
+
+def cells_of(figure: int) -> Callable[[bool], Sequence[Cell]]:
+    """Return the cells of a figure; `seed` is the number of a cell's first repetition."""
+
+    def cells(quick: bool) -> list[Cell]:
+        return [
+            {
+                "figure": figure,
+                "study": panel.study,
+                "sites": panel.cut,
+                "epsilon": panel.epsilon,
+                "seed": first,
+                "repetitions": BLOCK,
+            }
+            for panel in PANELS
+            if panel.figure == figure
+            for first in range(0, QUICK if quick else FULL, BLOCK)
+        ]
+
+    return cells
+
+
+def panel_of(cell: Cell) -> Panel:
+    """Return the panel that a cell names."""
+    sites = str(cell["sites"])
+    sizes = None if sites == "schools" else tuple(map(int, sites.split(":")))
+    return Panel(int(cell["figure"] or 0), str(cell["study"]), sizes, float(cell["epsilon"] or 0))
+
+
+def run(cell: Cell) -> list[Row]:
+    """Return, for every method, way of pooling and alpha, the sums over the cell's repetitions.
+
+    `error` adds absolute errors in ranges of the outcome, `square` their squares; `outside` counts estimates that no
+    effect can have.
+    """
+    panel, first = panel_of(cell), int(cell["seed"] or 0)
+    sums: dict[tuple[str, str, float], Floats] = {}
+    for place in range(first, first + int(cell["repetitions"] or 0)):
+        truth = reference(panel, place)
+        for key, estimate in repeat(panel, place).items():
+            error = abs(estimate - truth)
+            sums.setdefault(key, np.zeros(3))
+            sums[key] += np.array([error, error**2, abs(estimate) > 1])
+    return [
+        {
+            "method": method,
+            "pooled_by": pooled_by,
+            "alpha": alpha,
+            "error": float(error),
+            "square": float(square),
+            "outside": int(outside),
+        }
+        for (method, pooled_by, alpha), (error, square, outside) in sums.items()
+    ]
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return mean and standard deviation of the absolute error, and the share of impossible estimates, by alpha."""
+    parts = []
+    for key, own in rows.groupby([*KEYS, "alpha"], sort=False):
+        n, error, square, outside = (
+            own[name].sum() for name in ("repetitions", "error", "square", "outside")
+        )
+        mean = error / n
+        sd = max(square - n * mean**2, 0.0) ** 0.5 / max(n - 1, 1) ** 0.5
+        parts.append((*key, int(n), mean, sd, outside / n))
+    found = pd.DataFrame(parts, columns=[*KEYS, "alpha", "repetitions", *MEASURES])
+    # Lines in the order in which they came; pandas sorts them by name otherwise.
+    lines = list(dict.fromkeys(found[KEYS].itertuples(index=False, name=None)))
+    panels = dict.fromkeys((study, sites) for study, sites, *_ in lines)
+    by_key = found.set_index([*KEYS, "alpha"])
+    return pd.DataFrame(
+        [
+            {"study": key[0], "sites": key[1], "measure": measure, "method": key[2], "pooled_by": key[3]}
+            | {name: float(by_key.at[(*key, alpha), measure]) for alpha, name in ALPHA_NAMES.items()}
+            | {"repetitions": int(by_key.at[(*key, ALPHAS[0]), "repetitions"])}
+            for panel in panels
+            for measure in MEASURES
+            for key in lines
+            if key[:2] == panel
+        ]
+    )
+
+
+def line(
+    found: pd.DataFrame, study: str, sites: str, method: str, pooled_by: str, measure: str = MEAN
+) -> Floats:
+    """Return one line of the table: a number for each alpha."""
+    wanted = {"study": study, "sites": sites, "method": method, "pooled_by": pooled_by, "measure": measure}
+    chosen = np.logical_and.reduce([(found[name] == value).to_numpy() for name, value in wanted.items()])
+    numbers: Floats = found.loc[chosen, list(ALPHA_NAMES.values())].to_numpy(dtype=np.float64)[0]
+    return numbers

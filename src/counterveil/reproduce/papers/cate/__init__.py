@@ -1,5 +1,0 @@
-"""DP-CATE, heterogeneous effects at finitely many queries and as functions: its figures and claims."""
-
-from counterveil.reproduce.papers.cate.paper import PAPER
-
-__all__ = ["PAPER"]

@@ -1,5 +1,0 @@
-"""Designs A to D of Nie and Wager as Niu et al. use them for private meta-learners: errors of ours beside theirs."""
-
-from counterveil.reproduce.papers.cate_designs.paper import PAPER
-
-__all__ = ["PAPER"]

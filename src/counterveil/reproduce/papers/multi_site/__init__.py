@@ -1,5 +1,0 @@
-"""Differentially Private Multi-Site Treatment Effect Estimation, preprint and published version."""
-
-from counterveil.reproduce.papers.multi_site.paper import PAPER
-
-__all__ = ["PAPER"]

@@ -1,0 +1,187 @@
+"""One cell of each figure of the paper on effect functions: rows, table and picture."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from counterveil_lab.reproduce.papers.cate import guarantees, methods
+from counterveil_lab.reproduce.papers.cate.figures import FIGURES
+from counterveil_lab.reproduce.papers.cate.methods import ALPHA, LITERAL, ZERO
+from counterveil_lab.reproduce.papers.cate.studies import DATASET_1, study_of
+from counterveil_lab.reproduce.papers.cate_designs.paper import BEST, DESIGNS, drawn
+from counterveil_lab.reproduce.papers.cate_designs.paper import PAPER as DESIGNS_PAPER
+
+BY_NAME = {figure.name: figure for figure in FIGURES}
+SEED = 1000
+
+
+def rows_of(figure, chosen):
+    """Return the rows of the quick cells that a function chooses."""
+    cells = [cell for cell in figure.cells(True) if chosen(cell)]
+    assert cells
+    return pd.DataFrame([{**cell, **row} for cell in cells for row in figure.run(cell)])
+
+
+def of_method(*names):
+    return lambda cell: cell["method"] in names
+
+
+@pytest.fixture(scope="module")
+def functional():
+    return {name: BY_NAME[name].table(rows_of(BY_NAME[name], of_method(LITERAL, ALPHA))) for name in
+            ("figure4", "figure10")}  # fmt: skip
+
+
+def test_functional_predictions_have_noise_in_proportion_and_are_shrunk_as_printed(functional):
+    for table in functional.values():
+        assert len(table) == 2 * 3 * 12
+        noise = table.groupby(["method", "epsilon"])["noise"].apply(lambda sizes: np.sqrt(np.mean(sizes**2)))
+        assert noise[LITERAL, 0.1] == pytest.approx(100 * noise[LITERAL, 10.0])
+        assert noise[ALPHA, 1.0] > 100 * noise[LITERAL, 1.0]
+        own = table[table["method"] == LITERAL]
+        assert (own["fitted"] < own["truth"]).all()
+        assert (own["low"] <= own["middle"]).all()
+        assert (own["middle"] <= own["high"]).all()
+
+
+def test_predictions_are_drawn_by_method_and_epsilon(functional):
+    drawing = BY_NAME["figure4"].draw(functional["figure4"])
+    assert len(drawing.axes) == 6
+    assert [ax.get_title() for ax in drawing.axes[:3]] == ["epsilon 0.1", "epsilon 1", "epsilon 10"]
+    assert len(drawing.axes[0].lines) == 3
+    plt.close(drawing)
+
+
+@pytest.mark.parametrize("name", ["figure5", "figure14"])
+def test_one_effect_for_all_has_the_spread_of_the_effects_as_its_error(name):
+    figure = BY_NAME[name]
+    table = figure.table(rows_of(figure, of_method(ZERO, "difference in means"))).set_index("method")
+    truth = study_of("dataset 1" if name == "figure14" else "dataset 2", SEED).truth
+    assert table.loc[ZERO, "error"].unique() == pytest.approx([np.sqrt(np.mean(truth**2))])
+    assert table.loc["difference in means", "error"].iloc[-1] == pytest.approx(truth.std(), rel=0.05)
+    drawing = figure.draw(table.reset_index())
+    assert len(drawing.axes) == 2
+    plt.close(drawing)
+
+
+def test_ours_is_closer_than_the_linear_form_and_without_noise_closest():
+    study = study_of(DATASET_1, SEED)
+    errors = [
+        study.error(methods.answered(DATASET_1, method, "R", SEED, (1.0,)).answers[1.0])
+        for method in ("without privacy", "ours, record", "DP-CATE linear")
+    ]
+    assert errors[0] < errors[1] < errors[2] / 2
+
+
+def test_a_method_that_refuses_so_few_rows_has_no_answers():
+    assert np.isnan(methods._private(study_of("dataset 2", SEED), "ours, record", 0.1, SEED)).all()
+
+
+def test_the_kernel_guarantee_fails_with_many_covariates():
+    figure = BY_NAME["guarantees"]
+    table = figure.table(rows_of(figure, lambda cell: cell["theorem"] == 2)).set_index("release")["bound"]
+    assert table["kernel, 2 covariates, bandwidth 0.2"] < 1
+    assert table["kernel, 30 covariates, bandwidth 1"] > 5
+
+
+def test_noise_by_people_follows_the_printed_formulas():
+    figure = BY_NAME["sizes"]
+    table = figure.table(rows_of(figure, lambda cell: cell["measure"] == "noise"))
+    first, last = (table[table["size"] == size].set_index("form")["value"] for size in (2700, 43_200))
+    assert last["literal"] == pytest.approx(first["literal"] / 16)
+    assert last["alpha"] == first["alpha"]
+    assert last["finite"] < first["finite"] / 10
+
+
+def test_time_is_that_of_the_faster_of_two_draws(monkeypatch):
+    figure = BY_NAME["sizes"]
+    cell = next(cell for cell in figure.cells(True) if cell["measure"] == "seconds")
+    clock = iter([1.0, 4.0, 10.0, 12.0])
+    monkeypatch.setattr(guarantees.time, "process_time", lambda: next(clock))
+    assert figure.run(cell) == [{"value": 2.0}]
+
+
+def test_algorithm_2_as_printed_does_not_read_the_fit_after_the_first_query():
+    figure = BY_NAME["algorithm2"]
+    rows = pd.DataFrame(figure.run({"algorithm": "iterative_printed", "draws": 5})).set_index("query")
+    assert rows.loc[1, "mean"] == pytest.approx(rows.loc[1, "fitted"], abs=0.02)
+    assert rows.loc[2, "sd"] > 0.5
+
+
+@pytest.mark.slow
+def test_algorithm_2_given_the_noise_has_the_fit_as_its_mean():
+    figure = BY_NAME["algorithm2"]
+    table = figure.table(rows_of(figure, lambda cell: True)).set_index(["algorithm", "query"])
+    assert table.loc[("iterative", 2), "mean"] == pytest.approx(table.loc[("batch", 2), "fitted"], abs=0.02)
+    assert table.loc[("iterative_printed", 2), "sd"] > 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["figure3", "figure9", "figure12", "figure13", "figure15"])
+def test_figures_of_networks(name):
+    figure = BY_NAME[name]
+    table = figure.table(rows_of(figure, of_method("DP-CATE network", "k-anonymous network")))
+    own = table[table["method"] == "DP-CATE network"]
+    least, most = (
+        own[own["epsilon"] == end]["noise"].mean() for end in (own["epsilon"].min(), own["epsilon"].max())
+    )
+    assert least * own["epsilon"].min() == pytest.approx(most * own["epsilon"].max())
+    if name == "figure13":
+        assert (table[table["method"] != "DP-CATE network"]["noise"] == 0).all()
+    plt.close(figure.draw(table))
+
+
+@pytest.mark.slow
+def test_the_finite_guarantee_fails_for_a_network():
+    figure = BY_NAME["guarantees"]
+    table = figure.table(rows_of(figure, lambda cell: cell.get("learner") == "network"))
+    assert table["bound"].max() > 1
+
+
+@pytest.mark.slow
+def test_figure_11_has_boosted_trees():
+    pytest.importorskip("interpret")
+    figure = BY_NAME["figure11"]
+    table = figure.table(rows_of(figure, lambda cell: True))
+    assert len(table) == 36
+    assert table["error"].max() < 20
+
+
+def test_figure_11_has_no_cells_without_the_package_of_boosted_trees(monkeypatch):
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    assert BY_NAME["figure11"].cells(False) == []
+    assert all("DP-EBM, R-learner" not in cell["method"] for cell in DESIGNS_PAPER.figures[0].cells(True))
+
+
+def test_the_fit_of_a_form_is_shared_by_its_figures():
+    first = methods.answered(DATASET_1, LITERAL, "R", SEED, (1.0,))
+    second = methods.answered(DATASET_1, LITERAL, "R", SEED, (2.0,))
+    assert first.without is second.without
+
+
+@pytest.mark.slow
+def test_ours_meets_the_aim_in_a_design_and_the_published_error_is_a_row():
+    figure = DESIGNS_PAPER.figures[0]
+    chosen = ("ours, record", "DP-EBM, published", "zero", "ours, epsilon 1000")
+    rows = rows_of(
+        figure, lambda cell: cell["design"] == "B" and cell["seed"] == SEED and cell["method"] in chosen
+    )
+    table = figure.table(rows).set_index("method")
+    assert table.loc["DP-EBM, published", "error"] == BEST["B"][0]
+    assert table.loc["ours, record", "of_published"] < 0.5
+    assert table.loc["ours, epsilon 1000", "error"] < table.loc["ours, record", "error"]
+    drawing = figure.draw(table.reset_index())
+    assert drawing.axes[0].get_yscale() == "log"
+    plt.close(drawing)
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_about_one_outcome_in_a_thousand_lies_outside_the_declared_range_of_a_design(name):
+    data = drawn(name, 40_000, 1)
+    low, high = map(float, data.study.outcome_range)
+    outside = np.mean((data.frame["y"] < low) | (data.frame["y"] > high))
+    assert outside < 0.0015
+    assert data.frame["treated"].mean() == pytest.approx(
+        {"A": 0.52, "B": 0.5, "C": 0.5, "D": 0.31}[name], abs=0.01
+    )

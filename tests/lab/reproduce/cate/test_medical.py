@@ -1,0 +1,140 @@
+"""Loaders of data that need credentials, on made files of their shape."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterveil.errors import DataError
+from counterveil_lab.reproduce.papers.cate import medical, studies
+from counterveil_lab.reproduce.papers.cate.claims import CLAIMS
+from counterveil_lab.reproduce.papers.cate.figures import FIGURES
+from counterveil_lab.reproduce.papers.cate.medical import MIMIC_FILES, TCGA_FILES, is_there, mimic, tcga
+from counterveil_lab.reproduce.papers.cate.runs import predictions, predictions_table
+from counterveil_lab.reproduce.protocol import Verdict
+
+STAYS, HOURS = 60, 26
+LEVELS = {
+    "heart rate": 85,
+    "sodium": 139,
+    "red blood cell count": 3.8,
+    "glucose": 130,
+    "hematocrit": 32,
+    "respiratory rate": 18,
+}
+
+
+def write(folder, name, frame):
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    frame.to_csv(path, index=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with both data sets: two stays are too short, and one lacks a measure throughout."""
+    rng, made = np.random.default_rng(0), tmp_path_factory.mktemp("data")
+    hours = [HOURS if stay > 1 else 8 for stay in range(STAYS)]
+    ids = np.repeat(np.arange(STAYS), hours)
+    hourly = pd.DataFrame(
+        {"icustay_id": ids, "hours_in": np.concatenate([np.arange(count) for count in hours])}
+    )
+    for name, level in LEVELS.items():
+        hourly[name] = (
+            level * rng.uniform(0.9, 1.1, len(hourly)) * np.repeat(rng.uniform(0.9, 1.1, STAYS), hours)
+        )
+    hourly.loc[hourly["icustay_id"] == 2, "glucose"] = np.nan
+    write(made, MIMIC_FILES[0], hourly)
+    vent = np.repeat(rng.uniform(size=STAYS) < 0.5, hours).astype(int)
+    write(made, MIMIC_FILES[1], hourly[["icustay_id", "hours_in"]].assign(vent=vent, vaso=0))
+    gender = np.where(np.arange(STAYS) % 2, "F", "M")
+    age = rng.uniform(20, 90, STAYS)
+    write(made, MIMIC_FILES[2], pd.DataFrame({"icustay_id": range(STAYS), "gender": gender, "age": age}))
+    spread = np.linspace(3, 0.1, 14)
+    write(made, TCGA_FILES[0], pd.DataFrame(rng.normal(8, spread, (90, 14))).add_prefix("gene_"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def stays(folder):
+    return mimic(3, folder)
+
+
+def test_mimic_has_a_stay_a_row_without_missing_values_and_outliers(stays):
+    rows = len(stays.frame["y"])
+    # Two stays are too short, one has no glucose, and each end of eight numbers cuts one stay off at most.
+    assert STAYS - 3 - 16 <= rows < STAYS - 3
+    assert set(stays.study.covariates) == {*LEVELS, "age", "gender"}
+    assert not any(pd.isna(stays.frame[name]).any() for name in stays.frame)
+    assert set(stays.frame["vent"]) == {0, 1}
+    assert 28 < stays.frame["hematocrit"].min() < stays.frame["hematocrit"].max() < 36
+
+
+def test_the_outcome_is_measured_after_the_covariates_and_responds_to_ventilation(stays, folder, monkeypatch):
+    monkeypatch.setattr(medical, "_RESPONSE", 0.0)
+    plain = mimic(3, folder).frame
+    assert plain["y"].max() < 3.8 * 1.1 * 1.1
+    before, own = dict(zip(plain["age"], plain["y"], strict=True)), stays.frame
+    # Whoever became an outlier is left out.
+    for age, y, vent, hematocrit in zip(own["age"], own["y"], own["vent"], own["hematocrit"], strict=True):
+        assert y == pytest.approx(before.get(age, y - 0.05 * vent * hematocrit) + 0.05 * vent * hematocrit)
+    assert len(before.keys() & set(own["age"])) > 20
+
+
+def test_tcga_keeps_the_genes_that_vary_most_and_has_an_effect_of_one(folder, monkeypatch):
+    monkeypatch.setattr(medical, "_GENES", 12)
+    data = tcga(1, folder)
+    assert list(data.study.covariates) == [f"gene{place}" for place in range(1, 13)]
+    read = pd.read_csv(folder / TCGA_FILES[0])
+    most = read["gene_0"].sort_values().to_numpy()
+    unit = (most - most[0]) / (most[-1] - most[0])
+    assert np.sort(data.frame["gene1"]) == pytest.approx(unit)
+    assert (data.effects == 1).all()
+    causes = np.mean([data.frame[f"gene{place}"] for place in range(1, 11)], axis=0)
+    rest = data.frame["y"] - causes - data.frame["treated"]
+    assert np.abs(rest).max() <= 0.5
+    low, high = map(float, data.study.outcome_range)
+    assert low <= data.frame["y"].min() <= data.frame["y"].max() <= high
+
+
+def test_figures_of_data_that_are_not_there_have_no_cells_and_their_claims_cannot_be_checked(monkeypatch):
+    monkeypatch.delenv("COUNTERVEIL_DATA", raising=False)
+    assert not is_there(MIMIC_FILES)
+    own = {figure.name: figure for figure in FIGURES}
+    assert own["figure6"].cells(False) == own["figure7"].cells(False) == []
+    judged = [claim.judge({}) for claim in CLAIMS if claim.figures == ()]
+    assert [one.verdict for one in judged] == [Verdict.CANNOT_BE_CHECKED] * 2
+    assert all("credentials" in one.why for one in judged)
+    with pytest.raises(DataError, match="CV-D040"):
+        mimic(1)
+
+
+@pytest.fixture
+def there(folder, monkeypatch):
+    """Set the folder that figures look into."""
+    monkeypatch.setenv("COUNTERVEIL_DATA", str(folder))
+    monkeypatch.setattr(medical, "_GENES", 12)
+    studies.study_of.cache_clear()
+    yield {figure.name: figure for figure in FIGURES}
+    studies.study_of.cache_clear()
+
+
+@pytest.mark.parametrize(("name", "people"), [("figure6", 4), ("figure7", 25)])
+def test_figures_of_data_that_are_there_have_cells(there, name, people):
+    cells = there[name].cells(True)
+    assert [cell["method"] for cell in cells] == ["DP-CATE forest", "DP-CATE network", "ours, record"]
+    rows = predictions({**cells[0], "method": "zero"})
+    places = [row["x"] for row in rows if row["epsilon"] == 1.0]
+    assert len(places) == min(12, people)
+    assert places == sorted(places)
+    low, high = (28, 36) if name == "figure6" else (0, 12)
+    assert low < places[0] < places[-1] < high
+
+
+@pytest.mark.slow
+def test_claims_on_medical_data_are_judged_where_they_are_there(there):
+    tables = {}
+    for name in ("figure6", "figure7"):
+        cell = next(cell for cell in there[name].cells(True) if cell["method"] == "DP-CATE network")
+        tables[name] = predictions_table(pd.DataFrame([{**cell, **row} for row in predictions(cell)]))
+    verdicts = {claim.judge(tables).verdict for claim in CLAIMS if claim.figures == ()}
+    assert verdicts <= {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}

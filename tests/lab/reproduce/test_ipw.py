@@ -1,0 +1,64 @@
+"""PP-IPW: a cell of every figure runs, and the bias is the derived one."""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from counterveil_lab.reproduce.papers.catalogue import load
+from counterveil_lab.reproduce.papers.ipw import figures, synthetic
+from counterveil_lab.reproduce.papers.ipw.forms import LONG, one_run
+from counterveil_lab.reproduce.papers.ipw.tables import PRINTED
+
+FIGURES = {figure.name: figure for figure in load("ipw").figures}
+in_folder = pytest.mark.skipif(not os.environ.get("COUNTERVEIL_DATA"), reason="COUNTERVEIL_DATA is not set")
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(figures, "BLOCK", 2)
+    monkeypatch.setattr(figures, "DRAWS", 2)
+
+
+@pytest.mark.parametrize("name", ["figure-1", "figure-2ab", "figure-2cd", "appendix-f"])
+def test_a_cell_of_every_figure_runs_and_fills_its_table(name):
+    figure = FIGURES[name]
+    cell = figure.cells(True)[0]
+    rows = figure.run(cell)
+    assert rows == figure.run(cell)
+    assert len(figure.table(pd.DataFrame([{**cell, **row} for row in rows]))) >= 1
+
+
+@in_folder
+def test_a_run_of_a_table_has_every_estimate():
+    (found,) = one_run("lalonde", 1, (0.99,))
+    assert np.isfinite(list(found.values())).all()
+    assert LONG not in found
+
+
+@pytest.mark.slow
+@in_folder
+def test_a_cell_of_each_table_runs():
+    for name in ("table-2", "table-3"):
+        cell = {**FIGURES[name].cells(True)[0], "runs": 2}
+        rows = FIGURES[name].run(cell)
+        table = FIGURES[name].table(pd.DataFrame([{**cell, **row} for row in rows]))
+        assert set(PRINTED["ihdp"]) <= {
+            (n.removeprefix("paper: "), m) for n, m in zip(table["estimate"], table["measure"], strict=True)
+        }
+
+
+def test_the_bias_is_the_one_that_the_proof_derives():
+    study = synthetic.drawn(1, 500, 2.0)
+    printed, derived = synthetic.bias_of(study, 0.4)
+    drawn = synthetic.simulated_bias(study, 0.4, 200, 1)
+    assert drawn == pytest.approx(derived, rel=0.05)
+    assert printed < 0 < derived
+
+
+def test_more_rows_for_the_model_mean_less_noise():
+    study = synthetic.drawn(1, 500, 2.0)
+    more = replace(study, fitted=1000)
+    assert abs(synthetic.bias_of(more, 0.2)[1]) < abs(synthetic.bias_of(study, 0.2)[1])

@@ -1,0 +1,149 @@
+"""The paper on several sites: budgets and cuts as published, comparators as printed, a cell of every figure."""
+
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import counterveil as cv
+from counterveil_lab.reproduce.papers.multi_site import PAPER, errors, remarks
+from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, repeat
+from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, cut, load
+from counterveil_lab.reproduce.papers.multi_site.published_sites import (
+    Matching,
+    mean_difference,
+    private_mean_difference,
+)
+
+SYNTH = Panel(8, "Synth", (1, 1), 1)
+
+
+def test_budgets_grow_by_equal_factors_from_the_first_site_on():
+    assert Panel(9, "Synth", (3, 2, 1), 5).epsilons(4) == (5, 10, 20)
+    assert Panel(5, "STAR", None, 1).epsilons(8) == pytest.approx((1, 2, 4, 8))
+    assert {panel.figure for panel in PANELS} == {3, 4, 5, 8, 9, 10, 11}
+    assert len({panel.name for panel in PANELS}) == len(PANELS) == 21
+
+
+def test_people_are_cut_into_sites_once_each_and_the_first_of_equal_sites_is_the_largest():
+    source = load("Synth", 0)
+    sites = cut(Panel(9, "Synth", (1, 1, 1), 1), source, np.random.default_rng(1))
+    assert [len(site.outcome) for site in sites] == [3334, 3333, 3333]
+    together = np.sort(np.concatenate([site.outcome for site in sites]))
+    assert (together == np.sort(source.rows.outcome)).all()
+
+
+def test_published_matching_is_that_of_the_library():
+    """The experiment draws the printed mechanisms itself; statistics and scales are those of `smooth_matching`."""
+    source = load("Synth", 3)
+    site = cut(Panel(9, "Synth", (1, 19), 1), source, np.random.default_rng(2))[0]
+    ours = Matching(site, source.strata)
+    given = {"epsilon": 3, "delta": 1e-5, "accept": "unproved"}
+    real = [
+        cv.published.smooth_matching(site.frame, source.study, **given, noise=cv.SeededNoise(k))
+        for k in range(4)
+    ]
+    rng = np.random.default_rng(4)
+    drawn = [ours.smooth(3, rng) for _ in range(4000)]
+    scale = np.mean([result.uncertainty.noise.variance for result in real]) ** 0.5
+    assert np.std([answer.estimate for answer in drawn]) == pytest.approx(scale, rel=0.15)
+    for result in real:
+        assert abs(result.estimate - ours.effect) < 12 * scale
+
+
+def test_published_difference_in_means_has_the_variance_it_states():
+    rows = load("Synth", 1).rows
+    rng = np.random.default_rng(5)
+    answers = [private_mean_difference(rows, 0.05, rng) for _ in range(3000)]
+    errors = np.array([answer.estimate for answer in answers]) - mean_difference(rows)
+    stated = np.mean([answer.variance for answer in answers])
+    assert errors.mean() == pytest.approx(0, abs=4 * errors.std() / 3000**0.5)
+    # The noise alone varies by what is stated less the sampling variance, which is small here.
+    assert errors.var() == pytest.approx(stated, rel=0.15)
+
+
+def test_ours_is_far_nearer_to_the_truth_than_the_published_system():
+    found = repeat(SYNTH, 7)
+    pooled = {
+        method: {way for own, way, _ in found if own == method} for method in ("ours", "published, smooth")
+    }
+    assert pooled["ours"] == pooled["published, smooth"] == set(AGGREGATIONS)
+
+    def error(method):
+        return np.mean([abs(found[method, "MVAgg", alpha] - 0.5) for alpha in ALPHAS])
+
+    assert error("ours") < error("published, smooth") / 3 < error("published, global")
+    assert error("ours") < error("difference in means") * 2
+    assert abs(found["without privacy", "AggAll", 1.0] - 0.5) < 0.01
+
+
+def test_a_repetition_depends_on_its_number_alone():
+    small = Panel(8, "Synth", (1, 30), 1)
+    assert repeat(small, 2) == repeat(small, 2) != repeat(small, 3)
+
+
+FIGURES = {figure.name: figure for figure in PAPER.figures}
+# Figures that need no files; the others run where COUNTERVEIL_DATA names the folder of data sets.
+in_folder = pytest.mark.skipif(not os.environ.get("COUNTERVEIL_DATA"), reason="COUNTERVEIL_DATA is not set")
+CELLS = [
+    pytest.param("figure-3", 0, marks=in_folder),
+    pytest.param("figure-4", 0, marks=[in_folder, pytest.mark.slow]),
+    pytest.param("figure-5", 0, marks=[in_folder, pytest.mark.slow]),
+    ("figure-6", 0),
+    ("figure-7", 3),
+    ("figure-8", 0),
+    pytest.param("figure-8", -1, marks=[in_folder, pytest.mark.slow]),
+    pytest.param("figure-9", 0, marks=pytest.mark.slow),
+    pytest.param("figure-10", 0, marks=[in_folder, pytest.mark.slow]),
+    pytest.param("figure-11", 0, marks=[in_folder, pytest.mark.slow]),
+    ("auto", 2),
+]
+
+
+@pytest.mark.parametrize(("name", "place"), CELLS)
+def test_a_cell_of_every_figure_runs_and_makes_a_table_and_a_picture(name, place):
+    figure = FIGURES[name]
+    assert {str(cell) for cell in figure.cells(True)} <= {
+        str(cell) for cell in figure.cells(False)
+    } or name in (
+        "figure-6",
+        "figure-7",
+    )
+    cell = dict(figure.cells(False)[place])
+    if "repetitions" in cell:
+        cell["repetitions"] = 1
+    rows = pd.DataFrame([{**cell, **row} for row in figure.run(cell)])
+    table = figure.table(rows)
+    numbers = table.select_dtypes("number").to_numpy()
+    assert len(table)
+    assert np.isfinite(numbers).all()
+    assert (numbers >= 0).all()
+    # The other figures are drawn by the same function.
+    if name in ("figure-6", "figure-7", "figure-8"):
+        assert len(figure.draw(table).axes) >= 2
+
+
+def test_tables_add_blocks_of_repetitions_up():
+    rows = [
+        {"study": "IST", "sites": "1:1", "method": method, "pooled_by": "MVAgg", "alpha": alpha}
+        | {"repetitions": 2, "error": total, "square": square, "outside": out}
+        for method, blocks in (("published", ((3.0, 5.0, 1), (1.0, 1.0, 0))), ("ours", ((0.0, 0.0, 0),)))
+        for total, square, out in blocks
+        for alpha in reversed(ALPHAS)
+    ]
+    table = errors.table(pd.DataFrame(rows))
+    # Errors 1, 2, 0 and 1.
+    for measure, value in ((errors.MEAN, 1.0), (errors.SD, (2 / 3) ** 0.5), (errors.OUTSIDE, 0.25)):
+        found = errors.line(table, "IST", "1:1", "published", "MVAgg", measure)
+        assert found == pytest.approx([value] * len(ALPHAS))
+    assert list(table["repetitions"]) == [4, 2] * 3
+
+
+def test_what_auto_refuses_is_shown_as_a_refusal(monkeypatch):
+    def refuse(*_, **__):
+        raise cv.CounterveilError("CV-P000", "no", expected="x", got="y", fix="z")
+
+    monkeypatch.setattr(cv, "ate", refuse)
+    (row,) = remarks.run(dict(remarks.cells(True)[2]))
+    assert row["alpha 1"] == "refused, nothing spent: CV-P000"

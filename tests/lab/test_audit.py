@@ -1,0 +1,75 @@
+"""The command `audit`: names, JSON, pages and exit codes."""
+
+import json
+
+import pytest
+from tests.figures import DRAWN, PRINTED, assert_same
+from typer.testing import CliRunner
+
+from counterveil.cli.app import app
+from counterveil_lab.attacks import command
+from counterveil_lab.attacks.command import EVERYTHING, examine, page, summary
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["audit", *words])
+
+
+def test_names_are_listed():
+    assert run("--list").stdout.split("\n")[:-1] == list(EVERYTHING)
+
+
+def test_one_report_is_printed_and_as_json():
+    shown = run("mechanism/response of 2", "--trials", "2000")
+    assert shown.exit_code == 0
+    assert "PASSED" in shown.stdout
+    facts = json.loads(run("mechanism/response of 2", "--trials", "2000", "--json").stdout)
+    assert [(one["name"], one["verdict"]) for one in facts] == [("mechanism/response of 2", "passed")]
+
+
+def test_an_audit_without_power_has_another_exit_code(tmp_path):
+    shown = run(
+        "mechanism/response of 2",
+        "mechanism/response of 4",
+        "--trials",
+        "8",
+        "--page",
+        str(tmp_path / "p.md"),
+    )
+    assert shown.exit_code == 1
+    assert "2 audits: 0 violated, 0 passed, 2 inconclusive" in shown.stdout
+    assert "| `mechanism/response of 2` | value |" in (tmp_path / "p.md").read_text()
+
+
+def test_the_gallery_is_printed_and_written(tmp_path):
+    shown = run("--gallery", "--page", str(tmp_path / "gallery.md"))
+    assert shown.exit_code == 0
+    assert "11 of 11 claims refuted" in shown.stdout
+    assert (tmp_path / "gallery.md").read_text().count("\n## ") == 11
+
+
+def test_the_pages_of_the_repository_are_those_that_the_command_writes(root, tmp_path):
+    run("--gallery", "--page", str(tmp_path / "gallery.md"))
+    pages = (tmp_path / "gallery.md", root / "docs/explanation/claims-that-fail.md")
+    made, kept = (page.read_text(encoding="utf-8").splitlines() for page in pages)
+    assert len(made) == len(kept)
+    for line, other in zip(made, kept, strict=True):
+        if line.startswith("- **Found:**"):
+            assert_same(line, other, DRAWN if "threshold tester" in line else PRINTED)
+        else:
+            assert line == other
+    table = (root / "docs/explanation/how-we-attack-ourselves.md").read_text()
+    assert {name for name in EVERYTHING if f"| `{name}` |" not in table} == set()
+
+
+def test_a_table_says_what_differs(monkeypatch):
+    found = [examine(EVERYTHING["account/two studies"])]
+    assert "1 passed" in summary(found)
+    assert page(found).endswith("minutes of CPU.\n")
+    monkeypatch.setattr(command, "EVERYTHING", {})
+    assert run("weighting").exit_code != 0
+
+
+@pytest.fixture
+def root(request):
+    return request.config.rootpath
