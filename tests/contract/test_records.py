@@ -8,7 +8,8 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, WIDTH, ask, people, stu
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.statistics.moments import record_matching, score_strata
+from counterveil.published import proved_matching
+from counterveil.statistics.moments import score_strata
 
 PEOPLE = people(2000, 50)
 N, T, Y = 2000, PEOPLE["t"] == 1, PEOPLE["y"] - LOW
@@ -90,13 +91,13 @@ def test_a_declared_bound_on_what_strata_leave(kappa):
     assert known.bias == pytest.approx(kappa * sd / (0.75 * sqrt(q * (1 - q))))
 
 
-@pytest.mark.parametrize("debias", [False, True])
-def test_matching_on_released_scores(passed, monkeypatch, debias):
+def test_matching_on_released_scores(passed, monkeypatch):
     kept = {}
-    keep(monkeypatch, record_matching, "match", kept)
-    keep(monkeypatch, record_matching, "release_scores", kept)
-    settings = cv.settings.RecordMatching(debias=debias)
-    result = ask(PEOPLE, study(), "matching", "record", epsilon=6, mechanism="laplace", settings=settings)
+    keep(monkeypatch, proved_matching, "match", kept)
+    keep(monkeypatch, proved_matching, "release_scores", kept)
+    # Laplace noise, whose variance is known in a line.
+    monkeypatch.setattr("counterveil.results.question.choose_mechanism", lambda *_: "laplace")
+    result = cv.published.record_matching_proved(PEOPLE, study(), epsilon=6, noise=cv.SeededNoise(1))
     c, responses = kept["match"].coefficients, kept["release_scores"][1]
     effect, known = passed["effect"], result.uncertainty
     assert effect.statistic == pytest.approx(c @ Y, abs=1e-5)
@@ -106,9 +107,10 @@ def test_matching_on_released_scores(passed, monkeypatch, debias):
     assert responses.truth == pytest.approx(p)
     q = min(max((responses.values.mean() - (1 - p)) / (2 * p - 1), 0.02), 0.98)
     s = p * q + (1 - p) * (1 - q)
-    factor = (2 * p - 1) * q * (1 - q) / (s * (1 - s)) if debias else 1.0
-    assert result.estimate == pytest.approx(effect.value / factor)
-    assert known.noise.variance == pytest.approx(effect.laplace / factor**2)
-    cap = WIDTH**2 * (c @ c) / 4 / factor**2
+    factor = (2 * p - 1) * q * (1 - q) / (s * (1 - s))
+    assert result.estimate == pytest.approx(effect.value)
+    assert result.details["debiased_estimate"] == pytest.approx(effect.value / factor)
+    assert known.noise.variance == pytest.approx(effect.laplace)
+    cap = WIDTH**2 * (c @ c) / 4
     assert known.variance == known.variance_cap == pytest.approx(cap, rel=1e-6)
     assert result.interval_of is not None

@@ -21,8 +21,9 @@ from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
+from counterveil.published import proved_matching
 from counterveil.session import Gate, Kind, Plan, Responses, SeededNoise
-from counterveil.statistics.moments import contrast, record_matching, score_strata
+from counterveil.statistics.moments import contrast, score_strata
 from counterveil.statistics.moments.contrast import moments
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
@@ -172,7 +173,6 @@ class Strata:
 @dataclass(frozen=True)
 class Matching:
     gate: type[Gate] = WatchedGate
-    settings = cv.settings.RecordMatching()
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)
@@ -185,9 +185,9 @@ class Matching:
         rows = np.empty((count, 3))
         for row in rows:
             gate = self.gate(plan, source)
-            scores, responses = record_matching.release_scores(gate, attached, FEATURES, z, fitted, 0.1)
-            matched = record_matching.match(scores, responses, self.settings, float(plan.amount("effect")))
-            effect, sensitivity = record_matching.release_sum(gate, attached, matched)
+            scores, responses = proved_matching.release_scores(gate, attached, FEATURES, z, fitted)
+            matched = proved_matching.match(scores, responses, float(plan.amount("effect")))
+            effect, sensitivity = proved_matching.release_sum(gate, attached, matched)
             sums = [Fraction(float(matched.coefficients @ y)) for y in candidates]
             seen = standing(effect, *sums, sensitivity.estimate)
             # Only where the replaced row has the largest coefficient does the sum move by its sensitivity.
@@ -236,8 +236,8 @@ def matched_sum(records):
     gate = FixedGate(Plan.split(CLAIM, {"effect": 1}, "staircase"), {})
     # Scores and treatments as released: the first row is the only treated one.
     responses = Responses(np.array([True] + [False] * (len(records) - 1)), 0.9)
-    matched = record_matching.match(np.arange(len(records)) / 10, responses, Matching.settings, 2.0)
-    record_matching.release_sum(gate, attached, matched)
+    matched = proved_matching.match(np.arange(len(records)) / 10, responses, 2.0)
+    proved_matching.release_sum(gate, attached, matched)
     return gate
 
 

@@ -97,10 +97,13 @@ def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) 
     )
 
 
-def _published(form: str, question: str = "ate", **given: Any) -> Asked:
+def _published(
+    form: str, question: str = "ate", declared: dict[str, Any] | None = None, **given: Any
+) -> Asked:
+    accepted = {} if form.endswith("_proved") else {"accept": "unproved"}
     return Asked(
-        {},
-        lambda curator, **budget: getattr(cv.published, form)(curator, accept="unproved", **(given | budget)),
+        declared or {},
+        lambda curator, **budget: getattr(cv.published, form)(curator, **(accepted | given | budget)),
         question,
     )
 
@@ -133,19 +136,14 @@ def ways() -> dict[str, Asked]:
         for kind, given in TRIALS.items():
             for name, declared in (("", TRIAL), (" known share", SHARED)):
                 found[f"{kind} record {estimand}{name}"] = _ate(declared, protects="record", **given, **one)
-        for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "auto"):
+        for method in ("doubly_robust", "score_strata", "stratified", "auto"):
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         for sensitivity in ("smooth", "global"):
             found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
         found[f"ipw paper {estimand}"] = _published("ipw", **one)
-    for method in (
-        "matching",
-        "doubly_robust",
-        "score_strata",
-        "stratified",
-        "ipw",
-        "cross_fit",
-    ):
+        for form in ("ipw_proved", "cross_fit_proved"):
+            found[f"{form} {estimand}"] = _published(form, **one)
+    for method in ("doubly_robust", "score_strata", "stratified"):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
@@ -169,6 +167,9 @@ def ways() -> dict[str, Asked]:
         found[f"{method} outcome clusters"] = _ate(CLUSTERS, protects="outcome", method=method)
     found["trial record clusters"] = _ate(CLUSTERS, protects="record", method="trial")
     found["matching paper"] = _published("record_matching")
+    for form in ("record_matching_proved", "ipw_proved", "cross_fit_proved"):
+        for name, declared in (("", {}), (" known share", SHARED), (" uneven share", UNEVEN)):
+            found[f"{form}{name}"] = _published(form, declared=declared)
     found["stratified paper"] = _published("smooth_matching")
     found["cross_fit paper"] = _published("cross_fit")
     found["matching paper outcome"] = _published("outcome_matching")

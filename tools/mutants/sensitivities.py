@@ -269,7 +269,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "MatchedSum.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",
-        _unit("moments/record_matching_sensitivity"),
+        "unit/published/test_record_matching_sensitivity.py",
     ),
     _of(
         "residual_totals",

@@ -6,7 +6,7 @@ from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Pass, PlacedCarrier, Sums, cores
+from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.row_order import check_columns, refuse_private_order
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
@@ -33,7 +33,6 @@ __all__ = [
     "Fill",
     "Layout",
     "Pass",
-    "PlacedCarrier",
     "Range",
     "SpooledRows",
     "StreamedRows",

@@ -50,7 +50,7 @@ from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 from counterveil.statistics.moments.sensitivity import CentredContrast
 
 # Methods for private records whose scores range over the outcome's whole range, whatever the rows are.
-_WHOLE_RANGE = ("ipw", "matching", "stratified", "score_strata")
+_WHOLE_RANGE = ("stratified", "score_strata")
 # What outcomes less a prediction range over, beside the range of outcomes: the prediction is cut to half of the range
 # on either side, and its fit takes away at most half of the effect; one that is all noise may seem to add to it.
 _ADJUSTED = 0.5, 4.0

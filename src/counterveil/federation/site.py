@@ -179,7 +179,7 @@ def checked_arguments(study: Study, question: Ask) -> dict[str, Any]:
         "mechanism": question.mechanism,
         "measure": question.measure,
     }
-    arguments["settings"] = settings_from_values(question.method, question.settings, question.protects)
+    arguments["settings"] = settings_from_values(question.method, question.settings)
     ask(study, **arguments, request_id=None)
     return arguments
 

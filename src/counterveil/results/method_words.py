@@ -8,8 +8,6 @@ _ELSEWHERE = {
     "aipw": "doubly_robust",
     "dml": "doubly_robust",
     "dr": "doubly_robust",
-    "cross_fitting": "cross_fit",
-    "iptw": "ipw",
     "psm": "matching",
     "cem": "stratified",
     "exact_matching": "stratified",
@@ -35,7 +33,6 @@ WEIGHTED = (
     "only if those scores are correct"
 )
 SHRUNK = "the contrast of randomized treatments, which randomized response shrinks towards zero"
-DIVIDED = "that shrunk contrast divided by the estimated shrinkage"
 WITHIN_STRATA = (
     "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
 )

@@ -22,9 +22,7 @@ from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
     Carrier,
     Layout,
-    PlacedCarrier,
     SpooledRows,
-    StreamedRows,
     Study,
     Table,
     check_columns,
@@ -163,24 +161,6 @@ class Session:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
         return cast("Carrier", self._table if self._table is not None else self._streamed)
-
-    def attach_placed(self, method: str = "a method that splits rows by their places") -> None:
-        """Check the rows as `attach_batches` does, for a method that splits them by their places.
-
-        Rows in Spark have none, and `method` is refused by this name. Rows that would be read again at every pass are
-        read into memory: nothing ensures that they come in the same order.
-        """
-        if in_spark(self._source):
-            raise rows_of_a_database(method)
-        self.attach_batches()
-        if isinstance(self._streamed, StreamedRows):
-            self.attach(method)
-
-    @property
-    def placed(self) -> PlacedCarrier:
-        """The rows with their public places, for methods that split them by these."""
-        self.attach_placed()
-        return cast("PlacedCarrier", self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""

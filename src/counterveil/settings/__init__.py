@@ -11,25 +11,20 @@ from counterveil.settings.effects import (
 )
 from counterveil.settings.outcome_level import Arms, DifferenceInMeans, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
-    IPW,
     Auto,
-    CrossFit,
     DoublyRobust,
     Folds,
     Groups,
     ModelPair,
-    RecordMatching,
     ScoreStrata,
     Trial,
 )
 
 __all__ = [
-    "IPW",
     "Arms",
     "Auto",
     "Bins",
     "Cate",
-    "CrossFit",
     "DifferenceInMeans",
     "DoublyRobust",
     "FoldQueries",
@@ -38,7 +33,6 @@ __all__ = [
     "Matching",
     "ModelPair",
     "RandomFeatures",
-    "RecordMatching",
     "ScoreStrata",
     "Series",
     "Stratified",

@@ -32,9 +32,9 @@ def test_an_account_that_is_bound_to_no_study_shows_what_it_protected(monkeypatc
 def test_a_setting_that_is_parsed_from_text_tells_whether_a_column_is_complete(monkeypatch):
     """Finding E14: names of settings were compared, then written as text and parsed again."""
 
-    def parsed_again(method, values, protects):
+    def parsed_again(method, values):
         text = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        return settings_from_values(method, eval(f"dict({text}\n)", {}), protects)
+        return settings_from_values(method, eval(f"dict({text}\n)", {}))
 
     def compared_by_name(settings, name, default=None):
         return None if name == "order" else getattr(settings, name, default)

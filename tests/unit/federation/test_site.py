@@ -213,8 +213,6 @@ def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
         ("stratified", "outcome", "1"),
         ("weighting", "outcome", "1"),
         ("doubly_robust", "record", "2"),
-        ("ipw", "record", "2"),
-        ("matching", "record", "2"),
     ],
 )
 def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(

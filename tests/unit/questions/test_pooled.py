@@ -101,7 +101,7 @@ def _with_proof(result, proof):
 
 
 OUTCOME = [("difference_in_means", {}), ("matching", {}), ("weighting", {}), ("stratified", {})]
-RECORD = [("trial", {}), ("stratified", {"delta": 1e-6}), ("ipw", {})]
+RECORD = [("trial", {}), ("stratified", {"delta": 1e-6}), ("doubly_robust", {})]
 
 
 @pytest.mark.parametrize(("method", "more"), OUTCOME)

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from counterveil.published.proved_matching import Published
 from counterveil.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws
 from counterveil.reproduce.papers.private_matching.methods import COMPARED, estimates, repetitions
 from counterveil.reproduce.papers.private_matching.studies import STUDIES, study_named
 from counterveil.reproduce.plots import Axes, heatmaps, panels
 from counterveil.reproduce.protocol import Cell, Figure, Row, Scalar
-from counterveil.settings import Matching, RecordMatching
+from counterveil.settings import Matching
 from counterveil.settings.outcome_level import ADAPTIVE
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _published(level: str, cell: Cell, limit: int = 0, **settings: Any) -> list[
         asked = Matching(neighbours=neighbours, limit=limit or ADAPTIVE, **settings)
         values, lost = label_draws(study, epsilon, asked, draws, seed)
     else:
-        record = RecordMatching(neighbours=neighbours, **settings)
+        record = Published(neighbours=neighbours, **settings)
         values, lost = sample_draws(study, epsilon, record, draws, seed, limit or None)
     return [{**errors(data, neighbours, values), "true_epsilon": lost}]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from counterveil.published.proved_matching import Published
 from counterveil.reproduce.papers.private_matching.draws import (
     OURS,
     Floats,
@@ -22,7 +23,7 @@ from counterveil.reproduce.papers.private_matching.studies import (
 )
 from counterveil.reproduce.rivals.catalogue import RIVALS
 from counterveil.reproduce.rivals.environment import unavailable
-from counterveil.settings import Matching, RecordMatching
+from counterveil.settings import Matching
 
 LABEL, SAMPLE, ZERO, PLAIN = "PrivATE (label)", "PrivATE (sample)", "zero", "without privacy"
 COMPARED = (LABEL, SAMPLE, *COMPETITORS, *OURS, ZERO, PLAIN)
@@ -49,7 +50,7 @@ def estimates(method: str, data: str, epsilon: float, neighbours: int, draws: in
     if method == LABEL:
         return label_draws(study, epsilon, Matching(neighbours=neighbours), draws, seed)[0]
     if method == SAMPLE:
-        return sample_draws(study, epsilon, RecordMatching(neighbours=neighbours), draws, seed)[0]
+        return sample_draws(study, epsilon, Published(neighbours=neighbours), draws, seed)[0]
     if method == ZERO:
         return np.zeros(draws)
     if method == PLAIN:

@@ -12,10 +12,10 @@ from counterveil.errors import ClaimError, ParameterError, StudyError
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Proof
 from counterveil.published import matching as paper
-from counterveil.questions.ate import ask
+from counterveil.published import proved_matching as ours
+from counterveil.published.proved_matching import USUAL, record_matching_plan
+from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Responses, SeededNoise
-from counterveil.statistics.moments import record_matching as ours
-from counterveil.statistics.moments.record_matching import record_matching_plan
 
 STUDY = cv.Study(
     treatment="t",
@@ -24,7 +24,6 @@ STUDY = cv.Study(
     covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
     control=0,
 )
-SETTINGS = cv.settings.RecordMatching()
 
 
 def people(n=400, seed=0, effect=0.4):
@@ -36,22 +35,17 @@ def people(n=400, seed=0, effect=0.4):
 
 
 def ask_for(**extra):
-    return cv.ate(
-        people(),
-        STUDY,
-        protects="record",
-        method="matching",
-        **({"epsilon": 2, "noise": SeededNoise(1)} | extra),
-    )
+    given = {"epsilon": 2, "noise": SeededNoise(1)} | extra
+    return cv.published.record_matching_proved(people(), STUDY, **given)
 
 
 def draws(module, epsilon, count, weights):
     table = Table.attach(people(), STUDY)
-    question = ask(
-        STUDY, "matching", protects="record", epsilon=epsilon, delta=0, estimand="ATE", level=0.95, mechanism="laplace",
-        request_id=None,
+    question = Question.ask(
+        method="published.record_matching_proved", protects="record", epsilon=epsilon, delta=0, estimand="ATE",
+        level=0.95, mechanism="laplace", request_id=None,
     )  # fmt: skip
-    plan = record_matching_plan(question, SETTINGS, weights, "laplace")
+    plan = record_matching_plan(question, weights, "laplace")
     features = UnitFeatures.of(STUDY)
     z, found = features.values(table), []
     box = z + features.middle
@@ -60,12 +54,12 @@ def draws(module, epsilon, count, weights):
     for seed in range(count):
         gate = Gate(plan, SeededNoise(seed))
         if module is ours:
-            scores, responses = ours.release_scores(gate, table, features, z, fitted, 0.1)
-            matched = ours.match(scores, responses, SETTINGS, float(plan.amount("effect")))
+            scores, responses = ours.release_scores(gate, table, features, z, fitted)
+            matched = ours.match(scores, responses, float(plan.amount("effect")))
             effect, _ = ours.release_sum(gate, table, matched)
         else:
             scores, responses = paper.release_scores(gate, table, box, published, 0.1)
-            matched = paper.match_records(scores, responses, SETTINGS, float(plan.amount("effect")))
+            matched = paper.match_records(scores, responses, USUAL, float(plan.amount("effect")))
             effect = paper.release_sums(gate, plan, table, matched)
         found.append((float(effect), ours.shrinkage_of(responses).factor))
     return np.array(found)
@@ -106,15 +100,12 @@ def test_an_interval_for_the_effect_is_not_cautioned_about():
     assert result.tidy()[0]["conf_of"] == "the effect"
 
 
-def test_debiased_form_stands_beside_the_shrunk_one_at_no_cost():
-    plain, debiased = ask_for(), ask_for(settings=cv.settings.RecordMatching(debias=True))
-    factor = plain.details["shrinkage"]
+def test_what_is_divided_by_the_shrinkage_stands_beside_the_estimate():
+    found = ask_for()
+    factor = found.details["shrinkage"]
     assert 0 < factor < 1
-    assert debiased.estimate == plain.details["debiased_estimate"] == pytest.approx(plain.estimate / factor)
-    assert debiased.std_error.total == pytest.approx(plain.std_error.total / factor, rel=1e-6)
-    assert debiased.std_error.total == pytest.approx(plain.details["se_debiased"])
-    assert debiased.details["shrunk_estimate"] == plain.estimate
-    assert debiased.interval_of is not None
+    assert found.details["debiased_estimate"] == pytest.approx(found.estimate / factor)
+    assert found.details["se_debiased"] == pytest.approx(found.std_error.total / factor, rel=1e-6)
 
 
 def test_shrinkage_is_the_difference_of_two_shares():
@@ -128,9 +119,9 @@ def test_shrinkage_is_the_difference_of_two_shares():
 
 def test_the_whole_budget_is_spent_in_the_published_parts():
     with cv.Curator(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(0)) as curator:
-        curator.ate(protects="record", epsilon=1, method="matching")
+        cv.published.record_matching_proved(curator, epsilon=1)
         assert curator.remaining().epsilon == 0
-    assert [float(v) for v in SETTINGS.shares().values()] == [0.05, 0.05, 0.7, 0.2]
+    assert [float(v) for v in USUAL.shares().values()] == [0.05, 0.05, 0.7, 0.2]
 
 
 def test_proved_form_is_proved_and_published_one_is_refuted():
@@ -147,11 +138,11 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     # One in ten treated: equation 12 allows one use a neighbour, and the controls outnumber that by far.
     scores = np.random.default_rng(0).random(200)
     few = Responses(np.arange(200) < 20, 0.99)
-    matched = paper.match_records(scores, few, SETTINGS, 0.2)
+    matched = paper.match_records(scores, few, USUAL, 0.2)
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
-    roomy = cv.settings.RecordMatching(h=10.0)
+    roomy = ours.Published(h=10.0)
     assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 
@@ -159,33 +150,13 @@ def test_empty_arm_after_randomized_response_is_survived():
     scores = np.arange(10.0)
     for value in (True, False):
         responses = Responses(np.full(10, value), 0.6)
-        assert not ours.match(scores, responses, SETTINGS, 0.1).coefficients.any()
+        assert not ours.match(scores, responses, 0.1).coefficients.any()
         assert 0 < ours.shrinkage_of(responses).factor < 1
     tiny = {k: v[:6] for k, v in people(seed=3).items()}
     tiny["t"] = np.array([0, 1, 0, 1, 0, 0])
     for seed in range(40):
-        result = cv.ate(
-            tiny, STUDY, protects="record", method="matching", epsilon=0.1, noise=SeededNoise(seed)
-        )
+        result = cv.published.record_matching_proved(tiny, STUDY, epsilon=0.1, noise=SeededNoise(seed))
         assert np.isfinite(result.interval()).all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "named"),
-    [
-        ({"neighbours": 0}, "neighbours"),
-        ({"neighbours": True}, "neighbours"),
-        ({"penalty": 0}, "penalty"),
-        ({"penalty": float("nan")}, "penalty"),
-        ({"h": -1}, "h"),
-        ({"treatments": 0}, "treatments"),
-        ({"debias": 1}, "debias"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, named):
-    with pytest.raises(ParameterError, match="CV-P025") as refusal:
-        cv.settings.RecordMatching(**settings)
-    assert named in refusal.value.got
 
 
 def test_questions_it_cannot_answer_are_refused():
@@ -195,11 +166,12 @@ def test_questions_it_cannot_answer_are_refused():
         ask_for(delta=1e-6)
     with pytest.raises(ParameterError, match="CV-P019"):
         ask_for(settings=cv.settings.Matching())
-    with pytest.raises(ParameterError, match="CV-P301"):
-        ask_for(settings=cv.settings.RecordMatching(penalty=1e-12))
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
-        cv.ate(people(), bare, protects="record", method="matching", epsilon=1)
+        cv.published.record_matching_proved(people(), bare, epsilon=1)
+    with pytest.raises(ParameterError, match=r"cv\.published\.record_matching_proved") as moved:
+        cv.ate(people(), STUDY, protects="record", method="matching", epsilon=1)
+    assert moved.value.code == "CV-P027"
 
 
 def test_published_model_has_no_intercept():

@@ -5,7 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.cross_fit_chain import (
+from tests.unit.published.cross_fit_chain import (
     RECORDS,
     handed_over,
     known_outputs,
@@ -13,10 +13,8 @@ from tests.unit.statistics.moments.cross_fit_chain import (
     question,
 )
 
+from counterveil.published.proved_cross_fit import RobustScore, ScoreModels, cross_fit_plan, whole_parts
 from counterveil.session import Kind
-from counterveil.statistics.moments.cross_fit_models import cross_fit_plan
-from counterveil.statistics.moments.kernels.scores import ScoreModels, whole_parts
-from counterveil.statistics.moments.sensitivity import RobustScore
 
 XI = 0.2
 ENDS = (-1.0, -0.3, 1.0)

@@ -8,13 +8,12 @@ from scipy.special import expit
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import StudyError
 from counterveil.privacy import Budget, Estimand, Proof
-from counterveil.questions.ate import ask
+from counterveil.published import proved_weighting as ipw
+from counterveil.published.proved_weighting import STEPS, arm_centres, shrunk
+from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments import ipw
-from counterveil.statistics.moments.ipw_nuisances import arm_centres, shrunk
-from counterveil.statistics.moments.kernels.scores import STEPS
 
 COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), covariates=COVARIATES, control=0)
@@ -35,10 +34,10 @@ def people(n=4000, seed=0, trial=False):
 
 def ask_for(data=None, study=STUDY, **extra):
     given = {"epsilon": 2, "noise": SeededNoise(1)} | extra
-    return cv.ate(people() if data is None else data, study, protects="record", method="ipw", **given)
+    return cv.published.ipw_proved(people() if data is None else data, study, **given)
 
 
-def question(study, **extra):
+def question(**extra):
     given = {
         "epsilon": 2,
         "delta": 0,
@@ -47,11 +46,11 @@ def question(study, **extra):
         "mechanism": None,
         "request_id": None,
     }
-    return ask(study, "ipw", protects="record", **(given | extra))
+    return Question.ask(method="published.ipw_proved", protects="record", **(given | extra))
 
 
 def draws(study, data, count, **extra):
-    table, asked = Table.attach(data, study), question(study, **extra)
+    table, asked = Table.attach(data, study), question(**extra)
     design = ipw.design_of(study, table.rows, asked)
     found = []
     for seed in range(count):
@@ -76,11 +75,9 @@ TRUTH = {
 @pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
 @pytest.mark.parametrize("form", ["hajek", "ht"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
-def test_with_a_large_budget_the_effect_is_found(estimand, form, delta):
-    settings = cv.settings.IPW(form=form, clip=0.1, penalty=0.001)
-    found = draws(STUDY, people(40_000), 6, epsilon=500, delta=delta, estimand=estimand, settings=settings)[
-        :, 0
-    ]
+def test_with_a_large_budget_the_effect_is_found(monkeypatch, estimand, form, delta):
+    monkeypatch.setattr(ipw, "centring_pays", lambda *_: form == "hajek")
+    found = draws(STUDY, people(40_000), 6, epsilon=500, delta=delta, estimand=estimand)[:, 0]
     naive = people(40_000)
     difference = naive["y"][naive["t"] == 1].mean() - naive["y"][naive["t"] == 0].mean()
     assert found.mean() == pytest.approx(TRUTH[estimand], abs=0.03)
@@ -97,7 +94,7 @@ def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, 
     missed = 0
     for seed in range(40):
         data = people(1500, seed=100 + seed, trial=True)
-        table, asked = Table.attach(data, TRIAL), question(TRIAL, delta=delta, epsilon=1, estimand=estimand)
+        table, asked = Table.attach(data, TRIAL), question(delta=delta, epsilon=1, estimand=estimand)
         design = ipw.design_of(TRIAL, table.rows, asked)
         _, weighing, weighted = ipw.release(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
@@ -136,7 +133,7 @@ def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_the_interval_covers_the_contrast_at_the_released_scores(estimand, delta):
-    asked = question(STUDY, epsilon=1, delta=delta, estimand=estimand)
+    asked = question(epsilon=1, delta=delta, estimand=estimand)
     crowd = people(200_000, seed=99)
     crowd_table = Table.attach(crowd, STUDY)
     missed = 0
@@ -165,15 +162,16 @@ def expected_contrast(crowd, design, nuisances, weighing):
 
 def test_the_whole_budget_is_charged_once():
     with cv.Curator(people(), STUDY, budget=Budget(1), noise=SeededNoise(0)) as curator:
-        curator.ate(protects="record", epsilon=1, method="ipw")
+        cv.published.ipw_proved(curator, epsilon=1)
         assert curator.remaining().epsilon == 0
     with cv.Curator(people(), STUDY, budget=Budget(1, 1e-6), noise=SeededNoise(0)) as curator:
-        curator.ate(protects="record", epsilon=1, delta=1e-6, method="ipw", estimand="ATT")
+        cv.published.ipw_proved(curator, epsilon=1, delta=1e-6, estimand="ATT")
         assert curator.remaining().epsilon == 0
 
 
-def test_scores_are_clipped_to_what_the_released_weights_can_give():
-    table, asked = Table.attach(people(), STUDY), question(STUDY, settings=cv.settings.IPW(clip=0.05))
+def test_scores_are_clipped_to_what_the_released_weights_can_give(monkeypatch):
+    monkeypatch.setattr(ipw, "chosen_clip", lambda *_: 0.05)
+    table, asked = Table.attach(people(), STUDY), question()
     design = ipw.design_of(STUDY, table.rows, asked)
     nuisances, weighing, _ = ipw.release(Gate(design.plan, SeededNoise(3)), table, design, Estimand.ATE)
     logits = design.features.values(table) @ nuisances.weights[:-1] + nuisances.weights[-1]
@@ -200,22 +198,6 @@ def test_centres_lie_in_the_range_whatever_the_noise():
 
 def test_the_guarantee_is_proved():
     assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"form": "ratio"},
-        {"clip": 0.5},
-        {"clip": 0},
-        {"penalty": 0},
-        {"fit_share": 1},
-        {"shrink": 1},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.settings.IPW(**wrong)
 
 
 def test_without_covariates_or_a_declared_share_there_is_nothing_to_weigh_by():

@@ -8,11 +8,9 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand
-from counterveil.questions.ate import ask
+from counterveil.published.proved_cross_fit import CrossFit, cross_fit_plan, release
+from counterveil.results.question import Question
 from counterveil.session.gate import Released, ReleasedVector
-from counterveil.settings import CrossFit as CrossFitSettings
-from counterveil.statistics.moments.cross_fit import CrossFit, release
-from counterveil.statistics.moments.cross_fit_models import cross_fit_plan
 from counterveil.statistics.moments.doubly_robust_plan import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.
@@ -52,7 +50,7 @@ def question(estimand, budget=None):
         "epsilon": budget.epsilon,
         "delta": budget.delta,
     }
-    return ask(STUDY, "cross_fit", protects="record", estimand=estimand, **words)
+    return Question.ask(method="published.cross_fit_proved", protects="record", estimand=estimand, **words)
 
 
 def handed_over(record, estimand, fixed, budget=None, penalty=0.1):
@@ -64,7 +62,7 @@ def handed_over(record, estimand, fixed, budget=None, penalty=0.1):
     plan = cross_fit_plan(asked, False)
     half = Design(len(rows) // 2, 2, asked.budget, asked.mechanism)
     gate = NotingGate(plan, fixed)
-    design = CrossFit(CrossFitSettings(), feature_map(STUDY, 1), half, plan, penalty, None)
+    design = CrossFit(feature_map(STUDY, 1), half, plan, penalty, None)
     release(gate, table, design, Estimand(estimand))
     return gate
 

@@ -9,12 +9,11 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.session import SeededNoise
 
 DATA = synth(seed=30_001, n=12_000, covariates=5, outcome_range=(0, 3))
-WORDS = {"protects": "record", "method": "cross_fit"}
 
 
 def ask(data=DATA.frame, study=DATA.study, **extra):
     given = {"epsilon": 2, "delta": "1e-6", "noise": SeededNoise(3)} | extra
-    return cv.ate(data, study, **WORDS, **given)
+    return cv.published.cross_fit_proved(data, study, **given)
 
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
@@ -34,7 +33,7 @@ def test_says_what_is_not_covered_and_what_was_done():
     assert result.not_covered[0].startswith("misspecified models")
     assert result.details["adjusted"] is True
     assert 0 < result.details["slope_shrinkage"] <= 1
-    assert "statistics/moments/robust_score.proof.md" in result.guarantee.pages
+    assert "published/robust_score.proof.md" in result.guarantee.pages
     assert "mechanisms/ball.proof.md" not in result.guarantee.pages
     assert cv.results.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
 
@@ -58,30 +57,6 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     assert abs(treated_only.estimate - 0.5) < 4 * treated_only.std_error.total
 
 
-def test_the_bound_clips_at_what_no_score_exceeds():
-    wide = ask(settings=cv.settings.CrossFit(reach="bound"))
-    near = ask()
-    assert wide.details["score_clip"] > 2 / 0.1
-    assert near.details["score_clip"] < 2
-    assert wide.std_error.noise > near.std_error.noise
-
-
-@pytest.mark.parametrize("estimand", ["ATE", "ATT"])
-@pytest.mark.parametrize("declared", [0.04, 0.5])
-def test_the_bound_follows_a_declared_share_on_either_side_of_the_clip(declared, estimand):
-    """A declared propensity is not clipped, so that scores can be as large as it makes them."""
-    rng = np.random.default_rng(2)
-    n = 6000
-    frame = {"x": rng.random(n), "t": rng.random(n) < declared, "y": rng.random(n)}
-    study = cv.Study(
-        "t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=True, randomised=True, treated_share=declared
-    )
-    found = ask(frame, study, estimand=estimand, epsilon=8, settings=cv.settings.CrossFit(reach="bound"))
-    clip = found.details["score_clip"]
-    largest = 2 / declared if estimand == "ATE" else 2 * (1 - declared) / declared
-    assert largest <= clip < 1.2 * largest
-
-
 def test_the_interval_covers_where_categories_confound():
     rng = np.random.default_rng(1)
     n = 8000
@@ -94,22 +69,20 @@ def test_the_interval_covers_where_categories_confound():
     assert low < 0.5 < high
 
 
-@pytest.mark.parametrize(
-    ("settings", "word"), [({"clip": 0.5}, "clip"), ({"penalty": 0}, "penalty"), ({"reach": 0.5}, "reach")]
-)
-def test_settings_out_of_range(settings, word):
-    with pytest.raises(ParameterError, match=word) as refused:
-        cv.settings.CrossFit(**settings)
-    assert refused.value.code == "CV-P025"
-
-
 def test_refuses_before_it_spends():
     with cv.Curator(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as curator:
         with pytest.raises(ParameterError) as refused:
-            curator.ate(epsilon=1, delta="1e-6", **WORDS)
+            cv.published.cross_fit_proved(curator, epsilon=1, delta="1e-6")
         assert refused.value.code == "CV-P431"
         assert curator.remaining().epsilon == 4
     bare = cv.Study("treated", "y", (0, 5), control=0)
     with pytest.raises(StudyError) as study:
         ask(study=bare)
     assert study.value.code == "CV-S051"
+
+
+@pytest.mark.parametrize("method", ["cross_fit", "ipw"])
+def test_the_core_names_the_place_of_a_published_form(method):
+    with pytest.raises(ParameterError, match=f"cv.published.{method}_proved") as refused:
+        cv.ate(DATA.frame, DATA.study, protects="record", epsilon=1, method=method)
+    assert refused.value.code == "CV-P027"

@@ -11,7 +11,7 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, MatchedSum, ScoreRange
+from counterveil.published.proved_matching import SCORE_STEPS, MatchedSum, ScoreRange
 
 STUDY = cv.Study(
     treatment="t",
