@@ -115,11 +115,6 @@ RECORD_EFFECTS = {
     "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
     "score strata": asked("ate", "score_strata", RECORD, PURE),
     "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
-    "stratified, smooth": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="smooth")),
-    "stratified, global": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="global")),
-    "stratified, single": asked(
-        "ate", "stratified", RECORD, PURE, strata(pairing="single", sensitivity="smooth")
-    ),
     "stratified, bought cuts": asked(
         "ate",
         "stratified",
@@ -127,7 +122,6 @@ RECORD_EFFECTS = {
         PURE,
         settings=cv.settings.Stratified(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
     ),
-    "stratified, paper": published("smooth_matching", GAUSSIAN, strata()),
     "ipw": published("ipw_proved", PURE),
     "ipw, paper": published("ipw", GAUSSIAN),
     "cross fit": published("cross_fit_proved", GAUSSIAN),

@@ -138,21 +138,14 @@ def ways() -> dict[str, Asked]:
                 found[f"{kind} record {estimand}{name}"] = _ate(declared, protects="record", **given, **one)
         for method in ("doubly_robust", "score_strata", "stratified", "auto"):
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
-        for sensitivity in ("smooth", "global"):
-            found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
         found[f"ipw paper {estimand}"] = _published("ipw", **one)
-        for form in ("ipw_proved", "cross_fit_proved"):
+        for form in ("ipw_proved", "cross_fit_proved", "smooth_matching_proved"):
             found[f"{form} {estimand}"] = _published(form, **one)
     for method in ("doubly_robust", "score_strata", "stratified"):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
         found[f"{kind} record uneven share"] = _ate(UNEVEN, protects="record", **given)
-    for noise in ("lomax", "student", "laplace"):
-        smooth = _strata(sensitivity="smooth", noise=noise, unmatched=True)
-        found[f"stratified smooth {noise} unmatched"] = _ate(**smooth)
-    found["stratified single"] = _ate(**_strata(sensitivity="smooth", pairing="single"))
-    found["stratified global single"] = _ate(**_strata(sensitivity="global", pairing="single"))
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
     found["score_strata kappa"] = _ate(

@@ -99,7 +99,6 @@ def _outcome_level() -> Iterator[Call]:
     strata: Values = {
         "two covariates": {"strata": ("b", "c")},
         "limit 3": {"limit": 3},
-        "no limit": {"sensitivity": "global"},
     }
     yield from _calls("Stratified", strata, "ate", {}, method="stratified", **OUTCOME)
     matched: Values = {"two neighbours": {"neighbours": 2}}
@@ -134,9 +133,6 @@ _RECORD: dict[str, tuple[str, Values]] = {
         {
             "two covariates": {"strata": ("b", "c")},
             "limit 3": {"limit": 3},
-            "smoothness": {"sensitivity": "smooth", "smoothness": "0.2", "noise": "student"},
-            "smooth, two covariates": {"sensitivity": "smooth", "strata": ("b",), "unmatched": True},
-            "global, two covariates": {"sensitivity": "global", "strata": ("b", "c")},
         },
     ),
     "Auto": ("auto", {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}),
@@ -220,15 +216,6 @@ def _functions() -> Iterator[Call]:
 def _published() -> Iterator[Call]:
     forms: dict[str, tuple[str, dict[str, str], Values]] = {
         "Matching": ("matching", OUTCOME, {key: _MATCHING[key] for key in ("one neighbour", "coefficient")}),
-        "Stratified": (
-            "stratified",
-            RECORD,
-            {
-                "single, smooth": {"pairing": "single", "sensitivity": "smooth"},
-                "single, global": {"pairing": "single", "sensitivity": "global"},
-                "smooth, normal noise": {"sensitivity": "smooth", "noise": "laplace"},
-            },
-        ),
     }
     for name, (method, level, values) in forms.items():
         said = {f"published form, {key}": fields for key, fields in values.items()}

@@ -235,14 +235,6 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "stratified", arguments=_strata(limit=2), **STRATA)
     bought = STRATA | {"declared": {}, "arguments": _strata(cuts={"a": 2}, limit=2)}
     yield _record("ate", "stratified", "bought cuts", **bought, **TWICE)
-    for noise in ("lomax", "student"):
-        smooth = _strata(sensitivity="smooth", noise=noise)
-        yield _record("ate", "stratified", f"smooth {noise}", arguments=smooth, **STRATA, **TWICE)
-    smooth = _strata(sensitivity="smooth", noise="laplace")
-    yield _record("ate", "stratified", "smooth laplace", arguments=smooth, delta="1e-6", **STRATA)
-    yield _record("ate", "stratified", "global", arguments=_strata(sensitivity="global"), **STRATA)
-    single = _strata(sensitivity="smooth", pairing="single")
-    yield _record("ate", "stratified", "single pairs", arguments=single, **STRATA, **TWICE)
     yield _record("ate", "auto", "change", declared=BEFORE | NOTHING)
     yield _record("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("auto", "difference_in_means"):
@@ -254,6 +246,7 @@ def _published() -> Iterator[Audited]:
     yield _record("published", "record_matching_proved")
     yield _record("published", "cross_fit_proved", rows=200, delta="1e-6", **FEW)
     yield _record("published", "ipw_proved")
+    yield _record("published", "smooth_matching_proved", **STRATA, **TWICE)
 
 
 def _groups_and_rules() -> Iterator[Audited]:

@@ -21,7 +21,7 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
+from counterveil.published.strata_sensitivity import StratumCounts
 
 _DELTA = 1e-5
 
@@ -90,7 +90,7 @@ def _smooth() -> Refuted:
         "two people, a matched pair; then the control becomes treated. The printed S takes the nearest tables for all "
         "that can be reached, and its logarithm moves by more than beta",
         "a bound over all tables within k replacements, with noise of pure epsilon: "
-        "cv.ate(method='stratified', settings=Stratified(sensitivity='smooth'))",
+        "cv.published.smooth_matching_proved",
     )
 
 

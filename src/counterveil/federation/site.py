@@ -190,9 +190,6 @@ def _arguments(study: Study, question: Ask) -> dict[str, Any]:
         arguments = checked_arguments(study, question)
     except _FAULTS:
         raise RefusedError(refusals.UNSUITABLE) from None
-    # Which column is public and puts rows in order is not for the one who asks to say.
-    if getattr(arguments["settings"], "order", None) is not None:
-        raise RefusedError(refusals.UNSUITABLE)
     return arguments
 
 

@@ -12,6 +12,7 @@ from counterveil.published.gaussian_process import cate_functional
 from counterveil.published.matching import outcome_matching, record_matching
 from counterveil.published.proved_cross_fit import cross_fit_proved
 from counterveil.published.proved_matching import record_matching_proved
+from counterveil.published.proved_strata import smooth_matching_proved
 from counterveil.published.proved_weighting import ipw_proved
 from counterveil.published.smooth_sensitivity import smooth_matching
 from counterveil.published.weighting import ipw
@@ -29,4 +30,5 @@ __all__ = [
     "record_matching",
     "record_matching_proved",
     "smooth_matching",
+    "smooth_matching_proved",
 ]

@@ -55,9 +55,9 @@ from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.moments.trial_means import trial_means
 from counterveil.statistics.strata.arm_means import stratified_means
+from counterveil.statistics.strata.bounded import stratified
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
-from counterveil.statistics.strata.stratified import stratified
 
 Estimator = Callable[[Session, Question], Result]
 

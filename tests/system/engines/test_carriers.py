@@ -157,8 +157,6 @@ def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
         strata_of_source(source, study(False), layout) for source in (in_spark[False], people(False))
     )
     assert to_bits(there) == to_bits(here)
-    with pytest.raises(CounterveilError, match="CV-S020"):
-        strata_of_source(in_spark[False], some, Layout.of(some, ("b",)), prefix=True)
     with pytest.raises(CounterveilError, match="CV-S017"):
         rows_of_source(in_spark[False], study(False, cluster="town"))
     refused_by_name(in_spark[False])

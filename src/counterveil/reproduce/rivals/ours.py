@@ -17,12 +17,12 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
+from counterveil.published.strata_sensitivity import StratumCounts
 from counterveil.questions.ate import ate
 from counterveil.reproduce.rivals.encoding import frame_of, names, strata, strata_columns, study_of
 from counterveil.reproduce.rivals.plain import design, regressed, scores
 from counterveil.reproduce.rivals.protocol import Answer, Budget, Estimate, Records
 from counterveil.results.result import Result
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 # The bound on confounding that every comparison declares where one is needed.
 KAPPA = 0.25

@@ -9,13 +9,12 @@ import numpy as np
 from counterveil.attacks.gallery import Claimed
 from counterveil.attacks.refuted_papers import papers
 from counterveil.published.smooth_sensitivity import printed_log_sd, printed_smooth_change, printed_smoothness
+from counterveil.published.strata_sensitivity import StratumCounts, local_change
 from counterveil.reproduce.papers.multi_site.judging import Tables
 from counterveil.reproduce.papers.multi_site.panels import Rows
 from counterveil.reproduce.papers.multi_site.published_sites import Matching
 from counterveil.reproduce.papers.multi_site.sensitivities import BALANCED, DELTA
 from counterveil.reproduce.protocol import Claim, Judged
-from counterveil.statistics.strata.smooth_sensitivity import local_change
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 # A power of N is close to -1 within this much.
 _NEAR = 0.25

@@ -22,8 +22,8 @@ from counterveil.published.smooth_sensitivity import (
     printed_variance_within,
     published_variance,
 )
+from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted
 from counterveil.reproduce.papers.multi_site.panels import Rows
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted
 
 DELTA = 1e-5
 

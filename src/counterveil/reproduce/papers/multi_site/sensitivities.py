@@ -11,12 +11,11 @@ import numpy as np
 import counterveil as cv
 from counterveil.datasets import synth_strata
 from counterveil.published.smooth_sensitivity import printed_smooth_change, printed_smoothness
+from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.report.canvas import GREY, canvas, pyplot
 from counterveil.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEAN, SD, line
 from counterveil.reproduce.plots import style_of
 from counterveil.reproduce.protocol import Cell, Row
-from counterveil.statistics.strata.smooth_sensitivity import smooth_change
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 if TYPE_CHECKING:
     import pandas as pd

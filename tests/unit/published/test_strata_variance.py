@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 from tests.thinned import thinned_rows
-from tests.unit.statistics.strata.small_strata import (
+from tests.unit.published.small_strata import (
     SMALL,
     WHOLE,
     as_strata,
@@ -20,7 +20,7 @@ from tests.unit.statistics.strata.small_strata import (
 )
 
 from counterveil.numerics.strata import order_free_variance, pooled_squares
-from counterveil.statistics.strata.variance_sensitivity import (
+from counterveil.published.strata_sensitivity import (
     local_variance_change,
     pooled_change,
     smooth_variance_change,

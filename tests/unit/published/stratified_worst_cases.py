@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
+from counterveil.published.strata_sensitivity import StratumCounts
 
 ESTIMANDS, PAIRINGS = ("ATE", "ATT", "ATC"), ("all", "single")
 KINDS = tuple(product(ESTIMANDS, PAIRINGS))

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from counterveil.numerics.strata import RANGE_STEPS, Strata
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
+from counterveil.published.strata_sensitivity import StratumCounts
 
 WHOLE = RANGE_STEPS
 HALF = RANGE_STEPS // 2

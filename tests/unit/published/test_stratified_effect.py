@@ -7,7 +7,7 @@ from math import exp
 
 import numpy as np
 import pytest
-from tests.unit.statistics.strata.stratified_worst_cases import (
+from tests.unit.published.stratified_worst_cases import (
     ESTIMANDS,
     KINDS,
     PAIRINGS,
@@ -22,8 +22,8 @@ from tests.unit.statistics.strata.stratified_worst_cases import (
 )
 
 from counterveil.errors import ParameterError
-from counterveil.statistics.strata import smooth_sensitivity as stratified_effect
-from counterveil.statistics.strata.smooth_sensitivity import (
+from counterveil.published import strata_sensitivity as stratified_effect
+from counterveil.published.strata_sensitivity import (
     global_change,
     local_change,
     smooth_change,
