@@ -113,7 +113,6 @@ RECORD_EFFECTS = {
     "adjusted contrast": asked("ate", "trial", RECORD, PURE, trial("covariates"), kind="trial"),
     "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
     "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
-    "score strata": asked("ate", "score_strata", RECORD, PURE),
     "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
     "stratified, bought cuts": asked(
         "ate",
@@ -192,7 +191,6 @@ FUNCTIONS = {
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
-    "random features": asked("cate", "random_features", PURE),
     "bins": asked(
         "cate",
         "bins",

@@ -44,7 +44,6 @@ METHODS = {
         "doubly_robust", lambda _: cv.settings.DoublyRobust(unaffordable="contrast", kappa=KAPPA)
     ),
     "stratified": Asked("stratified", strata),
-    "score_strata": Asked("score_strata", pure=True),
     "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
     "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),
     "fold_aggregation": Asked("fold_aggregation"),

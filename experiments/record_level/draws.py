@@ -16,7 +16,7 @@ from counterveil.privacy import Budget
 from counterveil.published import proved_matching
 from counterveil.reproduce.papers.private_matching.draws import Sampled
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import contrast, score_strata
+from counterveil.statistics.moments import contrast
 from experiments.outcome_level.instances import load
 
 SETTINGS = proved_matching.USUAL
@@ -86,14 +86,7 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     return found
 
 
-def strata(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
-    plan = score_strata.strata_plan(data.table.rows, Budget(epsilon), LAW)
-    weighting, effect, _ = score_strata.release(Gate(plan, source), plan, data.table, data.features, 3, "ATE")
-    centres = weighting.contrast.centre_treated - weighting.contrast.centre_control
-    return {"score strata": float((effect.value + centres) / data.width)}
-
-
-METHODS: tuple[Callable[[Prepared, str, SeededNoise], dict[str, float]], ...] = (paper, ours, plain, strata)
+METHODS: tuple[Callable[[Prepared, str, SeededNoise], dict[str, float]], ...] = (paper, ours, plain)
 
 
 def estimates(family: str, number: int, epsilon: str, draws: int, seed: int) -> dict[str, np.ndarray]:

@@ -52,8 +52,6 @@ SETTINGS = [
     "Groups",
     "Matching",
     "ModelPair",
-    "RandomFeatures",
-    "ScoreStrata",
     "Series",
     "Stratified",
     "Survival",

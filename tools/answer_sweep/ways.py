@@ -136,21 +136,18 @@ def ways() -> dict[str, Asked]:
         for kind, given in TRIALS.items():
             for name, declared in (("", TRIAL), (" known share", SHARED)):
                 found[f"{kind} record {estimand}{name}"] = _ate(declared, protects="record", **given, **one)
-        for method in ("doubly_robust", "score_strata", "stratified", "auto"):
+        for method in ("doubly_robust", "stratified", "auto"):
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
         found[f"ipw paper {estimand}"] = _published("ipw", **one)
         for form in ("ipw_proved", "cross_fit_proved", "smooth_matching_proved"):
             found[f"{form} {estimand}"] = _published(form, **one)
-    for method in ("doubly_robust", "score_strata", "stratified"):
+    for method in ("doubly_robust", "stratified"):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
         found[f"{kind} record uneven share"] = _ate(UNEVEN, protects="record", **given)
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
-    found["score_strata kappa"] = _ate(
-        protects="record", method="score_strata", settings=cv.settings.ScoreStrata(kappa=0.5)
-    )
     for learner in ("ols", "aipw", _fails):
         folds = cv.settings.Folds(learner=learner)
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
@@ -215,7 +212,7 @@ def _questions() -> dict[str, Asked]:
     found["moments"] = _other("moments", interactions=["t:a", "a:a"])
     found["moments outcomes"] = _other("moments", protects="outcome", interactions=["t:a"])
     found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
-    for method in ("auto", "t_learner", "r_learner", "random_features"):
+    for method in ("auto", "t_learner", "r_learner"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("auto", "series"):

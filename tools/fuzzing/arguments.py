@@ -24,7 +24,7 @@ _SETTINGS = (
 )
 _METHOD_OF = {
     "Auto": "auto", "DoublyRobust": "doubly_robust",
-    "Folds": "fold_aggregation", "Matching": "matching", "ScoreStrata": "score_strata",
+    "Folds": "fold_aggregation", "Matching": "matching",
     "Stratified": "stratified", "Trial": "trial", "Weighting": "weighting",
 }  # fmt: skip
 

@@ -30,7 +30,7 @@ COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")
 OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "weighting")
 RECORD_METHODS = (
-    "auto", "trial", "doubly_robust", "score_strata", "stratified",
+    "auto", "trial", "doubly_robust", "stratified",
     "fold_aggregation",
 )  # fmt: skip
 

@@ -124,10 +124,6 @@ _RECORD: dict[str, tuple[str, Values]] = {
             "one curve": {"bends": 1},
         },
     ),
-    "ScoreStrata": (
-        "score_strata",
-        {"two strata": {"strata": 2}, "five strata": {"strata": 5}, "bound": {"kappa": 0.1, "strata": 4}},
-    ),
     "Stratified": (
         "stratified",
         {
@@ -192,12 +188,6 @@ def _functions() -> Iterator[Call]:
     for method in ("arms", "interacted"):
         yield from _calls("Cate", shapes, "cate", {}, method=method)
         yield from _calls("Cate", shapes, "cate", SHARED, SMALL, method=method)
-    features: Values = {
-        "ten pairs": {"pairs": 10},
-        "bandwidth": {"bandwidth": 0.5, "seed": 7},
-        "penalty": {"penalty": 0.1, "least_propensity": 0.2},
-    }
-    yield from _calls("RandomFeature", features, "cate", {}, method="random_features")
     bins: Values = {
         "by one covariate": {"by": {"b": None}},
         "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},

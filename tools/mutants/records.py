@@ -140,25 +140,6 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("fold_aggregation._result", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
-    # Strata of a private score, and matching on released scores.
-    _of(
-        "score_strata._result",
-        "effect.value + contrast.centre_treated - contrast.centre_control",
-        "effect.value",
-        _RECORDS,
-    ),
-    _of("score_strata._result", " + sqrt(square.noise.variance)", "", _RECORDS),
-    _of(
-        "score_strata_weights._stratified",
-        '"ATT": counts[0], "ATC": counts[1]',
-        '"ATT": counts[1], "ATC": counts[0]',
-        _RECORDS,
-    ),
-    _of(
-        "score_strata_weights.choose_weighting",
-        "width**2 / 4 * float((weights**2",
-        "width**2 / 8 * float((weights**2",
-        _RECORDS,
-    ),
+    # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
 )

@@ -251,21 +251,6 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_record_features.py",
     ),
     _of(
-        "StratifiedContrast.ends",
-        "-b * (self.width - self.centre_control)",
-        "-b * self.centre_control",
-        _unit("moments/score_strata_sensitivity"),
-    ),
-    _of(
-        "ScoreMoments.distance",
-        "self.limit + abs(centre)",
-        "self.limit",
-        _unit("moments/score_strata_sensitivity"),
-    ),
-    _of(
-        "ClippedDirection.total", "2 * self.length", "self.length", _unit("moments/score_strata_sensitivity")
-    ),
-    _of(
         "MatchedSum.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",

@@ -226,7 +226,6 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "trial", "clusters", declared=ASSIGNED, rows=400, base=schools_assigned, epsilon="2")
     yield _record("ate", "doubly_robust", rows=200, **FEW)
     yield _record("ate", "doubly_robust", "gaussian", rows=40, delta="1e-6", **FEW)
-    yield _record("ate", "score_strata")
     adjusted: dict[str, Any] = {"arguments": {"settings": Trial("covariates")}, "places": (0,), "kinds": (1,)}
     yield _record("ate", "trial", "spelled cells", declared=TRIAL | FILLED, spelled=True, **adjusted)
     yield _record(
@@ -267,10 +266,6 @@ def _groups_and_rules() -> Iterator[Audited]:
 def _functions() -> Iterator[Audited]:
     for method in ("auto", "t_learner", "r_learner"):
         yield _record("cate", method, declared=SHARED, rows=40, delta="1e-6", **FEW)
-    # The second half of the rows makes the answer.
-    yield _record(
-        "cate", "random_features", declared=SHARED, rows=40, delta="1e-6", **(FEW | {"places": (-1,)})
-    )
     yield _record("cate", "t_learner", "observational", rows=40, delta="1e-6", **FEW)
     yield _record(
         "cate",

@@ -148,7 +148,7 @@ def _weighting() -> Refuted:
         (1.0, -1.0),
         "noise for bounds of the true propensity protects a sum that is weighted by the noisy fitted one",
         "100 people, epsilon 1/5: the noisy coefficient is tens of units off, and one person's weight with it",
-        "scores clipped at a public bound, noise for that bound: cv.ate(method='ipw')",
+        "scores clipped at a public bound, noise for that bound: cv.published.ipw_proved",
     )
 
 
@@ -202,7 +202,7 @@ def _functional() -> Refuted:
         "one person moves the function by L over (sqrt(2 pi) h)^q lambda n",
         "8 covariates, bandwidth 1: the norm of the function moves by L over (sqrt(2 pi) h)^(q/2) lambda n, which is "
         f"{sqrt(volume) / 4:.0f} times what the noise is made for",
-        "features of length one and noise for the coefficients: cv.cate(method='random_features')",
+        "functions with bounded coefficients and noise for them: cv.cate(method='t_learner')",
     )
 
 

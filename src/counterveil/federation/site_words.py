@@ -64,9 +64,6 @@ def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str,
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
         "trial": {"interval_of": _SILENT if is_trial else (said.CONFOUNDED,)},
-        "score_strata": {"condition": (said.little_adjusted(bound),)}
-        if bounded
-        else {"interval_of": (said.WITHIN_STRATA,)},
         "doubly_robust": {
             "condition": (None, said.not_adjusted(bound)) if bounded else _SILENT,
             "assumes": _SILENT if is_trial else (None, *_MODELS),

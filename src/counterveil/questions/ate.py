@@ -36,7 +36,6 @@ from counterveil.settings import (
     DoublyRobust,
     Folds,
     Matching,
-    ScoreStrata,
     Stratified,
     Trial,
     Weighting,
@@ -51,7 +50,6 @@ from counterveil.statistics.linear.trimming import trimmed
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ratio import compare_ratios
-from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.moments.trial_means import trial_means
 from counterveil.statistics.strata.arm_means import stratified_means
@@ -122,7 +120,6 @@ METHODS: dict[str, Method] = {
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
     ),
-    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata, in_batches=True),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         Stratified,

@@ -4,7 +4,6 @@ from counterveil.settings.effects import (
     Bins,
     Cate,
     FoldQueries,
-    RandomFeatures,
     Series,
     Survival,
     WeightLimits,
@@ -16,7 +15,6 @@ from counterveil.settings.record_level import (
     Folds,
     Groups,
     ModelPair,
-    ScoreStrata,
     Trial,
 )
 
@@ -32,8 +30,6 @@ __all__ = [
     "Groups",
     "Matching",
     "ModelPair",
-    "RandomFeatures",
-    "ScoreStrata",
     "Series",
     "Stratified",
     "Survival",

@@ -151,21 +151,6 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreStrata(Settings):
-    """Settings of `method="score_strata"`.
-
-    Attributes:
-        strata: how many strata the score is cut into.
-        kappa: a bound on the confounding that the strata leave, yours to declare: |comparison within strata -
-            effect| is at most kappa sd(outcome) / (0.75 sd(treatment)). The interval is widened by it and covers
-            the effect only if it holds; without one the interval is not for the effect.
-    """
-
-    strata: int = setting(3, whole(2, 20))
-    kappa: float | None = setting(None, KAPPA | NONE)
-
-
-@dataclass(frozen=True, slots=True)
 class Groups(Settings):
     """Settings of `groups`, `policy_value` and `targeting_curve` with `protects="record"`.
 

@@ -147,8 +147,6 @@ HONEST = [
     (CONTRAST | {"settings": {"adjustment": "none", "centre": "arms"}}, "nnt", 60, OBSERVED),
     ({"method": "stratified"} | RECORD, "difference", 60, STRATA),
     ({"method": "stratified", "settings": {"limit": 2}} | RECORD, "nnt", 60, STRATA),
-    ({"method": "score_strata"} | RECORD, "nnt", 60, OBSERVED),
-    ({"method": "score_strata", "settings": {"kappa": 0.9}} | RECORD, "difference", 300, OBSERVED),
     ({"method": "fold_aggregation", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
     ({"method": "fold_aggregation", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
     (

@@ -76,7 +76,6 @@ QUESTIONS = {
     "overlap weighted": ate("doubly_robust", estimand="ATO", settings=cv.settings.DoublyRobust(degree=2)),
     "comparison": ate("trial", True, settings=cv.settings.Trial("none")),
     "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
-    "strata of a score": other(cv.ate, method="score_strata", delta=0),
     "groups": other(cv.groups, by="c", method="adjusted"),
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
     "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),

@@ -54,7 +54,7 @@ def test_public_correlations_serve_the_overlap_weighted_effect_alone():
 
 @pytest.mark.parametrize(
     ("method", "protects"),
-    [(method, "record") for method in ("fold_aggregation", "score_strata", "stratified", "trial")]
+    [(method, "record") for method in ("fold_aggregation", "stratified", "trial")]
     + [
         (method, "outcome")
         for method in ("auto", "weighting", "matching", "difference_in_means", "stratified")
