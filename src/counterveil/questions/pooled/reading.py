@@ -45,14 +45,11 @@ _MECHANISMS = {
     "gaussian": ("sensitivity", "mu"),
     "laplace_pair": ("sensitivity", "epsilon", "narrow"),
 }
-_SMOOTH = {
-    "lomax": ("epsilon", "smoothness"),
-}
+_SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}
 _BOUNDS = {
     "sensitivity": (1e-60, 1e60),
     "narrow": (1e-60, 1e60),
     "epsilon": (1e-12, 1e6),
-    "delta": (1e-60, 1.0),
     "mu": (1e-12, 1e6),
     "smoothness": (1e-12, 1e6),
 }
