@@ -58,7 +58,6 @@ def run() -> list[dict[str, str]]:
             "attaching the table": seconds(lambda data=data: Table.attach(data.frame, data.study)),
             "doubly robust, delta 1e-6": ask("doubly_robust", "1e-6"),
             "doubly robust, pure": ask("doubly_robust", "0"),
-            "ipw, pure": ask("ipw", "0"),
         }
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         rows += [

@@ -8,8 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.statistics.strata.smooth_sensitivity import smooth_change, smooth_weight
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts, smooth_variance_change
+from counterveil.published.strata_sensitivity import (
+    StratumCounts,
+    smooth_change,
+    smooth_variance_change,
+    smooth_weight,
+)
 
 TITLE = "CPU seconds for 1e6 strata with different counts (aim for the effect: 2)"
 SIDE = 1000

@@ -31,8 +31,6 @@ _LEFT_OUT = {
     "ours, weighting (outcome)",
     "ours, matching (outcome)",
     "ours, doubly robust (record)",
-    "ours, cross-fit (record)",
-    "ours, IPW (record)",
 }
 # Seconds of CPU for one answer: they get so many draws, after the others have had a few, of data with few columns.
 SLOW = {"AIM": 1, "MST": 4, "DP-EBM, T-learner": 4, "DP-EBM, X-learner": 4}

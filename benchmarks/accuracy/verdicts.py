@@ -38,8 +38,6 @@ _OURS = {
     "ours, auto (record)": "ate/auto/record",
     "ours, auto, confounding bounded (record)": "ate/auto/record/confounding bounded",
     "ours, doubly robust (record)": "ate/doubly_robust/record",
-    "ours, cross-fit (record)": "ate/cross_fit/record",
-    "ours, IPW (record)": "ate/ipw/record",
     "ours, stratified (record)": "ate/stratified/record",
     "ours, folds (record)": "ate/fold_aggregation/record",
     "ours, difference in means (record)": "ate/trial/record/pooled",

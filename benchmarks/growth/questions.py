@@ -67,7 +67,7 @@ def asked(
 
 def published(form: str, *words: Mapping[str, Any], made: tuple[str, ...] = (), **rest: Any) -> Asked:
     """Return the entry of a published form."""
-    arguments: dict[str, Any] = {"accept": "unproved"}
+    arguments: dict[str, Any] = {} if form.endswith("_proved") else {"accept": "unproved"}
     for one in (*words, rest):
         arguments |= one
     return Asked(f"published.{form}", arguments, made=made)
@@ -113,13 +113,7 @@ RECORD_EFFECTS = {
     "adjusted contrast": asked("ate", "trial", RECORD, PURE, trial("covariates"), kind="trial"),
     "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
     "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
-    "score strata": asked("ate", "score_strata", RECORD, PURE),
     "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
-    "stratified, smooth": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="smooth")),
-    "stratified, global": asked("ate", "stratified", RECORD, PURE, strata(sensitivity="global")),
-    "stratified, single": asked(
-        "ate", "stratified", RECORD, PURE, strata(pairing="single", sensitivity="smooth")
-    ),
     "stratified, bought cuts": asked(
         "ate",
         "stratified",
@@ -127,16 +121,15 @@ RECORD_EFFECTS = {
         PURE,
         settings=cv.settings.Stratified(strata=("x5", "x6"), cuts={"x5": 8, "x6": 8}),
     ),
-    "stratified, paper": published("smooth_matching", GAUSSIAN, strata()),
-    "ipw": asked("ate", "ipw", RECORD, PURE),
+    "ipw": published("ipw_proved", PURE),
     "ipw, paper": published("ipw", GAUSSIAN),
-    "cross fit": asked("ate", "cross_fit", RECORD, GAUSSIAN),
+    "cross fit": published("cross_fit_proved", GAUSSIAN),
     "cross fit, paper": published("cross_fit", GAUSSIAN),
     "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
     "fold aggregation, aipw": asked(
         "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
-    "matching": asked("ate", "matching", RECORD, PURE),
+    "matching": published("record_matching_proved", PURE),
     "matching, paper": published("record_matching", PURE),
 }
 ARMS = {
@@ -198,7 +191,6 @@ FUNCTIONS = {
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
-    "random features": asked("cate", "random_features", PURE),
     "bins": asked(
         "cate",
         "bins",

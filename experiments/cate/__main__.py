@@ -46,7 +46,7 @@ METHODS = (
 SIZES = {3000: (6, 3, 2), 30_000: (4, 2, 1), 300_000: (1, 1, 0)}
 DESIGNS = ("dataset 1", "dataset 2", "skewed 1", "skewed 2", "IHDP", *(f"ACIC {s}" for s in range(1, 6)))
 _SLOW = (*PAPER, "DP-EBM R-learner", "fold_aggregation")
-_SINGLE = ("t_learner", "r_learner", "random_features", "bins")
+_SINGLE = ("t_learner", "r_learner", "bins")
 _REAL_ROWS = {"IHDP": 747} | {f"ACIC {setting}": 4802 for setting in range(1, 6)}
 _REAL_STUDIES = (2, 1, 1)
 

@@ -9,7 +9,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil_lab.reproduce.papers.cate.methods import our_answers
 from counterveil_lab.reproduce.papers.cate.studies import Instance
 
-FUNCTIONS = ("auto", "t_learner", "r_learner", "random_features")
+FUNCTIONS = ("auto", "t_learner", "r_learner")
 AT_QUERIES = ("bins", "fold_aggregation")
 # Where only outcomes are private: the automatic choice, and functions whatever it would choose.
 OUTCOMES = {"outcomes: auto": "auto", "outcomes: series": "series"}

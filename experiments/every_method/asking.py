@@ -43,11 +43,7 @@ METHODS = {
     "doubly_robust": Asked(
         "doubly_robust", lambda _: cv.settings.DoublyRobust(unaffordable="contrast", kappa=KAPPA)
     ),
-    "cross_fit": Asked("cross_fit"),
-    "ipw": Asked("ipw"),
     "stratified": Asked("stratified", strata),
-    "score_strata": Asked("score_strata", pure=True),
-    "matching": Asked("matching", pure=True, part=0.5, large=0.5),
     "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
     "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),
     "fold_aggregation": Asked("fold_aggregation"),

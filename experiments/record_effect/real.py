@@ -30,7 +30,6 @@ DELTA = "1e-6"
 FALL_BACK = cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.25)
 METHODS: dict[str, dict[str, object]] = {
     "doubly robust": {"method": "doubly_robust", "estimand": "ATO", "settings": FALL_BACK},
-    "ipw": {"method": "ipw"},
     "folds of OLS": {"method": "fold_aggregation"},
     "difference in means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
 }

@@ -8,18 +8,18 @@ from functools import cache
 
 import numpy as np
 
-import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
+from counterveil.published import proved_matching
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments import contrast, record_matching, score_strata
+from counterveil.statistics.moments import contrast
 from counterveil_lab.reproduce.papers.private_matching.draws import Sampled
 from experiments.outcome_level.instances import load
 
-SETTINGS = cv.settings.RecordMatching()
+SETTINGS = proved_matching.USUAL
 LAW = "staircase"
 _ROWS = {"scores": Kind.ROWS, "treatments": Kind.RESPONSE}
 
@@ -59,15 +59,13 @@ def prepared(family: str, number: int) -> Prepared:
 def ours(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
     plan = Plan.split(Budget(epsilon), SETTINGS.shares(), LAW, _ROWS | {"weights": Kind.VECTOR})
     gate = Gate(plan, source)
-    scores, responses = record_matching.release_scores(
-        gate, data.table, data.features, data.z, data.fitted, SETTINGS.penalty
-    )
-    matched = record_matching.match(scores, responses, SETTINGS, float(plan.amount("effect")))
-    effect, _ = record_matching.release_sum(gate, data.table, matched)
+    scores, responses = proved_matching.release_scores(gate, data.table, data.features, data.z, data.fitted)
+    matched = proved_matching.match(scores, responses, float(plan.amount("effect")))
+    effect, _ = proved_matching.release_sum(gate, data.table, matched)
     shrunk = float(effect.value / data.width)
     return {
         "matching, proved form (shrunk)": shrunk,
-        "matching, proved form, debiased": shrunk / record_matching.shrinkage_of(responses).factor,
+        "matching, proved form, debiased": shrunk / proved_matching.shrinkage_of(responses).factor,
     }
 
 
@@ -88,14 +86,7 @@ def plain(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]
     return found
 
 
-def strata(data: Prepared, epsilon: str, source: SeededNoise) -> dict[str, float]:
-    plan = score_strata.strata_plan(data.table.rows, Budget(epsilon), LAW)
-    weighting, effect, _ = score_strata.release(Gate(plan, source), plan, data.table, data.features, 3, "ATE")
-    centres = weighting.contrast.centre_treated - weighting.contrast.centre_control
-    return {"score strata": float((effect.value + centres) / data.width)}
-
-
-METHODS: tuple[Callable[[Prepared, str, SeededNoise], dict[str, float]], ...] = (paper, ours, plain, strata)
+METHODS: tuple[Callable[[Prepared, str, SeededNoise], dict[str, float]], ...] = (paper, ours, plain)
 
 
 def estimates(family: str, number: int, epsilon: str, draws: int, seed: int) -> dict[str, np.ndarray]:

@@ -358,7 +358,7 @@ def ways() -> dict[str, Way]:
         "record", TRIAL, method="trial", settings=cv.settings.Trial("covariates")
     )
     found["ate auto ATO, record"] = _ate("record", OBSERVATIONAL, estimand="ATO")
-    for method in ("doubly_robust", "ipw", "cross_fit", "score_strata", "fold_aggregation"):
+    for method in ("doubly_robust", "fold_aggregation"):
         found[f"ate {method.replace('_', ' ')}, record"] = _ate("record", OBSERVATIONAL, method=method)
     found["groups adjusted, record"] = _groups("record", OBSERVATIONAL, method="adjusted")
     found["groups scores, record"] = _groups("record", TRIAL, method="scores")

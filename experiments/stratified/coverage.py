@@ -11,10 +11,10 @@ from counterveil.data import Table
 from counterveil.datasets import synth_strata
 from counterveil.datasets.dataset import Dataset
 
-PUBLISHED = "published (claim false, delta 1e-5)"
+PUBLISHED, PROVED = "published (claim false, delta 1e-5)", "smooth, Lomax"
 FORMS = {
     "weights up to 4": {},
-    "smooth, Lomax": {"settings": cv.settings.Stratified(sensitivity="smooth")},
+    PROVED: {},
     PUBLISHED: {"delta": "1e-5", "accept": "unproved"},
     "difference in means": {"method": "difference_in_means"},
 }
@@ -32,6 +32,8 @@ def ask(data: Dataset, form: str, epsilon: str, seed: int) -> cv.results.Result:
     asked = {"epsilon": epsilon, "noise": cv.SeededNoise(seed)} | FORMS[form]
     if form == PUBLISHED:
         return cv.published.smooth_matching(table, data.study, **asked)
+    if form == PROVED:
+        return cv.published.smooth_matching_proved(table, data.study, **asked)
     return cv.ate(table, data.study, protects="record", **({"method": "stratified"} | asked))
 
 

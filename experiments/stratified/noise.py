@@ -17,9 +17,8 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
+from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.statistics.strata.sensitivity import BoundedStrata
-from counterveil.statistics.strata.smooth_sensitivity import smooth_change
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 
 DELTA = 1e-5
 

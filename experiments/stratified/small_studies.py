@@ -11,13 +11,12 @@ from counterveil.datasets.dataset import Dataset
 
 EPSILON = "5"
 IHDP_STRATA = ("x7", "x9", "x14")  # sex, mother married at birth, first born
-PUBLISHED = "published (claim false, delta 1e-5)"
+PUBLISHED, PROVED = "published (claim false, delta 1e-5)", "smooth, Lomax"
 FORMS: dict[str, dict[str, object]] = {
     PUBLISHED: {"delta": "1e-5", "accept": "unproved"},
-    "smooth, Lomax": {"sensitivity": "smooth"},
+    PROVED: {},
     "weights up to 4": {},
     "weights up to 8": {"limit": 8},
-    "global": {"sensitivity": "global"},
     "difference in means": {"method": "difference_in_means"},
 }
 STUDIES = {"IHDP 1, three covariates": (ihdp, IHDP_STRATA), "NSW 722, age": (nsw, ("age",))}
@@ -41,15 +40,18 @@ def draws(data: Dataset, strata: tuple[str, ...], form: str, count: int) -> np.n
     """Return estimates of one form over seeded noise."""
     words = dict(FORMS[form])
     method = words.pop("method", "stratified")
-    settings = {name: words.pop(name) for name in ("sensitivity", "limit") if name in words}
-    given = cv.settings.Stratified(strata=strata, **settings) if method == "stratified" else None
-    table = Table.attach(data.frame, data.study)
+    given = cv.settings.Stratified(limit=words.pop("limit", None)) if method == "stratified" else None
+    # The strata are those of all covariates that a study declares.
+    study = data.study.changed(covariates={name: data.study.covariates[name] for name in strata})
+    table = Table.attach(data.frame, study)
 
     def estimate(seed: int) -> float:
-        asked = words | {"epsilon": EPSILON, "settings": given, "noise": cv.SeededNoise(seed)}
+        asked = words | {"epsilon": EPSILON, "noise": cv.SeededNoise(seed)}
         if form == PUBLISHED:
-            return cv.published.smooth_matching(table, data.study, **asked).estimate
-        return cv.ate(table, data.study, protects="record", method=method, **asked).estimate
+            return cv.published.smooth_matching(table, study, **asked).estimate
+        if form == PROVED:
+            return cv.published.smooth_matching_proved(table, study, **asked).estimate
+        return cv.ate(table, study, protects="record", method=method, settings=given, **asked).estimate
 
     return np.array([estimate(seed) for seed in range(count)])
 

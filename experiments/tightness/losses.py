@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from scipy import optimize
 
-from counterveil.mechanisms import Ball, Gaussian, Lomax, Noise, RandomizedResponse, StudentT
+from counterveil.mechanisms import Ball, Gaussian, Lomax, Noise, RandomizedResponse
 
 
 def additive(noise: Noise, sensitivity: float) -> float:
@@ -28,7 +28,7 @@ def profile(noise: Gaussian, epsilon: float) -> float:
     return float(noise.cdf(-edge) - np.exp(epsilon) * noise.cdf(-edge - shift))
 
 
-def smooth(mechanism: Lomax | StudentT) -> float:
+def smooth(mechanism: Lomax) -> float:
     """Return the largest log-ratio over neighbouring values, smooth sensitivities and outputs."""
     g = float(mechanism.smoothness)
     sizes = np.concatenate([[0], np.logspace(-4, 8, 3000)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from counterveil.mechanisms import Ball, Gaussian, Laplace, Lomax, RandomizedResponse, Staircase, StudentT
+from counterveil.mechanisms import Ball, Gaussian, Laplace, Lomax, RandomizedResponse, Staircase
 from counterveil.privacy import Budget
 from experiments.tightness import losses
 
@@ -22,7 +22,6 @@ def tightness() -> list[tuple[str, str, str, str, str]]:
             ("Laplace", "", losses.additive(Laplace(1, epsilon), 1.0)),
             ("Staircase", "", losses.additive(Staircase(1, epsilon), 1.0)),
             ("Lomax", f"g {epsilon / 10}", losses.smooth(Lomax.usual(epsilon))),
-            ("StudentT", f"g {epsilon / 10}, df 4", losses.smooth(StudentT(epsilon, epsilon / 10))),
             ("Ball", "dimension 5", losses.ball(Ball(1, epsilon, 5))),
             ("RandomizedResponse", "2 categories", losses.response(RandomizedResponse(epsilon, 2))),
             ("RandomizedResponse", "10 categories", losses.response(RandomizedResponse(epsilon, 10))),
@@ -43,7 +42,6 @@ def deviations() -> list[tuple[str, ...]]:
         "Staircase": lambda e: Staircase(1, e).variance,
         "Gaussian, delta 1e-5": lambda e: Gaussian.calibrated(1, Budget(e, DELTA)).variance,
         "Lomax, g = epsilon/10": lambda e: Lomax.usual(e).distribution(Fraction(1)).variance,
-        "StudentT, g = epsilon/10, df 4": lambda e: StudentT(e, e / 10).distribution(Fraction(1)).variance,
         "Ball, each of 5 coordinates": lambda e: Ball(1, e, 5).variance,
         "Laplace on each of 5 coordinates": lambda e: 5 * Laplace(1, e).variance,
     }

@@ -129,16 +129,3 @@ def test_an_answer_about_records_says_what_its_account_takes_as_public(book):
         "may show its public columns exactly" in remark and "'age', 'treated'" in remark
         for remark in found.guarantee.remarks
     )
-
-
-def test_a_private_column_does_not_put_rows_in_order(book):
-    ask(book, study(covariates={"age": cv.Range(18, 90).cut(40)}))
-    ordered = cv.settings.Stratified(pairing="single", sensitivity="smooth", order="cost")
-    with refused("CV-L041"):
-        ask(
-            book,
-            study(covariates={"age": cv.Range(18, 90).cut(40)}),
-            "record",
-            method="stratified",
-            settings=ordered,
-        )

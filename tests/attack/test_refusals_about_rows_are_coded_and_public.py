@@ -74,14 +74,3 @@ def test_whether_strata_are_too_many_depends_on_public_numbers_alone(monkeypatch
     # As many groups as rows at most: never refused.
     assert occupied(4)() == [0, 1, 2, 3]
     assert len(occupied(90)()) == 90
-
-
-def test_an_order_with_ties_is_refused_wherever_they_are():
-    duckdb = pytest.importorskip("duckdb")
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
-    layout = Layout.of(study, ())
-    # Two treated, three untreated: the first treated row has two matches. The tie is elsewhere.
-    for arms in ([1, 1, 0, 0, 0], [1, 0, 0, 0, 1]):
-        frame = pd.DataFrame({"t": arms, "y": [0.5] * 5, "x": [0.5] * 5, "id": [1, 2, 3, 4, 4]})
-        relation = duckdb.from_df(frame)
-        assert code(lambda r=relation: strata_of_source(r, study, layout, True, "id")) == "CV-D054"

@@ -1,4 +1,4 @@
-; page: src/counterveil/statistics/moments/robust_score.proof.md
+; page: src/counterveil/published/robust_score.proof.md
 ; states: for y, m1, m0 in [-1/2, 1/2], 0 < xi <= p <= 1 - xi and t in {0, 1}: xi |phi| <= 1
 ; constant: the bound; with 99/100 the statement is false
 (define-fun constant () Real 1.0)

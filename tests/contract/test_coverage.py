@@ -41,7 +41,6 @@ TRIALS = {
     "strata, records private": ("stratified", "record", {"randomised": True}, {"strata": ("site",)}),
     "ipw": ("ipw", "record", DECLARED, {}),
     "fold_aggregation": ("fold_aggregation", "record", {"randomised": True}, {}),
-    "score_strata": ("score_strata", "record", {"randomised": True}, {}),
 }
 
 

@@ -51,20 +51,6 @@ def test_effects_as_functions_are_near_the_truth(method):
     assert least < mean < most
 
 
-def test_random_features_have_the_noise_they_claim():
-    data = people(2000, 36)
-    models = [
-        cv.cate(data, study(), method="random_features", epsilon=4, delta=1e-6, noise=cv.SeededNoise(seed))
-        for seed in range(6)
-    ]
-    effects = np.array([model.effect(GRID) for model in models])
-    low, high = models[0].interval(GRID)
-    claimed = (high - low) / 2 / norm.ppf(0.975)
-    # A standard deviation from six draws is off by a third; five points go together.
-    assert 0.4 < np.mean(effects.std(axis=0, ddof=1) / claimed) < 2
-    assert models[0].interval_of is not None
-
-
 def test_covariance_of_an_effect_from_looks():
     """Two passes averaged by variance; noise, sampling and what shrinkage leaves out."""
     passes = Passes((np.array([1.0, 2.0]), np.array([3.0, 1.0])), (0.02, 0.01), (0.01, 0.005))

@@ -6,16 +6,26 @@ from math import sqrt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, ask, people, study
+from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.published import proved_weighting
 
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)
 PEOPLE = people(1200, 7)
-PURE = {"epsilon": 3, "mechanism": "laplace"}
+PURE = {"epsilon": 3}
 NORMAL = {"epsilon": 3, "delta": 1e-6}
+
+
+def ask(monkeypatch, data, declared, centred, **asked):
+    """Return the answer of the proved form, with outcomes centred at released means or at the middle."""
+    monkeypatch.setattr(proved_weighting, "centring_pays", lambda *_: centred)
+    if "delta" not in asked:
+        # Laplace noise, whose variance is known in a line.
+        monkeypatch.setattr("counterveil.results.question.choose_mechanism", lambda *_: "laplace")
+    return cv.published.ipw_proved(data, declared, noise=cv.SeededNoise(1), **asked)
 
 
 def weights_of(estimand, scores, treated):
@@ -66,11 +76,10 @@ def fields(passed, result, estimand, scale, centres, rows, size, count_variance,
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("pure", [True, False])
-def test_declared_propensity_around_the_middle(passed, estimand, pure):
+def test_declared_propensity_around_the_middle(monkeypatch, passed, estimand, pure):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
     budget = PURE if pure else NORMAL
-    settings = cv.settings.IPW(form="ht")
-    result = ask(TRIAL, declared, "ipw", "record", estimand=estimand, settings=settings, **budget)
+    result = ask(monkeypatch, TRIAL, declared, False, estimand=estimand, **budget)
     centres, rows = (STEPS / 2, STEPS / 2), 700
     scale, total, squares = sums_of(estimand, TRIAL, np.full(rows, 0.2), centres, (0.2, 0.2))
     found = [passed["effect"].statistic, passed["squares"].statistic] if pure else passed["moments"].exact
@@ -81,10 +90,9 @@ def test_declared_propensity_around_the_middle(passed, estimand, pure):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_declared_propensity_around_released_means(passed, estimand):
+def test_declared_propensity_around_released_means(monkeypatch, passed, estimand):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
-    settings = cv.settings.IPW(form="hajek")
-    result = ask(TRIAL, declared, "ipw", "record", estimand=estimand, settings=settings, **NORMAL)
+    result = ask(monkeypatch, TRIAL, declared, True, estimand=estimand, **NORMAL)
     one, other = TRIAL["y"][TRIAL["t"] == 1], TRIAL["y"][TRIAL["t"] == 0]
     nuisances = passed["nuisances"]
     exact = [((one - 1) / 4).sum(), ((other - 1) / 4).sum(), 1.4 * len(one)]
@@ -116,11 +124,13 @@ def features_of(data):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("pure", [True, False])
-def test_fitted_propensity(passed, estimand, pure):
-    form, penalty, rows = "ht" if pure else "hajek", 0.05, 1200
-    settings = cv.settings.IPW(form=form, clip=0.1, penalty=penalty, shrink=False)
+def test_fitted_propensity(monkeypatch, passed, estimand, pure):
+    penalty, rows = 0.05, 1200
+    monkeypatch.setattr(proved_weighting, "chosen_penalty", lambda *_: penalty)
+    monkeypatch.setattr(proved_weighting, "chosen_clip", lambda *_: 0.1)
+    monkeypatch.setattr(proved_weighting, "shrunk", lambda weights, *_: (weights, 1.0))
     budget = PURE if pure else NORMAL
-    result = ask(PEOPLE, study(), "ipw", "record", estimand=estimand, settings=settings, **budget)
+    result = ask(monkeypatch, PEOPLE, study(), not pure, estimand=estimand, **budget)
     z = features_of(PEOPLE)
     nuisances = passed["nuisances"]
     assert nuisances.sensitivity == 1
@@ -168,10 +178,9 @@ def logistic(v):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_without_noise_it_is_the_weighted_comparison(estimand):
+def test_without_noise_it_is_the_weighted_comparison(monkeypatch, estimand):
     declared = study(randomised=True, treated_share=Fraction(1, 5))
-    settings = cv.settings.IPW(form="ht")
-    result = ask(TRIAL, declared, "ipw", "record", epsilon=SHARP, estimand=estimand, settings=settings)
+    result = ask(monkeypatch, TRIAL, declared, False, epsilon=SHARP, estimand=estimand)
     t, y = TRIAL["t"] == 1, TRIAL["y"] - (LOW + WIDTH / 2)
     h = weights_of(estimand, np.full(700, 0.2), t)
     size = 700 * {"ATE": 1.0, "ATT": 0.2, "ATC": 0.8}[estimand]

@@ -19,15 +19,16 @@ from counterveil.data import Table
 from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
-from counterveil.statistics.moments import arm_run, cross_fit
+from counterveil.published import proved_cross_fit
+from counterveil.statistics.moments import arm_run
 from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
 from counterveil.statistics.moments.arm_releases import ScoreMoments
 from counterveil.statistics.moments.doubly_robust_releases import ScorePass
 from counterveil.statistics.moments.doubly_robust_run import confounding_bound
-from counterveil.statistics.moments.ipw_nuisances import Weighted
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.trial import residual_totals
 from counterveil.statistics.moments.trial_model import Direction, Prediction
+from counterveil.statistics.moments.weighted_sums import Weighted
 
 TRIAL = people(900, 6, confounded=False)
 N = 900
@@ -219,12 +220,16 @@ def truth(estimand):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 @pytest.mark.parametrize("method", ["doubly_robust", "cross_fit"])
-def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
-    settings = cv.settings.CrossFit(clip=0.02, reach="bound")
-    if method == "doubly_robust":
-        settings = cv.settings.DoublyRobust(degree=1)
+def test_without_noise_the_effect_on_the_people_asked_about(monkeypatch, estimand, method):
     budget = {"epsilon": 10_000, "delta": 1e-6}
-    result = ask(LARGE, study(), method, "record", estimand=estimand, settings=settings, **budget)
+    if method == "cross_fit":
+        monkeypatch.setattr(proved_cross_fit, "CLIP", 0.02)
+        monkeypatch.setattr(proved_cross_fit, "clip_reach", lambda _: 1e6)
+        asked = {"estimand": estimand, "noise": cv.SeededNoise(1), **budget}
+        result = cv.published.cross_fit_proved(LARGE, study(), **asked)
+    else:
+        settings = cv.settings.DoublyRobust(degree=1)
+        result = ask(LARGE, study(), method, "record", estimand=estimand, settings=settings, **budget)
     # Sampling at 20,000 rows, and propensities that are not linear in the weights.
     assert result.estimate == pytest.approx(truth(estimand), abs=0.08)
     whole = sum(LARGE["y"][LARGE["t"] == arm].var() / (LARGE["t"] == arm).sum() for arm in (0, 1))
@@ -235,8 +240,8 @@ def test_without_noise_the_effect_on_the_people_asked_about(estimand, method):
 def test_cross_fitting_with_a_declared_propensity(passed, estimand):
     data = people(6000, 14, confounded=False)
     design, budget = study(randomised=True, treated_share=Fraction(1, 5)), {"epsilon": 1000, "delta": 1e-6}
-    settings = cv.settings.CrossFit(reach="bound")
-    result = ask(data, design, "cross_fit", "record", estimand=estimand, settings=settings, **budget)
+    asked = {"estimand": estimand, "noise": cv.SeededNoise(1), **budget}
+    result = cv.published.cross_fit_proved(data, design, **asked)
     assert result.estimate == pytest.approx(ols(data, slice(None)), abs=0.1)
     # The sum of u^2, in units of the clip, over the people that the mean is divided by.
     part = {"ATE": 1.0, "ATT": 0.2, "ATC": 0.8}[estimand]
@@ -259,8 +264,8 @@ def test_cross_fitted_effect_from_released_numbers(estimand):
     halves = (half(0.25, 0.1, 0.002, 0.0004), half(0.31, 0.2, 0.003, 0.0002))
     sizes, clip = (480, 520), 1.7
     effect_bias = (480 * 0.1 + 520 * 0.2) / rows
-    scored = cross_fit.Scored(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
-    estimate, known = cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
+    scored = proved_cross_fit.Scored(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
+    estimate, known = proved_cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
     left, parts = 1 - effect_bias, (0.48, 0.52)
     own = (0.48 * 0.9 * 0.25 + 0.52 * 0.8 * 0.31) / left
     factor = clip * HALF / size / left

@@ -41,14 +41,19 @@ def asked_of_records(estimand, chosen):
     return ask(PEOPLE, STUDY, "stratified", "record", settings=chosen, **told)
 
 
-def settings(kind, **extra):
-    return cv.settings.Stratified(sensitivity=kind, **extra)
+def settings(limit):
+    return cv.settings.Stratified(limit=limit)
+
+
+def smooth(estimand, epsilon):
+    given = {"epsilon": epsilon, "estimand": estimand, "noise": cv.SeededNoise(1)}
+    return cv.published.smooth_matching_proved(PEOPLE, STUDY, **given)
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("limit", [None, LIMIT])
+@pytest.mark.parametrize("limit", [10**6, LIMIT])
 def test_strata_where_outcomes_are_private(passed, estimand, limit):
-    chosen = settings("smooth") if limit is None else settings("bounded", limit=limit)
+    chosen = settings(limit)
     result = ask(
         PEOPLE, STUDY, "stratified", "outcome", mechanism="laplace", estimand=estimand, settings=chosen
     )
@@ -73,7 +78,7 @@ def test_strata_where_outcomes_are_private(passed, estimand, limit):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_means_of_both_arms_over_strata(passed, estimand):
-    chosen = settings("bounded", limit=LIMIT)
+    chosen = settings(LIMIT)
     given = {"mechanism": "laplace", "estimand": estimand, "settings": chosen}
     # Ratios are those of outcomes that are never negative.
     low, high = STUDY.outcome_range
@@ -99,7 +104,7 @@ def test_means_of_both_arms_over_strata(passed, estimand):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_bounded_weights_where_records_are_private(passed, estimand):
-    result = asked_of_records(estimand, settings("bounded", limit=LIMIT))
+    result = asked_of_records(estimand, settings(LIMIT))
     h, d, v, *_ = strata(estimand, LIMIT)
     effect, weight, variance = passed["effect"], passed["weight"], passed["variance"]
     assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)
@@ -119,29 +124,6 @@ def test_bounded_weights_where_records_are_private(passed, estimand):
     assert known.extra == pytest.approx(result.estimate**2 * weight.laplace / kept**2)
     assert known.bias == 0
     assert sum(one.amount for one in passed.values()) == pytest.approx(2)
-
-
-@pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_worst_case_noise_where_records_are_private(passed, estimand):
-    result = asked_of_records(estimand, settings("global"))
-    h, d, *_ = strata(estimand)
-    effect = passed["effect"]
-    assert effect.statistic == pytest.approx(h @ d / N, abs=CLOSE)
-    most = N + 1 if estimand == "ATE" else N - 1
-    assert effect.sensitivity == (most + 2 * ROUNDING * N) * WIDTH / N
-    share, extra = 1.0, 0.0
-    if estimand != "ATE":
-        found = passed["share"]
-        assert found.statistic == pytest.approx(0.2 if estimand == "ATT" else 0.8)
-        assert found.sensitivity == Fraction(1, N)
-        share = min(max(found.value, 0.02), 1.0)
-        extra = (effect.value / share**2) ** 2 * found.laplace
-    known = result.uncertainty
-    assert result.estimate == pytest.approx(effect.value / share)
-    assert known.noise.variance == pytest.approx(effect.laplace / share**2)
-    assert known.variance == known.variance_cap == pytest.approx((WIDTH / share) ** 2 / 2)
-    assert known.variance_noise is None
-    assert known.extra == pytest.approx(extra)
 
 
 def pooled_squares_fields(known, variance, largest, log_scale):
@@ -168,10 +150,8 @@ def pooled_squares_fields(known, variance, largest, log_scale):
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("unmatched", [False, True])
-def test_smooth_noise_where_records_are_private(passed, estimand, unmatched):
-    chosen = settings("smooth", noise="student", unmatched=unmatched)
-    result = ask(PEOPLE, STUDY, "stratified", "record", epsilon=6, estimand=estimand, settings=chosen)
+def test_smooth_noise_where_records_are_private(passed, estimand):
+    result = smooth(estimand, 6)
     h, d, v, one, other, *_ = strata(estimand)
     effect, scale, variance = passed["effect"], passed["scale"], passed["variance"]
     assert effect.statistic == pytest.approx(h @ d / WIDTH / N, abs=CLOSE)
@@ -182,8 +162,7 @@ def test_smooth_noise_where_records_are_private(passed, estimand, unmatched):
     weight = np.exp(scale.value)
     share = float(passed["share"].value) if estimand != "ATE" else 1.0
     assert estimand == "ATE" or passed["share"].statistic == pytest.approx(0.2 if estimand == "ATT" else 0.8)
-    lost = min(max(passed["unmatched"].value, 0.0), 1.0) if unmatched else 0.0
-    unit = WIDTH / max(min(max(share, 0.02), 1.0) - lost, 0.02)
+    unit = WIDTH / min(max(share, 0.02), 1.0)
     known = result.uncertainty
     assert result.estimate == pytest.approx(effect.value * unit)
     assert known.noise.scale == pytest.approx(2 * weight / N * unit)
@@ -198,23 +177,21 @@ def test_smooth_noise_where_records_are_private(passed, estimand, unmatched):
         assert known.variance_noise.log_scale == pytest.approx(2 * log_scale, rel=1e-6)
     else:
         pooled_squares_fields(known, variance, weight * unit / N, log_scale)
-    extra = 0.0
-    if estimand != "ATE":
-        # Staircase noise has no more variance than Laplace noise.
-        extra += passed["share"].laplace
-    if unmatched:
-        assert passed["unmatched"].statistic == 0.0
-    elif estimand == "ATE":
+    if estimand == "ATE":
         assert known.extra == 0
     else:
-        expected = (result.estimate / (WIDTH / unit)) ** 2 * extra
+        # Staircase noise has no more variance than Laplace noise.
+        expected = (result.estimate / (WIDTH / unit)) ** 2 * passed["share"].laplace
         assert 0.5 * expected < known.extra <= expected * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-@pytest.mark.parametrize("kind", ["bounded", "smooth", "global"])
-def test_without_noise_it_is_the_effect_of_the_people_in_the_strata(estimand, kind):
-    chosen = settings(kind, limit=LIMIT) if kind == "bounded" else settings(kind, smoothness=None)
-    result = ask(PEOPLE, STUDY, "stratified", "record", epsilon=SHARP, estimand=estimand, settings=chosen)
-    h, d, *_ = strata(estimand, LIMIT if kind == "bounded" else None)
+@pytest.mark.parametrize("limit", [LIMIT, None])
+def test_without_noise_it_is_the_effect_of_the_people_in_the_strata(estimand, limit):
+    asked = {"epsilon": SHARP, "estimand": estimand}
+    if limit is None:
+        result = smooth(**asked)
+    else:
+        result = ask(PEOPLE, STUDY, "stratified", "record", settings=settings(limit), **asked)
+    h, d, *_ = strata(estimand, limit)
     assert result.estimate == pytest.approx(h @ d / h.sum(), abs=2e-3)

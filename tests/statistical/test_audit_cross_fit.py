@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.statistical.noisy_vectors import nearer, noisy_vectors
-from tests.unit.statistics.moments.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
+from tests.unit.published.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half
 
 import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
@@ -18,7 +18,7 @@ from counterveil.data import Table
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
 from counterveil.published import doubly_robust as published
-from counterveil.questions.ate import ask
+from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil_lab.attacks.watching import WeakGate
 
@@ -119,7 +119,9 @@ class Published:
         treated[second[: 2 * len(second) // 5]] = 1
         table = Table.attach({"t": treated, "y": y, "x": np.linspace(0, 1, ROWS)}, STUDY)
         words = {"epsilon": self.claim.epsilon, "delta": self.claim.delta, "estimand": "ATE", "level": 0.95}
-        asked = ask(STUDY, "cross_fit", protects="record", mechanism=None, request_id=None, **words)
+        asked = Question.ask(
+            method="published.cross_fit", protects="record", mechanism=None, request_id=None, **words
+        )
         plan = published.paper_plan(asked)
         found, source = published.influence(table, 0.1), SeededNoise(int(rng.integers(2**62)))
         draws = [published.release(Gate(plan, source), plan, table, found) for _ in range(count)]

@@ -16,8 +16,8 @@ from counterveil.privacy import Budget
 from counterveil.questions.ate import ask
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.folds import aggregation as fold_aggregation
-from counterveil.statistics.moments.ipw_nuisances import release_moments
 from counterveil.statistics.moments.kernels.scores import moments
+from counterveil.statistics.moments.weighted_sums import release_moments
 from counterveil_lab.attacks.watching import WeakGate
 
 ROWS, FOLDS = 12, 4

@@ -6,7 +6,7 @@ Samples go through a real gate, or are drawn all at once; the weakened copy has 
 caught. The attacker knows both candidate data sets: the score is how the released vector stands between theirs.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -18,11 +18,11 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
-from counterveil.questions.ate import ask
-from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments import ipw
-from counterveil.statistics.moments.ipw_nuisances import Nuisances, nuisance_vector, release_moments
-from counterveil.statistics.moments.kernels.scores import STEPS
+from counterveil.published import proved_weighting as ipw
+from counterveil.published.proved_weighting import STEPS, Nuisances, nuisance_vector
+from counterveil.results.question import Question
+from counterveil.session import Gate, Plan, SeededNoise
+from counterveil.statistics.moments.weighted_sums import release_moments
 from counterveil_lab.attacks.watching import WeakGate
 
 ROWS = 12
@@ -43,12 +43,19 @@ def replaced(place, record):
 
 
 def designed(claim, estimand, share):
-    settings = cv.settings.IPW(penalty=20.0, clip=0.1, shrink=False, fit_share=share)
-    asked = ask(
-        STUDY, "ipw", protects="record", epsilon=claim.epsilon, delta=claim.delta, estimand=estimand, level=0.95,
-        mechanism=None, request_id=None, settings=settings,
+    """Return a design that has `share` of the budget for what is learned first."""
+    asked = Question.ask(
+        method="published.ipw_proved", protects="record", epsilon=claim.epsilon, delta=claim.delta,
+        estimand=estimand, level=0.95, mechanism=None, request_id=None,
     )  # fmt: skip
-    return asked.estimand, ipw.design_of(STUDY, ROWS, asked)
+    design = ipw.design_of(STUDY, ROWS, asked)
+    usual = design.plan
+    parts = {
+        name: (2 * share if name == "nuisances" else 2 - 2 * share) * part
+        for name, part in usual.parts.items()
+    }
+    plan = Plan.split(claim, parts, usual.mechanism, dict(usual.kinds))
+    return asked.estimand, replace(design, clip=0.1, fitting=replace(design.fitting, penalty=20.0), plan=plan)
 
 
 @dataclass(frozen=True)
@@ -61,7 +68,7 @@ class Weighted:
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)
-        estimand, design = designed(self.claim, self.estimand, 0.01)
+        estimand, design = designed(self.claim, self.estimand, Fraction(1, 100))
         released = Nuisances(np.array(STEEP[self.estimand]), (STEPS / 2, STEPS / 2))
         weighing = ipw.weighing_of(released, design, STUDY, estimand)
         found = ipw.weighed(attached, design.features, released.weights, weighing)
@@ -88,15 +95,15 @@ class Learned:
 
     def sample(self, dataset, count, rng):
         own, first, second = (self.vector(table(d)) for d in (dataset, *ARM))
-        _, design = designed(self.claim, "ATE", 0.99)
+        _, design = designed(self.claim, "ATE", Fraction(99, 100))
         drawn_for = Fraction(1, 3) if self.gate is WeakGate else Fraction(1)
         noisy = noisy_vectors(design.plan, "nuisances", own, drawn_for, count, rng)
         # Ball noise: the log density falls with the distance.
         return nearer(noisy, np.array(first, float), np.array(second, float), 1, 2, 1)
 
     def vector(self, attached):
-        _, design = designed(self.claim, "ATE", 0.99)
-        return nuisance_vector(attached, design.fitting, design.settings)
+        _, design = designed(self.claim, "ATE", Fraction(99, 100))
+        return nuisance_vector(attached, design)
 
 
 # Weights under which the row at x = 1 has the largest weight that the clip allows.

@@ -21,8 +21,9 @@ from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.products import Standard
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
+from counterveil.published import proved_matching
 from counterveil.session import Gate, Kind, Plan, Responses, SeededNoise
-from counterveil.statistics.moments import contrast, record_matching, score_strata
+from counterveil.statistics.moments import contrast
 from counterveil.statistics.moments.contrast import moments
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
@@ -142,37 +143,8 @@ class Adjusted:
 
 
 @dataclass(frozen=True)
-class Strata:
-    gate: type[Gate] = WatchedGate
-
-    def sample(self, dataset, count, rng):
-        attached = table(dataset)
-        candidates = [arm_totals(t.treated, t.outcome) for t in map(table, CROWD)]
-        empty = arm_totals(attached.treated[:0], attached.outcome[:0])
-        others = dict.fromkeys(
-            ("share", "direction", "location", "deviation", "counts", "centres", "moment"), 1
-        )
-        kinds = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
-        plan = mostly("contrast", others, kinds)
-        source = SeededNoise(int(rng.integers(2**62)))
-        rows = np.empty((count, 3))
-        for row in rows:
-            gate = self.gate(plan, source)
-            weighting, effect, square = score_strata.release(gate, plan, attached, FEATURES, 2, "ATE")
-            # All covariates are equal, so that everyone is in the stratum that the released cut gives.
-            place = int(gate.given["counts"][2] > 0)
-            cells = [[empty, c] if place else [c, empty] for c in candidates]
-            sums = [
-                score_strata.moments(cell, attached.outcome_unit, weighting.contrast)[0] for cell in cells
-            ]
-            row[:] = standing(effect, *sums, weighting.contrast.total), weighting.share, float(square)
-        return rows
-
-
-@dataclass(frozen=True)
 class Matching:
     gate: type[Gate] = WatchedGate
-    settings = cv.settings.RecordMatching()
 
     def sample(self, dataset, count, rng):
         attached = table(dataset)
@@ -185,9 +157,9 @@ class Matching:
         rows = np.empty((count, 3))
         for row in rows:
             gate = self.gate(plan, source)
-            scores, responses = record_matching.release_scores(gate, attached, FEATURES, z, fitted, 0.1)
-            matched = record_matching.match(scores, responses, self.settings, float(plan.amount("effect")))
-            effect, sensitivity = record_matching.release_sum(gate, attached, matched)
+            scores, responses = proved_matching.release_scores(gate, attached, FEATURES, z, fitted)
+            matched = proved_matching.match(scores, responses, float(plan.amount("effect")))
+            effect, sensitivity = proved_matching.release_sum(gate, attached, matched)
             sums = [Fraction(float(matched.coefficients @ y)) for y in candidates]
             seen = standing(effect, *sums, sensitivity.estimate)
             # Only where the replaced row has the largest coefficient does the sum move by its sensitivity.
@@ -221,23 +193,13 @@ def contrast_of(centre, adjusted=False):
     return handed_over
 
 
-def strata_of(records):
-    attached = table(records)
-    others = dict.fromkeys(("direction", "location", "deviation", "counts", "centres"), 1)
-    kinds = {"direction": Kind.VECTOR, "counts": Kind.CELLS, "centres": Kind.CELLS}
-    plan = mostly("contrast", SPLIT | others, kinds)
-    gate = FixedGate(plan, FIXED | {"direction": [1.0], "counts": [11, 10, 10, 10], "centres": [0, 0]})
-    score_strata.release(gate, plan, attached, FEATURES, 2, "ATE")
-    return gate
-
-
 def matched_sum(records):
     attached = table(records)
     gate = FixedGate(Plan.split(CLAIM, {"effect": 1}, "staircase"), {})
     # Scores and treatments as released: the first row is the only treated one.
     responses = Responses(np.array([True] + [False] * (len(records) - 1)), 0.9)
-    matched = record_matching.match(np.arange(len(records)) / 10, responses, Matching.settings, 2.0)
-    record_matching.release_sum(gate, attached, matched)
+    matched = proved_matching.match(np.arange(len(records)) / 10, responses, 2.0)
+    proved_matching.release_sum(gate, attached, matched)
     return gate
 
 
@@ -251,14 +213,12 @@ CHAINS = {
     "contrast": (contrast_of("arms"), CROWD),
     "pooled contrast": (contrast_of("pooled"), CROWD),
     "adjusted contrast": (contrast_of("arms", adjusted=True), CROWD),
-    "strata": (strata_of, CROWD),
     "matching": (matched_sum, OUTCOME),
 }
 CASES = [
     (Contrast, CROWD, 700),
     (PooledContrast, CROWD, 700),
     (Adjusted, CROWD, 700),
-    (Strata, CROWD, 700),
     (Matching, OUTCOME, 1800),
 ]
 

@@ -21,14 +21,13 @@ from counterveil.numerics.strata import (
     weight_sum,
 )
 from counterveil.privacy import Budget, Estimand
-from counterveil.session import Gate, Kind, Plan, SeededNoise, SmoothNoise
-from counterveil.settings import Stratified
+from counterveil.published import proved_strata
+from counterveil.published.proved_strata import SmoothDesign
+from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.strata import bounded as stratified_bounded
-from counterveil.statistics.strata import smooth as stratified_smooth
 from counterveil.statistics.strata.data import BoughtCuts
 from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
-from counterveil.statistics.strata.smooth_plan import SmoothDesign
 from counterveil_lab.attacks.watching import WeakGate
 
 CLAIM = Budget(2)
@@ -72,16 +71,16 @@ class Smooth:
     strata_variance: bool = False
 
     def sample(self, dataset, count, rng):
-        variance = SmoothNoise("lomax", Fraction(1, 200)) if self.strata_variance else None
-        shares = {name: Fraction(1, 50) for name in ("variance", "scale", "unmatched")}
+        variance = Fraction(1, 200) if self.strata_variance else None
+        shares = {name: Fraction(1, 50) for name in ("variance", "scale")}
         shares["effect"] = 1 - sum(shares.values())
-        design = SmoothDesign(tuple(shares.items()), SmoothNoise("lomax", Fraction(1, 250)), variance)
+        design = SmoothDesign(tuple(shares.items()), Fraction(1, 250), variance)
         plan = Plan.split(CLAIM, shares, "staircase", design.kinds())
-        settings, source = Stratified(sensitivity="smooth"), SeededNoise(int(rng.integers(2**62)))
+        source = SeededNoise(int(rng.integers(2**62)))
         held = strata(dataset)
         rows = np.empty((count, 3))
         for row in rows:
-            drawn = stratified_smooth.release(self.gate(plan, source), held, design, Estimand.ATE, settings)
+            drawn = proved_strata.release(self.gate(plan, source), held, design, Estimand.ATE)
             row[:] = drawn.effect, np.log(drawn.weight), drawn.variance
         return rows
 

@@ -97,10 +97,13 @@ def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) 
     )
 
 
-def _published(form: str, question: str = "ate", **given: Any) -> Asked:
+def _published(
+    form: str, question: str = "ate", declared: dict[str, Any] | None = None, **given: Any
+) -> Asked:
+    accepted = {} if form.endswith("_proved") else {"accept": "unproved"}
     return Asked(
-        {},
-        lambda curator, **budget: getattr(cv.published, form)(curator, accept="unproved", **(given | budget)),
+        declared or {},
+        lambda curator, **budget: getattr(cv.published, form)(curator, **(accepted | given | budget)),
         question,
     )
 
@@ -133,33 +136,18 @@ def ways() -> dict[str, Asked]:
         for kind, given in TRIALS.items():
             for name, declared in (("", TRIAL), (" known share", SHARED)):
                 found[f"{kind} record {estimand}{name}"] = _ate(declared, protects="record", **given, **one)
-        for method in ("matching", "doubly_robust", "score_strata", "stratified", "ipw", "cross_fit", "auto"):
+        for method in ("doubly_robust", "stratified", "auto"):
             found[f"{method} record {estimand} observational"] = _ate(protects="record", method=method, **one)
-        for sensitivity in ("smooth", "global"):
-            found[f"stratified {sensitivity} {estimand}"] = _ate(**_strata(sensitivity=sensitivity), **one)
         found[f"ipw paper {estimand}"] = _published("ipw", **one)
-    for method in (
-        "matching",
-        "doubly_robust",
-        "score_strata",
-        "stratified",
-        "ipw",
-        "cross_fit",
-    ):
+        for form in ("ipw_proved", "cross_fit_proved", "smooth_matching_proved"):
+            found[f"{form} {estimand}"] = _published(form, **one)
+    for method in ("doubly_robust", "stratified"):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
     for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
         found[f"{kind} record uneven share"] = _ate(UNEVEN, protects="record", **given)
-    for noise in ("lomax", "student", "laplace"):
-        smooth = _strata(sensitivity="smooth", noise=noise, unmatched=True)
-        found[f"stratified smooth {noise} unmatched"] = _ate(**smooth)
-    found["stratified single"] = _ate(**_strata(sensitivity="smooth", pairing="single"))
-    found["stratified global single"] = _ate(**_strata(sensitivity="global", pairing="single"))
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
-    found["score_strata kappa"] = _ate(
-        protects="record", method="score_strata", settings=cv.settings.ScoreStrata(kappa=0.5)
-    )
     for learner in ("ols", "aipw", _fails):
         folds = cv.settings.Folds(learner=learner)
         found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
@@ -169,6 +157,9 @@ def ways() -> dict[str, Asked]:
         found[f"{method} outcome clusters"] = _ate(CLUSTERS, protects="outcome", method=method)
     found["trial record clusters"] = _ate(CLUSTERS, protects="record", method="trial")
     found["matching paper"] = _published("record_matching")
+    for form in ("record_matching_proved", "ipw_proved", "cross_fit_proved"):
+        for name, declared in (("", {}), (" known share", SHARED), (" uneven share", UNEVEN)):
+            found[f"{form}{name}"] = _published(form, declared=declared)
     found["stratified paper"] = _published("smooth_matching")
     found["cross_fit paper"] = _published("cross_fit")
     found["matching paper outcome"] = _published("outcome_matching")
@@ -221,7 +212,7 @@ def _questions() -> dict[str, Asked]:
     found["moments"] = _other("moments", interactions=["t:a", "a:a"])
     found["moments outcomes"] = _other("moments", protects="outcome", interactions=["t:a"])
     found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
-    for method in ("auto", "t_learner", "r_learner", "random_features"):
+    for method in ("auto", "t_learner", "r_learner"):
         found[f"cate {method}"] = _other("cate", method=method)
         found[f"cate {method} known share"] = _other("cate", SHARED, method=method)
     for method in ("auto", "series"):

@@ -21,11 +21,10 @@ _SETTINGS = (
     ),
     cv.published.InfluenceSettings,
     cv.published.KernelSettings,
-    cv.published.IPWSettings,
 )
 _METHOD_OF = {
-    "Auto": "auto", "CrossFit": "cross_fit", "DoublyRobust": "doubly_robust",
-    "Folds": "fold_aggregation", "IPW": "ipw", "Matching": "matching", "ScoreStrata": "score_strata",
+    "Auto": "auto", "DoublyRobust": "doubly_robust",
+    "Folds": "fold_aggregation", "Matching": "matching",
     "Stratified": "stratified", "Trial": "trial", "Weighting": "weighting",
 }  # fmt: skip
 

@@ -30,13 +30,13 @@ COLUMNS = STUDY.columns
 BUDGET = cv.Budget(1000, "1/2")
 OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "weighting")
 RECORD_METHODS = (
-    "auto", "trial", "doubly_robust", "score_strata", "stratified",
-    "ipw",
-    "cross_fit", "fold_aggregation",
+    "auto", "trial", "doubly_robust", "stratified",
+    "fold_aggregation",
 )  # fmt: skip
 
 
-PUBLISHED = ("outcome_matching", "record_matching", "smooth_matching", "ipw", "cross_fit")
+PUBLISHED = ("outcome_matching", "record_matching", "smooth_matching", "ipw", "cross_fit",
+    "record_matching_proved", "ipw_proved", "cross_fit_proved")  # fmt: skip
 
 
 def people(rng: random.Random, rows: int | None = None) -> dict[str, list[Any]]:

@@ -65,15 +65,16 @@ PUBLISHED = {
 }
 # Learners of effects that differ between people, by the words in the names of calls.
 LEARNERS = {"arms": "t_learner", "interacted": "r_learner"}
-OWN_SETTINGS = ("IPW", "Influence", "Kernel")
+# Methods that were asked of the front door, and the proved forms that answer as they did.
+PROVED = {"matching": "record_matching_proved", "ipw": "ipw_proved", "cross_fit": "cross_fit_proved"}
 
 
-_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries", "RandomFeature": "RandomFeatures"}
+_PLURAL = {"Bin": "Bins", "Fold": "Folds", "FoldQuery": "FoldQueries"}
 
 
-def settings(name: str, published: bool = False, **fields: Any) -> Any:
+def settings(name: str, **fields: Any) -> Any:
     """Return the settings of one class of them; keys keep the names that answers were taken under."""
-    if name in ("Influence", "Kernel") or (published and name in OWN_SETTINGS):
+    if name in ("Influence", "Kernel"):
         return getattr(cv.published, f"{name}Settings")(**fields)
     return getattr(cv.settings, _PLURAL.get(name, name))(**fields)
 
@@ -96,6 +97,11 @@ def answer(question: str, declared: dict[str, Any], given: Given, **arguments: A
 
 
 def _asked_of(curator: cv.Curator, question: str, arguments: dict[str, Any]) -> Any:
+    if question == "ate" and arguments.get("protects") == "record" and not arguments.get("published"):
+        form = PROVED.get(arguments["method"])
+        if form is not None:
+            left = {key: arguments[key] for key in arguments if key not in ("method", "protects")}
+            return getattr(cv.published, form)(curator, **left)
     if not arguments.get("published"):
         return getattr(curator, question)(**arguments)
     form = PUBLISHED[arguments["method"], arguments.get("protects", "record")]

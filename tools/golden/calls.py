@@ -139,7 +139,7 @@ def _arguments() -> Iterator[Call]:
 
 
 def _queries() -> Iterator[Call]:
-    for method in ("auto", "bins", "fold_aggregation", "arms", "interacted", "random_features"):
+    for method in ("auto", "bins", "fold_aggregation", "arms", "interacted"):
         for name, declared in (("unknown share", {}), ("known share", SHARED)):
             given = Given(2000, "20", "1e-6")
             said = f"effects at queries: {method}, {name}"

@@ -99,7 +99,6 @@ def _outcome_level() -> Iterator[Call]:
     strata: Values = {
         "two covariates": {"strata": ("b", "c")},
         "limit 3": {"limit": 3},
-        "no limit": {"sensitivity": "global"},
     }
     yield from _calls("Stratified", strata, "ate", {}, method="stratified", **OUTCOME)
     matched: Values = {"two neighbours": {"neighbours": 2}}
@@ -109,15 +108,6 @@ def _outcome_level() -> Iterator[Call]:
 
 
 _RECORD: dict[str, tuple[str, Values]] = {
-    "RecordMatching": (
-        "matching",
-        {
-            "two neighbours": {"neighbours": 2, "h": 0.01},
-            "penalty": {"penalty": 0.5},
-            "other parts": {"weights": 0.1, "scores": 0.2, "treatments": 0.5, "effect": 0.2},
-            "debiased": {"debias": True},
-        },
-    ),
     "DoublyRobust": (
         "doubly_robust",
         {
@@ -134,36 +124,11 @@ _RECORD: dict[str, tuple[str, Values]] = {
             "one curve": {"bends": 1},
         },
     ),
-    "ScoreStrata": (
-        "score_strata",
-        {"two strata": {"strata": 2}, "five strata": {"strata": 5}, "bound": {"kappa": 0.1, "strata": 4}},
-    ),
     "Stratified": (
         "stratified",
         {
             "two covariates": {"strata": ("b", "c")},
             "limit 3": {"limit": 3},
-            "smoothness": {"sensitivity": "smooth", "smoothness": "0.2", "noise": "student"},
-            "smooth, two covariates": {"sensitivity": "smooth", "strata": ("b",), "unmatched": True},
-            "global, two covariates": {"sensitivity": "global", "strata": ("b", "c")},
-        },
-    ),
-    "IPW": (
-        "ipw",
-        {
-            "weighted means": {"form": "hajek"},
-            "weighted sums": {"form": "ht", "clip": 0.3},
-            "penalty": {"penalty": 0.01, "shrink": False},
-            "share of the fit": {"fit_share": 0.3, "clip": 0.05},
-        },
-    ),
-    "CrossFit": (
-        "cross_fit",
-        {
-            "clip": {"clip": 0.2},
-            "penalty": {"penalty": 0.05, "shrink": False},
-            "reach": {"reach": 2.0},
-            "reach of the bound": {"reach": "bound"},
         },
     ),
     "Auto": ("auto", {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}),
@@ -223,12 +188,6 @@ def _functions() -> Iterator[Call]:
     for method in ("arms", "interacted"):
         yield from _calls("Cate", shapes, "cate", {}, method=method)
         yield from _calls("Cate", shapes, "cate", SHARED, SMALL, method=method)
-    features: Values = {
-        "ten pairs": {"pairs": 10},
-        "bandwidth": {"bandwidth": 0.5, "seed": 7},
-        "penalty": {"penalty": 0.1, "least_propensity": 0.2},
-    }
-    yield from _calls("RandomFeature", features, "cate", {}, method="random_features")
     bins: Values = {
         "by one covariate": {"by": {"b": None}},
         "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},
@@ -247,18 +206,6 @@ def _functions() -> Iterator[Call]:
 def _published() -> Iterator[Call]:
     forms: dict[str, tuple[str, dict[str, str], Values]] = {
         "Matching": ("matching", OUTCOME, {key: _MATCHING[key] for key in ("one neighbour", "coefficient")}),
-        "RecordMatching": ("matching", RECORD, _RECORD["RecordMatching"][1]),
-        "Stratified": (
-            "stratified",
-            RECORD,
-            {
-                "single, smooth": {"pairing": "single", "sensitivity": "smooth"},
-                "single, global": {"pairing": "single", "sensitivity": "global"},
-                "smooth, normal noise": {"sensitivity": "smooth", "noise": "laplace"},
-            },
-        ),
-        "IPW": ("ipw", RECORD, {"bounds": {"lowest": 0.2, "highest": 0.8}, "sums": {}}),
-        "CrossFit": ("cross_fit", RECORD, _RECORD["CrossFit"][1]),
     }
     for name, (method, level, values) in forms.items():
         said = {f"published form, {key}": fields for key, fields in values.items()}

@@ -114,7 +114,6 @@ GUARANTEES: tuple[Mutant, ...] = (
         "smooth_sensitivity / self.divisor",
         "smooth_sensitivity",
         _noise("lomax"),
-        _noise("student"),
         _noise("smooth_laplace"),
     ),
     # The gate and plans.

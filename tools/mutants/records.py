@@ -17,26 +17,31 @@ RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
     _of("ipw_moments._clamped", "else rows - float(treated)", "else float(treated)", _IPW),
     _of(
-        "ipw._denominator",
+        "proved_weighting._denominator",
         "share if estimand is Estimand.ATT else 1 - share",
         "1 - share if estimand is Estimand.ATT else share",
         _IPW,
     ),
     _of(
-        "ipw.uncertainty_of",
+        "proved_weighting.uncertainty_of",
         "weighted.mean**2 - weighted.effect_noise",
         "weighted.mean**2 + weighted.effect_noise",
         _IPW,
     ),
     _of(
-        "ipw.uncertainty_of",
+        "proved_weighting.uncertainty_of",
         "(beyond / weighted.size) ** 2 * weighted.count_variance",
         "abs(beyond / weighted.size) * weighted.count_variance",
         _IPW,
         about="a share's error not squared",
     ),
-    _of("ipw.uncertainty_of", "cap = factor**2 * weighted.rows", "cap = factor**2 * weighted.rows / 4", _IPW),
-    _of("ipw.effect_of", "(first - second) * unit + beyond, beyond", "beyond, beyond", _IPW),
+    _of(
+        "proved_weighting.uncertainty_of",
+        "cap = factor**2 * weighted.rows",
+        "cap = factor**2 * weighted.rows / 4",
+        _IPW,
+    ),
+    _of("proved_weighting.effect_of", "(first - second) * unit + beyond, beyond", "beyond, beyond", _IPW),
     _of(
         "Weighing.weights", "np.where(treated, 1.0, p / (1 - p))", "np.where(treated, 1.0, (1 - p) / p)", _IPW
     ),
@@ -99,26 +104,25 @@ RECORDS: tuple[Mutant, ...] = (
     _of("Prediction.fitted", "1 / (1 - Fraction(", "1 / (1 + Fraction(", _MODELS),
     # Cross-fitting.
     _of(
-        "cross_fit.effect_of",
+        "proved_cross_fit.effect_of",
         "part * (1 - half.effect_bias) * half.models.effect",
         "part * half.models.effect",
         _MODELS,
     ),
     _of(
-        "cross_fit.effect_of",
+        "proved_cross_fit.effect_of",
         "weighted.mean**2 - weighted.effect_noise",
         "weighted.mean**2 + weighted.effect_noise",
         _MODELS,
     ),
-    _of("cross_fit.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
-    _of("cross_fit.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
+    _of("proved_cross_fit.effect_of", "part**2 * (half.variance", "part * (half.variance", _MODELS),
+    _of("proved_cross_fit.effect_of", "* weighted.count_variance", "* 0.0", _MODELS),
     _of(
-        "cross_fit._denominator",
+        "proved_cross_fit._denominator",
         "design.declared if estimand is Estimand.ATT else 1 - design.declared",
         "1 - design.declared if estimand is Estimand.ATT else design.declared",
         _MODELS,
     ),
-    _of("PartByPlace.run", "first == self.first_part", "first", "unit/data/test_places.py"),
     _of("ScoreModels.score", "(1 - t) * (y - second) / (1 - e)", "(1 - t) * (y - second) / e", _MODELS),
     # Folds.
     _of(
@@ -136,31 +140,6 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("fold_aggregation._result", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
-    # Strata of a private score, and matching on released scores.
-    _of(
-        "score_strata._result",
-        "effect.value + contrast.centre_treated - contrast.centre_control",
-        "effect.value",
-        _RECORDS,
-    ),
-    _of("score_strata._result", " + sqrt(square.noise.variance)", "", _RECORDS),
-    _of(
-        "score_strata_weights._stratified",
-        '"ATT": counts[0], "ATC": counts[1]',
-        '"ATT": counts[1], "ATC": counts[0]',
-        _RECORDS,
-    ),
-    _of(
-        "score_strata_weights.choose_weighting",
-        "width**2 / 4 * float((weights**2",
-        "width**2 / 8 * float((weights**2",
-        _RECORDS,
-    ),
-    _of("record_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
-    _of(
-        "record_matching._result",
-        "Uncertainty(scaled, cap / shrinkage.factor**2,",
-        "Uncertainty(scaled, cap,",
-        _RECORDS,
-    ),
+    # Matching on released scores.
+    _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
 )

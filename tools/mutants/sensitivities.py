@@ -153,26 +153,26 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "Fraction(5, 4) + 2 * ROUNDING * rows",
         "Fraction(5, 4)",
         "contract/test_strata.py",
-        _unit("strata/strata_variance"),
+        "unit/published/test_strata_variance.py",
         about="rounding",
     ),
     _of(
         "stratified_effect.global_change",
         "rows + 1 if rows > 2",
         "rows if rows > 2",
-        _unit("strata/stratified_effect"),
+        "unit/published/test_stratified_effect.py",
     ),
     _of(
         "stratified_effect._Reach.change",
         "max(rem, add) + self.flip",
         "max(rem, add)",
-        _unit("strata/stratified_effect"),
+        "unit/published/test_stratified_effect.py",
     ),
     _of(
         "stratum_counts.smooth_bound",
         "float(smoothness - SMOOTHNESS_MARGIN)",
         "float(2 * smoothness)",
-        _unit("strata/stratified_effect"),
+        "unit/published/test_stratified_effect.py",
     ),
     _of(
         "WeightedMoments.joint",
@@ -251,25 +251,10 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "unit/numerics/test_record_features.py",
     ),
     _of(
-        "StratifiedContrast.ends",
-        "-b * (self.width - self.centre_control)",
-        "-b * self.centre_control",
-        _unit("moments/score_strata_sensitivity"),
-    ),
-    _of(
-        "ScoreMoments.distance",
-        "self.limit + abs(centre)",
-        "self.limit",
-        _unit("moments/score_strata_sensitivity"),
-    ),
-    _of(
-        "ClippedDirection.total", "2 * self.length", "self.length", _unit("moments/score_strata_sensitivity")
-    ),
-    _of(
         "MatchedSum.estimate",
         "self.width * self.largest",
         "self.width * self.largest / 2",
-        _unit("moments/record_matching_sensitivity"),
+        "unit/published/test_record_matching_sensitivity.py",
     ),
     _of(
         "residual_totals",

@@ -85,9 +85,8 @@ def _methods() -> list[str]:
     rows = []
     for name, method in METHODS.items():
         levels = sorted(unit.value for unit in method.forms)
-        kinds = (kind for kind in (method.settings, method.record_settings) if kind is not None)
-        settings = {f"cv.settings.{kind.__name__}" for kind in kinds}
-        rows.append((f'`"{name}"`', " or ".join(levels), ", ".join(f"`{each}`" for each in sorted(settings))))
+        settings = "" if method.settings is None else f"`cv.settings.{method.settings.__name__}`"
+        rows.append((f'`"{name}"`', " or ".join(levels), settings))
     return table(("method", "protects", "settings"), rows)
 
 

@@ -14,7 +14,6 @@ HERE = "in memory"
 # What a method does with rows at each of the places.
 BY_PASSES = (PASSES,) * len(PLACES)
 BY_ENGINE = (HERE, *(ENGINE,) * (len(PLACES) - 1))
-BY_PLACE = (*(PASSES,) * (len(PLACES) - 1), REFUSED)
 BY_ROWS = (HERE, *(READ,) * (len(PLACES) - 2), REFUSED)
 # Questions whose rows are added up in the same way whatever the method is.
 _OTHERS = {
@@ -50,13 +49,12 @@ Written by `python -m tools.reference` from the tables of methods in the code. H
   large source are never all in memory.
 - **in the engine**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
 - **read into memory**: all rows of the study's columns are read into this process first.
-- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected; or it splits rows by
-  their places, and rows in Spark have none. The refusal names the method and what to use instead; nothing is spent.
+- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected. The refusal names
+  the method and what to use instead; nothing is spent.
 
 Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
-engine may depend on the order of the rows, and so does `cross_fit`: some split rows by their place or break ties by it.
-Rows have the places in which their source hands them over. `cross_fit` needs all passes to meet them in the same ones:
-without a temporary file (`COUNTERVEIL_SCRATCH=none`) it reads large sources into memory.
+engine may depend on the order of the rows: some split rows by their place or break ties by it. Rows have the places in
+which their source hands them over.
 `auto` names one of the others, which then does as its own line says.
 
 The rows of a person (`person=`), or of a cluster that is protected as a whole, become one first: in Spark's executors,
@@ -89,8 +87,6 @@ def _how(method: Method) -> tuple[str, ...]:
     """Return what a method of `ate` does with rows at each place."""
     if method.in_batches:
         return BY_PASSES
-    if method.by_place:
-        return BY_PLACE
     return BY_ENGINE if method.on_aggregates else BY_ROWS
 
 

@@ -212,8 +212,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     check_shown(charter, uses)
     _check_look(charter.looks, uses)
     public = frozenset(charter.public)
-    shown = uses.made_public if uses.order is None else (*uses.made_public, uses.order)
-    private = [name for name in shown if name not in public]
+    private = [name for name in uses.made_public if name not in public]
     if private:
         raise _made_public(private, uses, charter)
     if uses.unit is Unit.OUTCOME:
@@ -357,14 +356,12 @@ def _check_outcome(charter: Charter, outcome: str) -> None:
 
 def _made_public(private: list[str], uses: Uses, charter: Charter) -> LedgerError:
     listed = quoted(private[:10]) + (", ..." if len(private) > 10 else "")
-    ordered = uses.order in private
-    level = "as the public order of rows" if ordered else f"with protects={uses.unit.value!r}"
     return LedgerError(
         "CV-L041",
         f"this study would make private columns public: {listed}",
-        expected=f"treatment, covariates and order of rows among the account's public columns: "
+        expected=f"treatment and covariates among the account's public columns: "
         f"{quoted(charter.public[:20])}",
-        got=f"{listed} used {level}, where exact values, counts and balance are shown",
+        got=f"{listed} used with protects={uses.unit.value!r}, where exact values, counts and balance are shown",
         fix="leave these columns out, or protect whole records: protects='record'; a steward who wants them public "
         f"says so when the account is registered; {_STEWARD}",
     )

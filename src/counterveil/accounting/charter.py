@@ -117,8 +117,6 @@ class Charter:
     def of_study(cls, uses: Uses, *, unproved: bool = False) -> Charter:
         """Return the charter that a first request fixes: public is what it makes public, all else is private."""
         public = set(uses.made_public)
-        if uses.order is not None and (uses.order in public or uses.order not in uses.columns):
-            public.add(uses.order)
         missing = {name: rule for name, rule in uses.missing.items() if name not in public}
         return cls(
             public=public,

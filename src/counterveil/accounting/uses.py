@@ -29,7 +29,6 @@ class Uses:
     outcome: str
     covariates: tuple[str, ...] = ()
     missing: Mapping[str, str] = field(default_factory=dict)
-    order: str | None = None
     unproved: bool = False
     # The column that identifies people with several rows, and the one that puts their rows in order.
     person: str | None = None
@@ -65,7 +64,7 @@ class Uses:
     @property
     def read(self) -> tuple[str, ...]:
         """All columns that are read, in whatever role."""
-        return (*self.columns, *self._beside, *(() if self.order is None else (self.order,)))
+        return (*self.columns, *self._beside)
 
     @property
     def made_public(self) -> tuple[str, ...]:

@@ -132,7 +132,7 @@ def parameters(given: Given) -> dict[str, Any]:
     if given.get("trim") is not None:
         found["trim"] = _limit(given["trim"])
     if "setting" in given:
-        found["settings"] = settings_from_text(given["method"], given["setting"] or [], given["protects"])
+        found["settings"] = settings_from_text(given["method"], given["setting"] or [])
     return found
 
 

@@ -117,9 +117,7 @@ class Wanted:
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:
-            arguments["settings"] = settings_from_text(
-                arguments["method"], _words(self.given["settings"]), self.given["protects"]
-            )
+            arguments["settings"] = settings_from_text(arguments["method"], _words(self.given["settings"]))
         if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
         arguments |= {name: value for name, value in instead.items() if name in names}

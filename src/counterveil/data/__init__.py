@@ -2,12 +2,12 @@
 
 from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
 from counterveil.data.batches import StreamedRows, rows_of_source, table_of_source
+from counterveil.data.column_check import check_columns
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Pass, PlacedCarrier, Sums, cores
-from counterveil.data.row_order import check_columns, refuse_private_order
+from counterveil.data.passes import Carrier, Pass, Sums, cores
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
 from counterveil.data.spool import SpooledRows
@@ -33,7 +33,6 @@ __all__ = [
     "Fill",
     "Layout",
     "Pass",
-    "PlacedCarrier",
     "Range",
     "SpooledRows",
     "StreamedRows",
@@ -51,7 +50,6 @@ __all__ = [
     "named_table",
     "open_table",
     "public_points",
-    "refuse_private_order",
     "rows_are_made",
     "rows_of_source",
     "silence",

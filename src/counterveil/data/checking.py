@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.cells import Coded, Column, Numbers
+from counterveil.data.column_check import check_columns
 from counterveil.data.documents import OPEN, domain_to_dict, read_study, toml_value
 from counterveil.data.domains import Categories, Range
 from counterveil.data.encoding import gaps
@@ -21,7 +22,6 @@ from counterveil.data.header import columns_of
 from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
 from counterveil.data.person import identifiers
 from counterveil.data.reduction import one_row_per_person
-from counterveil.data.row_order import check_columns
 from counterveil.data.silence import silence
 from counterveil.data.sources import read, source_in_database
 from counterveil.data.study import Study

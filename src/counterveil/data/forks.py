@@ -14,21 +14,22 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from counterveil.data.passes import AnyBlock, Sums, added, cores, in_order
+from counterveil.data.passes import Pass, Sums, added, cores, in_order
 from counterveil.data.progress import Progress
+
+if TYPE_CHECKING:
+    from counterveil.data.table import Table
 
 # A copy is made for no fewer blocks than these.
 _FEWEST_BLOCKS = 4
 _DEATH_OF_PARENT = 1
 
 
-def side_by_side(
-    passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], count: int, rows: int
-) -> Sums:
+def side_by_side(passed: Pass, block: Callable[[int], Table], count: int, rows: int) -> Sums:
     """Return a pass's sums over `count` blocks, each given by its number, on all cores.
 
     On one where forks are not safe.
@@ -87,9 +88,7 @@ class _Forks:
     def __init__(self) -> None:
         self._pipes: dict[int, int] = {}
 
-    def start(
-        self, passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], queue: _Queue
-    ) -> None:
+    def start(self, passed: Pass, block: Callable[[int], Table], queue: _Queue) -> None:
         """Start a copy that adds up the blocks it takes."""
         out, into = os.pipe()
         # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
@@ -127,8 +126,8 @@ class _Forks:
 
 
 def _work(
-    passed: Callable[[AnyBlock], Sums | None],
-    block: Callable[[int], AnyBlock],
+    passed: Pass,
+    block: Callable[[int], Table],
     queue: _Queue,
     into: int,
     library: ctypes.CDLL,

@@ -8,10 +8,9 @@ every cut into blocks and every order gives the same sums, to the bit.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,43 +62,6 @@ class Carrier(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class PlacedBlock:
-    """A block of rows, and the place of its first row among all rows of its carrier."""
-
-    table: Table
-    first: int
-
-    @property
-    def rows(self) -> int:
-        """The number of rows of the block."""
-        return self.table.rows
-
-
-# Sums over those rows of a block that are chosen by their places, None where there are none.
-PlacedPass: TypeAlias = Callable[[PlacedBlock], Sums | None]
-
-
-class PlacedCarrier(Carrier, Protocol):
-    """Rows with public places: every pass meets them in the same order, and replacing a record leaves its place."""
-
-    def run_placed(self, passed: PlacedPass) -> Sums:
-        """Return the sums of a pass that knows the places of rows."""
-        ...
-
-
-class Counted(Protocol):
-    """A block, with its number of rows."""
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        ...
-
-
-AnyBlock = TypeVar("AnyBlock", bound=Counted)
-
-
 def cores() -> int:
     """Return on how many cores passes run: what the variable says, or all that this process may use."""
     named = os.environ.get(CORES)
@@ -119,7 +81,7 @@ def added(first: Sums | None, second: Sums | None) -> Sums | None:
     return tuple(a + np.asarray(b).astype(object) for a, b in zip(first, second, strict=True))
 
 
-def in_order(passed: Callable[[AnyBlock], Sums | None], blocks: Iterable[AnyBlock], rows: int) -> Sums:
+def in_order(passed: Pass, blocks: Iterable[Table], rows: int) -> Sums:
     """Return a pass's sums over blocks that come one after the other; one of them has sums."""
     total: Sums | None = None
     with closing(Progress(rows)) as progress:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.forks import side_by_side
-from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
+from counterveil.data.passes import Pass, Sums, in_order
 from counterveil.data.study import Study
 from counterveil.data.table import Table
 from counterveil.data.wrong_data import lost_scratch, unusable_scratch
@@ -146,13 +146,6 @@ class SpooledRows:
         if in_turn:
             return in_order(passed, self.batches(), self.rows)
         return side_by_side(passed, self._read, -(-self.rows // self._batch), self.rows)
-
-    def run_placed(self, passed: PlacedPass) -> Sums:
-        """Return the sums of a pass that knows the places of rows: those in which they were read."""
-        return side_by_side(passed, self._placed, -(-self.rows // self._batch), self.rows)
-
-    def _placed(self, number: int) -> PlacedBlock:
-        return PlacedBlock(self._read(number), number * self._batch)
 
     def _read(self, number: int) -> Table:
         """Return a batch by its number."""

@@ -13,31 +13,27 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.batches import StreamedRows
+from counterveil.data.batches import StreamedRows, rows_of_source
 from counterveil.data.domains import Range
 from counterveil.data.engines import Engine, opened
 from counterveil.data.engines.fitting import Fitted, fit
 from counterveil.data.engines.grouping import (
     LIMB_BITS,
     MOST_GROUPS,
-    ROW_NUMBER,
     coding,
     columns_read,
     grouped,
     integers,
 )
 from counterveil.data.engines.opening import ROWS
-from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
 from counterveil.data.passes import Carrier, Sums
-from counterveil.data.row_order import check_order, rows_made
 from counterveil.data.silence import silence
-from counterveil.data.sources import in_spark
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
 from counterveil.data.table import Table, joined_tables, refuse_in_spark
-from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
+from counterveil.data.wrong_data import too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import Strata
@@ -49,33 +45,22 @@ _LIMB_MASK = 2**LIMB_BITS - 1
 
 
 @silence()
-def strata_of_source(
-    source: object,
-    study: Study,
-    layout: Layout,
-    prefix: bool = False,
-    order: str | None = None,
-    most: int | None = None,
-) -> Strata:
+def strata_of_source(source: object, study: Study, layout: Layout, most: int | None = None) -> Strata:
     """Return the strata of a source; raises what `Table.attach` raises, for the columns that strata need.
 
-    With `prefix`, a table in a database needs `order`, a column whose values are all different; the rows of a
-    file or a frame are in order already, and people in that of what identifies them. `most` is the number of strata
-    that the rows may be counted in later, where that is more than the layout's: too many for the number of rows are
-    refused now (CV-D055).
+    `most` is the number of strata that the rows may be counted in later, where that is more than the layout's: too many
+    for the number of rows are refused now (CV-D055).
     """
     _two_arms(study)
-    check_order(study, order)
     refuse_in_spark(source, study)
     if rows_are_made(study):
-        if prefix and in_spark(source):
-            raise _too_much_for_spark(layout, prefix)
-        return strata_of_rows(rows_made(source, study, prefix, order), layout, prefix)
-    with opened(source, columns_read(study, layout), order) as engine:
+        return strata_of_rows(rows_of_source(source, study), layout)
+    with opened(source, columns_read(study, layout)) as engine:
         if engine is not None:
             _check_size(engine, max(layout.public, most or 0))
-            return _strata(engine, study, layout, _order(engine, order) if prefix else None)
-    return strata_of_table(Table.attach(source, study), layout, prefix)
+            fitted = fit(grouped(engine, coding(engine, study, layout)), study, layout)
+            return _assembled(fitted, layout.public)
+    return strata_of_table(Table.attach(source, study), layout)
 
 
 def rows_are_made(study: Study) -> bool:
@@ -87,22 +72,22 @@ def rows_are_made(study: Study) -> bool:
     return made or study.where is not None
 
 
-def strata_of_rows(rows: Carrier, layout: Layout, prefix: bool = False) -> Strata:
-    """Return the strata of rows wherever they lie; CV-S020 for rows in Spark that are in order or in too many strata.
+def strata_of_rows(rows: Carrier, layout: Layout) -> Strata:
+    """Return the strata of rows wherever they lie; CV-S020 for rows in Spark that are in too many strata.
 
     Only counts and sums leave where the rows are.
     """
     _two_arms(rows.study)
     if isinstance(rows, Table):
-        return strata_of_table(rows, layout, prefix)
-    if not prefix and layout.public <= _DENSE:
+        return strata_of_table(rows, layout)
+    if layout.public <= _DENSE:
         (sums,) = rows.run(partial(cell_sums, layout))
         count, total, high, low = sums.astype(np.int64)
         place = np.arange(layout.public, dtype=np.int64)
         return _occupied(layout.public, place, count, total, _nearest(high, low), None)
     if not isinstance(rows, SpooledRows | StreamedRows):
-        raise _too_much_for_spark(layout, prefix)
-    return strata_of_table(joined_tables(list(rows.batches())), layout, prefix)
+        raise _too_much_for_spark(layout)
+    return strata_of_table(joined_tables(list(rows.batches())), layout)
 
 
 def cell_sums(layout: Layout, table: Table) -> Sums:
@@ -112,7 +97,7 @@ def cell_sums(layout: Layout, table: Table) -> Sums:
 
 
 def strata_of_table(table: Table, layout: Layout, prefix: bool = False) -> Strata:
-    """Return the strata of an attached table; its rows are in their public order."""
+    """Return the strata of an attached table; `prefix` asks for sums over the first rows of each arm too."""
     _two_arms(table.study)
     code = strata_codes(table, layout)
     if layout.public <= max(_DENSE, table.rows):
@@ -163,18 +148,6 @@ def _histogram(strata: Strata) -> NDArray[np.int64]:
     return counts
 
 
-def _strata(engine: Engine, study: Study, layout: Layout, order: Order | None) -> Strata:
-    column = None if order is None or order.name is None else order
-    rows = coding(engine, study, layout, None if column is None else column.sql)
-    groups = grouped(engine, rows, None if column is None else column.kind)
-    fitted = fit(groups, study, layout)
-    if order is None:
-        return _assembled(fitted, layout.public, None)
-    if column is None:
-        rows = coding(engine, study, layout, order.sql)
-    return _assembled(fitted, layout.public, prefixes(engine, rows, groups, fitted, study, layout, order))
-
-
 def _check_size(engine: Engine, strata: int) -> None:
     """Raise CV-D055 where there could be more groups than are fetched; both numbers are public."""
     if 2 * strata <= MOST_GROUPS:
@@ -184,36 +157,14 @@ def _check_size(engine: Engine, strata: int) -> None:
         raise too_many_groups(MOST_GROUPS, rows, strata)
 
 
-def _order(engine: Engine, name: str | None) -> Order:
-    if name is None:
-        if not engine.ordered:
-            raise no_order("a database table without order=")
-        return Order(ROW_NUMBER)
-    sql, kind = engine.columns[name]
-    counts = {"n": "COUNT(*)", "held": f"COUNT({sql})", "apart": f"COUNT(DISTINCT {sql})"}
-    text = f"SELECT {', '.join(f'{count} AS {alias}' for alias, count in counts.items())} FROM {ROWS}"
-    found = engine.ask(text, dict.fromkeys(counts, Kind.INTEGER))
-    rows, held, apart = (int(integers(found, alias)[0]) for alias in counts)
-    # Of the whole column, which is public: where in it the order decides depends on private rows.
-    if held < rows:
-        raise bad_order(name, "missing values")
-    if apart < rows:
-        raise bad_order(name, "two rows with the same value")
-    return Order(sql, name, kind)
-
-
-def _assembled(fitted: Fitted, public: int, prefixes: Prefixes | None) -> Strata:
+def _assembled(fitted: Fitted, public: int) -> Strata:
     place, inverse = np.unique(fitted.place, return_inverse=True)
     cell = inverse * 2 + fitted.treated
     sums = {}
     for name in ("rows", "total", "high", "low"):
         sums[name] = np.zeros(2 * len(place), dtype=np.int64)
         np.add.at(sums[name], cell, getattr(fitted, name))
-    prefix = None
-    if prefixes is not None:
-        prefix = np.zeros(2 * len(place), dtype=np.int64)
-        prefix[np.searchsorted(place, prefixes.place) * 2 + prefixes.treated] = prefixes.total
-    return _made(public, place, sums["rows"], sums["total"], _nearest(sums["high"], sums["low"]), prefix)
+    return _made(public, place, sums["rows"], sums["total"], _nearest(sums["high"], sums["low"]), None)
 
 
 def _counted(outcome: Integers, cell: Integers, place: Integers, public: int, prefix: bool) -> Strata:
@@ -301,14 +252,12 @@ def _two_arms(study: Study) -> None:
         )
 
 
-def _too_much_for_spark(layout: Layout, prefix: bool) -> StudyError:
-    asked = "the order of people" if prefix else f"{layout.public} strata"
+def _too_much_for_spark(layout: Layout) -> StudyError:
     return StudyError(
         "CV-S020",
         "these strata are not counted in Spark where rows are made or chosen first",
-        expected=f"at most {_DENSE} strata, and a pairing that needs no order, with person=, before=, where= or whole "
-        "clusters",
-        got=f"{asked} with rows in Spark",
-        fix="use fewer strata or cut points and pairing='all'; or make a view of the rows as they are to "
-        "be counted and leave person=, before= and where= out",
+        expected=f"at most {_DENSE} strata with person=, before=, where= or whole clusters",
+        got=f"{layout.public} strata with rows in Spark",
+        fix="use fewer strata or cut points; or make a view of the rows as they are to be counted and leave person=, "
+        "before= and where= out",
     )

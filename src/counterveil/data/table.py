@@ -18,7 +18,7 @@ from counterveil.data.encoding import gaps
 from counterveil.data.forks import side_by_side
 from counterveil.data.labels import Drop, LabelIndex, index_of
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.passes import Pass, PlacedBlock, PlacedPass, Sums, in_order
+from counterveil.data.passes import Pass, Sums, in_order
 from counterveil.data.people import places
 from counterveil.data.reduction import one_row_per_person
 from counterveil.data.silence import silence
@@ -127,13 +127,6 @@ class Table:
             # One block, for passes that remember what they saw of it.
             return in_order(passed, [self], self.rows)
         return side_by_side(passed, self._block, -(-self.rows // TABLE_ROWS), self.rows)
-
-    def run_placed(self, passed: PlacedPass) -> Sums:
-        """Return the sums of a pass that knows the places of rows."""
-        return side_by_side(passed, self._placed, -(-self.rows // TABLE_ROWS), self.rows)
-
-    def _placed(self, number: int) -> PlacedBlock:
-        return PlacedBlock(self._block(number), number * TABLE_ROWS)
 
     def _block(self, number: int) -> Table:
         if self.rows <= TABLE_ROWS:

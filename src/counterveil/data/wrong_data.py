@@ -270,21 +270,6 @@ text_in_a_database = Refusal(
     got="a column of text",
     fix="cast it there, e.g. table.mutate({name}=table[{name!r}].cast('float64'))",
 )
-no_order = Refusal(
-    "CV-D053",
-    "single matching needs a public order of the rows",
-    expected="order= with a column of the table whose values are all different; files and frames "
-    "already have an order",
-    got="{kind}",
-    fix="name such a column, or use the pairing that needs no order",
-)
-bad_order = Refusal(
-    "CV-D054",
-    "column {name!r} does not define an order of the rows",
-    expected="a column of integers, text, dates or times without missing values and without ties",
-    got="{got}",
-    fix="name the table's key, or a permanent row number",
-)
 
 
 def too_many_groups(most: int, rows: int, strata: int) -> DataError:

@@ -50,7 +50,6 @@ from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 from counterveil.statistics.moments.sensitivity import CentredContrast
 
 # Methods for private records whose scores range over the outcome's whole range, whatever the rows are.
-_WHOLE_RANGE = ("ipw", "matching", "stratified", "score_strata")
 # What outcomes less a prediction range over, beside the range of outcomes: the prediction is cut to half of the range
 # on either side, and its fit takes away at most half of the effect; one that is all noise may seem to add to it.
 _ADJUSTED = 0.5, 4.0
@@ -128,7 +127,7 @@ def _check_records(ask: Ask, declared: Declared, result: Result) -> float:
         )
     if ask.method == "trial":
         return _check_contrast(ask, declared, result)
-    if ask.method in _WHOLE_RANGE:
+    if ask.method == "stratified":
         hold(other_variance(known) >= declared.least_noise(ask, rows))
     # Others may fall back to the contrast, which says what share was treated.
     return _chance(result, rows) if "share_treated" in result.details and is_plain(known.noise) else 0.0

@@ -179,7 +179,7 @@ def checked_arguments(study: Study, question: Ask) -> dict[str, Any]:
         "mechanism": question.mechanism,
         "measure": question.measure,
     }
-    arguments["settings"] = settings_from_values(question.method, question.settings, question.protects)
+    arguments["settings"] = settings_from_values(question.method, question.settings)
     ask(study, **arguments, request_id=None)
     return arguments
 
@@ -190,9 +190,6 @@ def _arguments(study: Study, question: Ask) -> dict[str, Any]:
         arguments = checked_arguments(study, question)
     except _FAULTS:
         raise RefusedError(refusals.UNSUITABLE) from None
-    # Which column is public and puts rows in order is not for the one who asks to say.
-    if getattr(arguments["settings"], "order", None) is not None:
-        raise RefusedError(refusals.UNSUITABLE)
     return arguments
 
 

@@ -58,21 +58,15 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Words]:
 
 def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Words]]:
     """Return what methods for private records say by name: what intervals are for, depend on and assume."""
-    is_trial, known_share = declaration.get("randomised") is True, "treated_share" in declaration
+    is_trial = declaration.get("randomised") is True
     kappa = ask.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
         "trial": {"interval_of": _SILENT if is_trial else (said.CONFOUNDED,)},
-        "ipw": {"interval_of": _SILENT if known_share else (said.UNADJUSTED, said.WEIGHTED)},
-        "matching": {"interval_of": (said.SHRUNK, said.DIVIDED)},
-        "score_strata": {"condition": (said.little_adjusted(bound),)}
-        if bounded
-        else {"interval_of": (said.WITHIN_STRATA,)},
         "doubly_robust": {
             "condition": (None, said.not_adjusted(bound)) if bounded else _SILENT,
             "assumes": _SILENT if is_trial else (None, *_MODELS),
         },
-        "cross_fit": {"assumes": _SILENT if known_share else (said.CROSS_FITTED,)},
         "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *said.OF_FOLDS.values())},
     }

@@ -4,14 +4,13 @@ from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace, LaplacePair
+from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.noise import KnownSensitivityMechanism, Noise, ScaledNoise
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth import Lomax, SmoothLaplace, SmoothSensitivityMechanism
 from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
 from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase
-from counterveil.mechanisms.student import StudentT
 
 __all__ = [
     "Ball",
@@ -28,11 +27,8 @@ __all__ = [
     "RandomizedResponse",
     "ScaledNoise",
     "SeededNoise",
-    "SmoothLaplace",
-    "SmoothSensitivityMechanism",
     "StableHistogram",
     "Staircase",
-    "StudentT",
     "SystemNoise",
     "fixed_ambient_generators",
     "mechanism_from_dict",

@@ -10,32 +10,18 @@ from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace, LaplacePair
+from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.smooth import Lomax, SmoothLaplace
 from counterveil.mechanisms.staircase import Staircase
-from counterveil.mechanisms.student import StudentT
 
-Mechanism: TypeAlias = (
-    Laplace
-    | LaplacePair
-    | SmoothLaplace
-    | Staircase
-    | Gaussian
-    | Lomax
-    | StudentT
-    | Ball
-    | Box
-    | RandomizedResponse
-)
+Mechanism: TypeAlias = Laplace | LaplacePair | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
 
 _READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
     "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
     "laplace_pair": lambda facts: LaplacePair(facts["sensitivity"], facts["epsilon"], facts["narrow"]),
-    "smooth_laplace": lambda facts: SmoothLaplace(facts["epsilon"], facts["delta"], facts["smoothness"]),
     "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
     "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
     "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),
-    "student": lambda facts: StudentT(facts["epsilon"], facts["smoothness"], facts["df"]),
     "ball": lambda facts: Ball(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
     "box": lambda facts: Box(facts["sensitivity"], facts["epsilon"], int(facts["dimension"])),
     "response": lambda facts: RandomizedResponse(facts["epsilon"], int(facts["categories"])),

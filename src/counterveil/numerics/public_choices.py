@@ -5,14 +5,13 @@ They protect nothing and must never serve as noise. Here too is the least share 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from counterveil.numerics.arrays import Flags, Floats, Indices
+from counterveil.numerics.arrays import Floats, Indices
 
 # Shares of an arm are never taken below this, whatever the noise says: a smaller arm cannot be compared anyway.
 LEAST_SHARE = Fraction(1, 50)
@@ -73,32 +72,3 @@ def two_parts(rows: int, first: int) -> tuple[Indices, Indices]:
 def fold_rows(rows: int, folds: int) -> list[Indices]:
     """Return the indices of every fold, in ascending order; sizes differ by one at most."""
     return [np.sort(part) for part in np.array_split(shuffled(rows), folds)]
-
-
-# Leading bits by which mixed bits are counted to find one of a given rank, and how many are mixed at once.
-_LEADING = 16
-_AT_ONCE = 1 << 16
-
-
-def last_of_first_part(rows: int, first: int) -> int:
-    """Return the largest mixed bits in the first part of `two_parts`, which has one index at least.
-
-    Indices are mixed a block at a time: memory does not grow with their number, but for one in 2**16.
-    """
-
-    def blocks() -> Iterator[NDArray[np.uint64]]:
-        return (_mixed(start, min(_AT_ONCE, rows - start)) for start in range(0, rows, _AT_ONCE))
-
-    counts = np.zeros(1 << _LEADING, dtype=np.int64)
-    for block in blocks():
-        counts += np.bincount((block >> np.uint64(64 - _LEADING)).astype(np.intp), minlength=len(counts))
-    below = np.cumsum(counts)
-    leading = int(np.searchsorted(below, first))
-    near = [block[block >> np.uint64(64 - _LEADING) == leading] for block in blocks()]
-    rank = first - 1 - int(below[leading] - counts[leading])
-    return int(np.sort(np.concatenate(near))[rank])
-
-
-def in_first_part(start: int, count: int, last: int) -> Flags:
-    """Return which of the indices start..start+count-1 are in the first part; `last` is of `last_of_first_part`."""
-    return np.asarray(_mixed(start, count) <= np.uint64(last))

@@ -113,7 +113,7 @@ def single_effect_sum(strata: Strata) -> int:
             "single matching needs the strata's prefixes",
             expected="strata counted with prefixes, in a public order of the rows",
             got="strata without prefixes",
-            fix='count them with prefixes, or compare the arms\' means: pairing="all"',
+            fix="count them with prefixes",
         )
     both = _matched(strata)
     treated, control = strata.treated[both], strata.control[both]

@@ -1,7 +1,8 @@
-"""The papers' forms as printed, apart from the core: their claims are refuted, asymptotic, or true for some studies.
+"""The papers' forms, apart from the core: as printed, and under names that end in `_proved` as they can be proved.
 
-Each form is called with data and a study, or with an open curator, whose ledger is then charged. Where a claim is not
-proved in finite samples, the form runs with `accept="unproved"` only, and its result says so in the first line.
+Printed claims are refuted, asymptotic, or true for some studies. Each form is called with data and a study, or with an
+open curator, whose ledger is then charged. Where a claim is not proved in finite samples, the form runs with
+`accept="unproved"` only, and its result says so in the first line. Proved forms have no settings.
 """
 
 from counterveil.published.cate import InfluenceSettings, KernelSettings
@@ -9,18 +10,25 @@ from counterveil.published.doubly_robust import cross_fit
 from counterveil.published.finite_queries import cate_finite
 from counterveil.published.gaussian_process import cate_functional
 from counterveil.published.matching import outcome_matching, record_matching
+from counterveil.published.proved_cross_fit import cross_fit_proved
+from counterveil.published.proved_matching import record_matching_proved
+from counterveil.published.proved_strata import smooth_matching_proved
+from counterveil.published.proved_weighting import ipw_proved
 from counterveil.published.smooth_sensitivity import smooth_matching
-from counterveil.published.weighting import IPWSettings, ipw
+from counterveil.published.weighting import ipw
 
 __all__ = [
-    "IPWSettings",
     "InfluenceSettings",
     "KernelSettings",
     "cate_finite",
     "cate_functional",
     "cross_fit",
+    "cross_fit_proved",
     "ipw",
+    "ipw_proved",
     "outcome_matching",
     "record_matching",
+    "record_matching_proved",
     "smooth_matching",
+    "smooth_matching_proved",
 ]

@@ -149,12 +149,16 @@ def _help(run: Callable[..., object], call: Callable[..., object]) -> str:
 
 @dataclass(frozen=True, repr=False)
 class EffectForm:
-    """A published form of one effect, to be called; `run` computes and releases it."""
+    """A published form of one effect, to be called; `run` computes and releases it.
+
+    `printed` says whether it is the paper's own; a proved form takes no notice of `accept`.
+    """
 
     name: str
     unit: Unit
-    settings: type
+    settings: type | None
     run: Callable[[Session, PublishedQuestion], Result]
+    printed: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", _help(self.run, EffectForm.__call__))
@@ -178,13 +182,13 @@ class EffectForm:
         request_id: str | None = None,
         noise: BitSource | None = None,
     ) -> Result:
-        """Return the effect as the paper prints it, with a guarantee that says what is true of its claim.
+        """Return the effect as the paper prints it or as it can be proved, with a guarantee that says what is true.
 
         Args:
             data: rows, as for `counterveil.ate`; or an open `Curator`, whose study and ledger are then used.
             study: roles, public bounds and categories of the columns; left out with a curator.
             accept: "unproved", from an analyst who knows that the privacy claim is not proved in finite samples.
-            settings: the form's own settings.
+            settings: the form's own settings, where it has any.
             epsilon, delta, estimand, level, ledger, dataset, request_id, noise: as for `counterveil.ate`.
         """
         source = Source(data, study, ledger, dataset, noise)
@@ -203,7 +207,8 @@ class EffectForm:
         refuse_extremes(source.declared, question.budget)
         refuse_overlap(question)
         refuse_other_settings(question, self.settings)
-        return answer(source, PublishedQuestion.of(question, accept), self.run)
+        asked = PublishedQuestion.of(question, accept if self.printed else None)
+        return answer(source, asked, self.run)
 
 
 @dataclass(frozen=True, repr=False)

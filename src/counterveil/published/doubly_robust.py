@@ -25,11 +25,12 @@ from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
-from counterveil.settings import CrossFit
 from counterveil.statistics.folds.kernels import FoldModels, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
 
-PAGE = "statistics/moments/robust_score.proof.md"
+PAGE = "published/robust_score.proof.md"
+# Fitted propensities are kept this far from 0 and 1.
+CLIP = 0.1
 REMARK = (
     "the published claim is for large samples: the noise follows the influence function of an average at the fitted "
     "models. Rows that only the models see are not counted, although one of them can move everyone's score; the "
@@ -64,17 +65,16 @@ def _cross_fit(session: Session, question: PublishedQuestion) -> Result:
     require_covariates(session.study, "cross_fit")
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
-    settings = question.settings or CrossFit()
 
     def compute(gate: Gate) -> dict[str, object]:
-        published = release(gate, plan, session.table, influence(session.table, settings.clip))
+        published = release(gate, plan, session.table, influence(session.table, CLIP))
         return _result(session, question, plan, published).stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 # What analysts call.
-cross_fit = EffectForm("cross_fit", Unit.RECORD, CrossFit, _cross_fit)
+cross_fit = EffectForm("cross_fit", Unit.RECORD, None, _cross_fit)
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:
@@ -85,7 +85,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             "the published form has Gaussian noise",
             expected="delta > 0",
             got=f"{question.budget}",
-            fix="pass a delta such as 1e-6, or use cv.ate with method='cross_fit', which takes delta=0 too",
+            fix="pass a delta such as 1e-6, or use cv.published.cross_fit_proved, which takes delta=0 too",
         )
     if question.estimand is not Estimand.ATE:
         raise ParameterError(
@@ -93,7 +93,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             "the published form is for the average effect on everyone",
             expected="estimand='ATE'",
             got=f"estimand={question.estimand.value!r}",
-            fix="leave estimand out, or use cv.ate with method='cross_fit', which has the other estimands",
+            fix="leave estimand out, or use cv.published.cross_fit_proved, which has the other estimands",
         )
     half = Fraction(1, 2)
     return Plan.split(question.budget, {"effect": half, "variance": half}, question.mechanism)

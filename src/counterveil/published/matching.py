@@ -29,9 +29,19 @@ from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Budget, Estimand, Proof, Unit, show
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_twice
+from counterveil.published.proved_matching import PAGE as RECORD_PAGE
+from counterveil.published.proved_matching import (
+    SCORE_STEPS,
+    USUAL,
+    Published,
+    ScoreRange,
+    not_covered,
+    record_matching_plan,
+    shrinkage_of,
+)
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
-from counterveil.settings import Matching, RecordMatching
+from counterveil.settings import Matching
 from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
@@ -44,9 +54,6 @@ from counterveil.statistics.linear.matching_design import (
     scored,
 )
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.moments.matching_sensitivity import SCORE_STEPS, ScoreRange
-from counterveil.statistics.moments.record_matching import PAGE as RECORD_PAGE
-from counterveil.statistics.moments.record_matching import not_covered, record_matching_plan, shrinkage_of
 
 OUTCOME_PAGE = "published/capacity_matching.proof.md"
 RECORD_REMARK = (
@@ -217,17 +224,16 @@ class PublishedMatch:
 def _record_matching(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
     require_covariates(session.study, "matching")
-    settings = question.settings or RecordMatching()
-    plan = record_matching_plan(question, settings, Kind.CELLS, "laplace")
+    plan = record_matching_plan(question, Kind.CELLS, "laplace")
     question.require_acceptance(Proof.REFUTED, RECORD_REMARK)
 
     def compute(gate: Gate) -> dict[str, object]:
         features = UnitFeatures.of(session.study)
         z = features.values(session.table)
         z += features.middle
-        fitted = fit_without_intercept(z, session.table.treated, settings.penalty)
-        scores, responses = release_scores(gate, session.table, z, fitted, settings.penalty)
-        matched = match_records(scores, responses, settings, float(plan.amount("effect")))
+        fitted = fit_without_intercept(z, session.table.treated, USUAL.penalty)
+        scores, responses = release_scores(gate, session.table, z, fitted, USUAL.penalty)
+        matched = match_records(scores, responses, USUAL, float(plan.amount("effect")))
         effect = release_sums(gate, plan, session.table, matched)
         return _record_result(session, question, plan, responses, matched, effect).stored()
 
@@ -235,7 +241,7 @@ def _record_matching(session: Session, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-record_matching = EffectForm("record_matching", Unit.RECORD, RecordMatching, _record_matching)
+record_matching = EffectForm("record_matching", Unit.RECORD, None, _record_matching)
 
 
 def fit_without_intercept(z: Floats, treated: NDArray[np.bool_], penalty: float) -> Floats:
@@ -258,7 +264,7 @@ def release_scores(
 
 
 def match_records(
-    scores: Floats, responses: Responses, settings: RecordMatching, epsilon: float, limit: int | None = None
+    scores: Floats, responses: Responses, settings: Published, epsilon: float, limit: int | None = None
 ) -> PublishedMatch:
     """Return the matching under equation 12 or a fixed limit, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))
@@ -308,7 +314,7 @@ def _record_result(
             ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
             ("matched contrast", "two Laplace draws, as published"),
         ),
-        not_covered=not_covered(shrinkage, debias=False),
+        not_covered=not_covered(shrinkage),
         details={
             "rows": session.table.rows,
             "mechanism": "laplace",

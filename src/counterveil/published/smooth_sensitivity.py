@@ -16,7 +16,7 @@ from math import exp, log
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Layout, strata_codes
+from counterveil.data import Layout, strata_codes, strata_of_table
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
@@ -24,18 +24,17 @@ from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
+from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
-from counterveil.settings import Stratified
 from counterveil.statistics.strata.bounded import caveats
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted, two_fronts
 
 PAGE = "published/smooth_sensitivity.proof.md"
 REMARK = (
     "the published claim is false: the printed sensitivity is not smooth (its logarithm moves by up to 1.5 beta "
     "between neighbours), so the release of its logarithm loses more than is said, and so does the effect where "
-    "epsilon n is below about 5; the textbook Gaussian scale is proved for epsilon below 1 only. The ledger is "
-    "charged the claimed epsilon and delta"
+    "epsilon n is below about 5; the textbook Gaussian scale is proved for epsilon below 1 only; and the order of "
+    "rows is taken for public wherever they come from. The ledger is charged the claimed epsilon and delta"
 )
 # How many numbers in the smaller arm are tried at once.
 _CHUNK = 32
@@ -55,10 +54,9 @@ class Published:
 
 def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by exact matching with smooth sensitivity, as in SmoothDPMatching (Koga et al.); refuted."""
-    settings = question.settings or Stratified()
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
-    layout = Layout.of(session.study, settings.strata)
+    layout = Layout.of(session.study)
     thirds = dict.fromkeys(("effect", "variance", "scale"), Fraction(1, 3))
     plan = ClassicalPlan.of(Plan.split(question.budget, thirds, "laplace"), "scale")
     found = published(session, layout, float(question.budget.epsilon) / 3, float(question.budget.delta) / 3)
@@ -71,12 +69,12 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-smooth_matching = EffectForm("smooth_matching", Unit.RECORD, Stratified, _smooth_matching)
+smooth_matching = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
 
 
 def published(session: Session, layout: Layout, epsilon: float, delta: float) -> Published:
     """Return the statistics of the attached table; private numbers."""
-    table, strata = session.table, session.strata(layout, prefix=True)
+    table, strata = session.table, strata_of_table(session.table, layout, prefix=True)
     rows, beta = table.rows, printed_smoothness(epsilon, delta)
     counts = StratumCounts.of(strata.treated, strata.control, strata.public)
     partner, uses = match_in_order(strata_codes(table, layout), table.treated)
@@ -152,7 +150,7 @@ def _check(question: PublishedQuestion) -> None:
             "the published form is for the ATE and needs a delta",
             expected='estimand="ATE" and delta > 0',
             got=f"estimand={question.estimand.value!r}, {question.budget}",
-            fix="pass delta=1e-5 as published, or use cv.ate with method='stratified'",
+            fix="pass delta=1e-5 as published, or use cv.published.smooth_matching_proved",
         )
 
 

@@ -29,7 +29,6 @@ from counterveil.published.matching import fit_without_intercept
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
 from counterveil.session.plan import in_branches
-from counterveil.settings.ranges import POSITIVE, Settings, between, setting
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
 REMARK = (
@@ -43,28 +42,13 @@ _SHRUNK = {
     Estimand.ATC: "the effect on the untreated times their share",
 }
 
+# Bounds that the paper assumes for the true propensity, which nothing enforces; the penalty of the propensity model;
+# and the part of the rows that it is fitted on.
+LOWEST, HIGHEST = 0.1, 0.9
+PENALTY = 0.1
+_FIT_PART = 0.5
 # A standard deviation beyond this says no more, and its square would not be a double.
 _LARGEST = 1e100
-
-
-@dataclass(frozen=True, slots=True)
-class IPWSettings(Settings):
-    """Settings of `ipw`; all of them are public.
-
-    Attributes:
-        lowest, highest: bounds that the paper assumes for the true propensity. Nothing enforces them.
-        penalty: of the propensity model.
-        fit_part: the part of the rows that the propensity model is fitted on; the others are weighted.
-    """
-
-    lowest: float = setting(0.1, between(0, 1))
-    highest: float = setting(0.9, between(0, 1))
-    penalty: float = setting(0.1, POSITIVE)
-    fit_part: float = setting(0.5, between(0, 1))
-
-    def fit_rows(self, rows: int) -> int:
-        """Return how many rows the propensity model is fitted on: at least one, and one is left."""
-        return min(max(round(self.fit_part * rows), 1), rows - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +67,12 @@ class Published:
 def _ipw(session: Session, question: PublishedQuestion) -> Result:
     """Return the effect by inverse probability weighting, as in PP-IPW (Lee et al.); refuted."""
     require_covariates(session.study, "ipw")
-    settings = question.settings or IPWSettings()
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
 
     def compute(gate: Gate) -> dict[str, object]:
-        parts = two_parts(session.table.rows, settings.fit_rows(session.table.rows))
-        published = release(gate, plan, session.table, parts, settings, question.estimand)
+        parts = two_parts(session.table.rows, fit_rows(session.table.rows))
+        published = release(gate, plan, session.table, parts, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
         return _result(session, question, published, noise).stored()
 
@@ -97,7 +80,7 @@ def _ipw(session: Session, question: PublishedQuestion) -> Result:
 
 
 # What analysts call.
-ipw = EffectForm("ipw", Unit.RECORD, IPWSettings, _ipw)
+ipw = EffectForm("ipw", Unit.RECORD, None, _ipw)
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:
@@ -108,7 +91,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
             "the published form has Gaussian noise",
             expected="delta > 0",
             got=f"{question.budget}",
-            fix="pass a delta such as 1e-6, or use cv.ate with method='ipw', which takes delta=0 too",
+            fix="pass a delta such as 1e-6, or use cv.published.ipw_proved, which takes delta=0 too",
         )
     chains = [
         ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
@@ -124,6 +107,11 @@ def classical(plan: Plan, name: str) -> Fraction:
     return plan.amount(name, kind) * Fraction(textbook_constant(delta) / epsilon)
 
 
+def fit_rows(rows: int) -> int:
+    """Return how many rows the propensity model is fitted on: at least one, and one is left."""
+    return min(max(round(_FIT_PART * rows), 1), rows - 1)
+
+
 def unit_rows(features: UnitFeatures, table: Table) -> Floats:
     """Return features whose rows are no longer than one, by public numbers."""
     found = features.values(table)
@@ -136,21 +124,20 @@ def release(
     plan: Plan,
     table: Table,
     parts: tuple[Indices, Indices],
-    settings: IPWSettings,
     estimand: Estimand,
 ) -> Published:
     """Return one draw of the published algorithm on the two parts of the rows."""
     first, second = parts
-    z, penalty = unit_rows(UnitFeatures.of(table.study), table), settings.penalty
-    fitted = fit_without_intercept(z[first], table.treated[first], penalty)
-    claimed = 2 / (len(first) * Fraction(penalty)) * classical(plan, "weights")
+    z = unit_rows(UnitFeatures.of(table.study), table)
+    fitted = fit_without_intercept(z[first], table.treated[first], PENALTY)
+    claimed = 2 / (len(first) * Fraction(PENALTY)) * classical(plan, "weights")
     weights = gate.release_vector("weights", [Fraction(w) for w in fitted], claimed).floats()
     steps = table.outcome[second].astype(np.float64)
     y = float(table.study.outcome_range[0]) + float(table.outcome_unit) * steps
     partly = weighted_sum(z[second] @ weights, table.treated[second], y, estimand)
     largest = max(abs(bound) for bound in table.study.outcome_range)
     unit = 2 * largest / len(second)
-    bound = unit * Fraction(_claimed_weight(settings, estimand))
+    bound = unit * Fraction(_claimed_weight(estimand))
     value = gate.release("effect", Fraction(partly), bound * classical(plan, "effect")).value
     odds = exp(min(float(np.linalg.norm(weights)), 700.0))
     true = float(unit) * (1 + odds if estimand is Estimand.ATE else odds)
@@ -172,9 +159,9 @@ def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand
     return total if np.isfinite(total) else 0.0
 
 
-def _claimed_weight(settings: IPWSettings, estimand: Estimand) -> float:
+def _claimed_weight(estimand: Estimand) -> float:
     """Return the largest weight under the bounds that the published form assumes."""
-    low, high = settings.lowest, settings.highest
+    low, high = LOWEST, HIGHEST
     if estimand is Estimand.ATE:
         return max(1 / low, 1 / (1 - high))
     return max(1.0, high / (1 - high), (1 - low) / low)

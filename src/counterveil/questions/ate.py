@@ -31,15 +31,11 @@ from counterveil.results.question import (
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
 from counterveil.settings import (
-    IPW,
     Auto,
-    CrossFit,
     DifferenceInMeans,
     DoublyRobust,
     Folds,
     Matching,
-    RecordMatching,
-    ScoreStrata,
     Stratified,
     Trial,
     Weighting,
@@ -52,47 +48,35 @@ from counterveil.statistics.linear.matching import matching
 from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
 from counterveil.statistics.linear.trimming import trimmed
 from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.moments.cross_fit import cross_fit
 from counterveil.statistics.moments.doubly_robust import doubly_robust
-from counterveil.statistics.moments.ipw import ipw
 from counterveil.statistics.moments.ratio import compare_ratios
-from counterveil.statistics.moments.record_matching import record_matching
-from counterveil.statistics.moments.score_strata import score_strata
 from counterveil.statistics.moments.trial import trial
 from counterveil.statistics.moments.trial_means import trial_means
 from counterveil.statistics.strata.arm_means import stratified_means
+from counterveil.statistics.strata.bounded import stratified
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.outcome import stratified_outcome
-from counterveil.statistics.strata.stratified import stratified
 
 Estimator = Callable[[Session, Question], Result]
 
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The forms of one method: an estimator for each unit of protection, and the types of their settings.
+    """The forms of one method: an estimator for each unit of protection, and the type of their settings.
 
-    `record_settings` is for forms that protect records, where they have settings of their own. Methods
-    `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. Methods `by_place` do so
-    where rows have public places, by which they are split. `overlap` names the units for which the overlap-weighted
-    effect (ATO) is estimated. `clustered` are forms of their own for people in clusters, `of_means` those that release
-    the means of both arms, for ratios and odds ratios.
+    Methods `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
+    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the
+    units for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in
+    clusters, `of_means` those that release the means of both arms, for ratios and odds ratios.
     """
 
     forms: Mapping[Unit, Estimator]
     settings: type | None = None
-    record_settings: type | None = None
     on_aggregates: bool = False
     in_batches: bool = False
-    by_place: bool = False
     overlap: tuple[Unit, ...] = ()
     clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
-
-    def settings_for(self, unit: Unit) -> type | None:
-        """Return the type of the settings of the forms that protect `unit`."""
-        return self.record_settings or self.settings if unit is Unit.RECORD else self.settings
 
 
 def automatic(session: Session, question: Question) -> Result:
@@ -129,15 +113,13 @@ METHODS: dict[str, Method] = {
         of_means={Unit.RECORD: trial_means},
     ),
     "matching": Method(
-        {Unit.OUTCOME: matching, Unit.RECORD: record_matching},
+        {Unit.OUTCOME: matching},
         Matching,
-        RecordMatching,
         of_means={Unit.OUTCOME: matched_means},
     ),
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
     ),
-    "score_strata": Method({Unit.RECORD: score_strata}, ScoreStrata, in_batches=True),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
         Stratified,
@@ -145,10 +127,24 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: stratified_means},
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
-    "ipw": Method({Unit.RECORD: ipw}, IPW, in_batches=True),
-    "cross_fit": Method({Unit.RECORD: cross_fit}, CrossFit, by_place=True),
     "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
 }
+
+
+# The papers' methods, which are asked for elsewhere, and what they are called there.
+_PUBLISHED = {"cross_fit": "cross_fit", "ipw": "ipw"}
+
+
+def _published(got: str, form: str) -> ParameterError:
+    """Return CV-P027, which names the place of a paper's method."""
+    return ParameterError(
+        "CV-P027",
+        "this method is one of the published forms",
+        expected=f"method={' or '.join(map(repr, METHODS))}",
+        got=got,
+        fix=f"use method='auto', which errs less; the paper's method is cv.published.{form} as printed and "
+        f"cv.published.{form}_proved as proved",
+    )
 
 
 def method_names() -> tuple[str, ...]:
@@ -158,6 +154,8 @@ def method_names() -> tuple[str, ...]:
 
 def ask(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
+    if isinstance(method, str) and method in _PUBLISHED:
+        raise _published(f"method={method!r}", _PUBLISHED[method])
     refuse_unknown_method(method, method_names())
     refuse_several_arms(study, ratio=True)
     arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
@@ -171,7 +169,7 @@ def ask(study: Study, method: str, **arguments: Any) -> Question:
         _refuse_other_than_ratios(question)
     if question.unit not in METHODS[method].overlap:
         refuse_overlap(question)
-    refuse_other_settings(question, METHODS[method].settings_for(question.unit))
+    refuse_other_settings(question, METHODS[method].settings)
     refuse_clusters(study, "ate", method, question.unit)
     _refuse_measure(study, question)
     return question
@@ -227,8 +225,6 @@ def _answer(session: Session, question: Question) -> Result:
     # Data which do not fit are refused before anything is spent.
     if method.in_batches:
         session.attach_batches()
-    elif method.by_place:
-        session.attach_placed(f"method={question.method!r}")
     elif not method.on_aggregates:
         session.attach(f"method={question.method!r}")
     if session.study.cluster is not None and question.method != AUTO:
@@ -272,6 +268,8 @@ def _refuse_other_than_ratios(question: Question) -> None:
 def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
     if question.unit not in forms:
+        if question.method == "matching":
+            raise _published("method='matching', protects='record'", "record_matching")
         known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise ParameterError(
             "CV-P018",

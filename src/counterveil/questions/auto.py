@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from math import inf, sqrt
 
 from counterveil.data import Layout, Range, Study
-from counterveil.data.features import UnitFeatures, feature_map
+from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.session import Session
-from counterveil.settings import Auto, DoublyRobust, ScoreStrata, Trial
+from counterveil.settings import Auto, DoublyRobust, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
 from counterveil.statistics.moments.arm_plan import ArmDesign, arms_affordable, expected_width
 from counterveil.statistics.moments.doubly_robust_plan import Design
@@ -37,8 +37,6 @@ _TYPICAL_SD = 0.25
 # Up to this pure noise of moments by arm (their index) they measure something of the bends that lines of folds miss.
 # Above it errors are about this part of what their intervals are (`experiments/record_effect/NOTES.md`).
 _MOMENT_NOISE, _ERROR_PART = 0.43, 0.8
-# The most noise of the direction between the arms along which strata are cut.
-_DIRECTION_NOISE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +116,6 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         return Choice(folds, "rows and budget suffice to adjust in separate folds")
     if kappa is None:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
-    if pure.mechanism != "gaussian" and _direction_noise(study, pure, rows) <= _DIRECTION_NOISE:
-        strata = replace(pure, method="score_strata", settings=ScoreStrata(kappa=kappa))
-        return Choice(
-            strata, "rows and budget suffice for one combination of the covariates, and kappa is declared"
-        )
     plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
 
@@ -150,12 +143,6 @@ def _fold_noise(study: Study, question: Question, rows: int) -> float:
         return expected_noise(study, rows, question)
     except ParameterError:
         return inf
-
-
-def _direction_noise(study: Study, question: Question, rows: int) -> float:
-    """Return the length of the noise of the direction between the arms, beside that of a person's covariates."""
-    features = UnitFeatures.of(study)
-    return 2 * features.columns * sqrt(features.squared_reach) / (rows * float(question.budget.epsilon))
 
 
 def _named(question: Question, method: str, why: str) -> Choice:

@@ -10,13 +10,12 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from counterveil.bounded_reading import UnreadableError, parse_literal
 from counterveil.errors import ParameterError, shown
-from counterveil.privacy import Unit
 from counterveil.questions.ate import METHODS
 
 
-def settings_from_text(method: str, words: list[str], protects: str = "outcome") -> Any:
+def settings_from_text(method: str, words: list[str]) -> Any:
     """Return the method's settings from words such as "neighbours=5", None where there are none."""
-    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
+    wanted = METHODS[method].settings if method in METHODS else None
     if not words:
         return None
     kinds = {each.name: str(each.type) for each in fields(wanted)} if wanted is not None else {}
@@ -50,7 +49,7 @@ def _value(text: str, several: bool) -> Any:
 _MOST = 1000  # entries of a list or a table
 
 
-def settings_from_values(method: str, values: Mapping[str, Any], protects: str) -> Any:
+def settings_from_values(method: str, values: Mapping[str, Any]) -> Any:
     """Return the method's settings from values by name, None where there are none, or raise CV-P020.
 
     Names must be those of the settings, and values of the types that they declare; lists stand for tuples. Learners
@@ -58,7 +57,7 @@ def settings_from_values(method: str, values: Mapping[str, Any], protects: str) 
     """
     if not values:
         return None
-    wanted = METHODS[method].settings_for(Unit.parse(protects)) if method in METHODS else None
+    wanted = METHODS[method].settings if method in METHODS else None
     kinds = get_type_hints(wanted) if wanted is not None else {}
     names = [] if wanted is None else [each.name for each in fields(wanted)]
     known = {name: kinds[name] for name in names}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, public_points
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
-from counterveil.numerics.bases import Basis, FourierFeatures
+from counterveil.numerics.bases import Basis
 from counterveil.numerics.products import blocks, projected
 from counterveil.results.cate_answers import CateAnswers, no_intervals_for_people, said_first
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
@@ -27,14 +27,6 @@ if TYPE_CHECKING:
 
 # Curves of a page, and points of each.
 _CURVES, _CURVE_POINTS = 4, 41
-
-# Bases as they are written into a model and read back.
-
-
-def basis_from_dict(facts: Mapping[str, Any]) -> Basis | FourierFeatures:
-    """Return the basis that `to_dict` of its class wrote."""
-    return FourierFeatures.from_dict(facts) if facts["kind"] == "fourier" else Basis.from_dict(facts)
-
 
 # Symmetric matrices as short text: the upper triangle in single precision.
 
@@ -312,14 +304,14 @@ class CateModel(Released):
             raise ValueError("a model of another study")
         made = cls(
             study=study,
-            basis=basis_from_dict(facts["basis"]),
+            basis=Basis.from_dict(facts["basis"]),
             weights=np.array(facts["weights"], dtype=np.float64),
             covariance=unpacked(facts["covariance"], len(facts["weights"])),
             noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
             heterogeneous=facts["heterogeneous"],
             higher=None
             if facts["higher"] is None
-            else (basis_from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            else (Basis.from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
             shrinkage=None if facts["shrinkage"] is None else np.array(facts["shrinkage"], dtype=np.float64),
             **own,
         )

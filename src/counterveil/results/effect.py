@@ -21,7 +21,7 @@ from counterveil.inference import (
 )
 from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
 from counterveil.results.own_scale import OwnScale
-from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
+from counterveil.session import Lomax, mechanism_from_dict
 
 # Noise distributions, and what is known of an error, as they are written into results and read back.
 
@@ -29,7 +29,7 @@ from counterveil.session import SmoothSensitivityMechanism, mechanism_from_dict
 _UNSURE = "unsure_scale"
 
 
-def unsure_noise(noise: SmoothSensitivityMechanism, scale: float, log_scale: float) -> UnsureScale:
+def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
     """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
     return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
 

@@ -8,8 +8,6 @@ _ELSEWHERE = {
     "aipw": "doubly_robust",
     "dml": "doubly_robust",
     "dr": "doubly_robust",
-    "cross_fitting": "cross_fit",
-    "iptw": "ipw",
     "psm": "matching",
     "cem": "stratified",
     "exact_matching": "stratified",
@@ -35,10 +33,6 @@ WEIGHTED = (
     "only if those scores are correct"
 )
 SHRUNK = "the contrast of randomized treatments, which randomized response shrinks towards zero"
-DIVIDED = "that shrunk contrast divided by the estimated shrinkage"
-WITHIN_STRATA = (
-    "the contrast within the released strata: it leaves out the confounding that the strata do not remove"
-)
 # What models must be right for an interval to cover: of folds by their learner, of scores that are cross-fitted, and of
 # moments, with what a function is linear in and what is known of bends.
 OF_FOLDS = {
@@ -63,12 +57,4 @@ def not_adjusted(kappa: float) -> str:
     return (
         f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
         "bound on confounding"
-    )
-
-
-def little_adjusted(kappa: float) -> str:
-    """Return the same of a contrast within strata of one noisy direction."""
-    return (
-        "adjusted=False, covariates were used for one noisy direction only; the interval covers if "
-        f"kappa <= {kappa:g}, the declared bound on residual confounding"
     )

@@ -101,7 +101,7 @@ class Question:
         """
         refuse_censored(study, question)
         refuse_clusters(study, question, self.method, self.unit)
-        found = uses_of(study, self.unit, question, self.method, getattr(self.settings, "order", None))
+        found = uses_of(study, self.unit, question, self.method)
         return found if self.look is None else replace(found, look=self.look)
 
     def request(self, plan: Plan, study: Study, *, question: str = "ate", **said: object) -> Request:
@@ -167,14 +167,12 @@ class Question:
         )
 
 
-def uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None = None) -> Uses:
+def uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
     """Return what a question about a study uses: its columns by role, level and method."""
-    return study.once(
-        ("uses", unit, question, method, order), lambda: _uses_of(study, unit, question, method, order)
-    )
+    return study.once(("uses", unit, question, method), lambda: _uses_of(study, unit, question, method))
 
 
-def _uses_of(study: Study, unit: Unit, question: str, method: str, order: str | None) -> Uses:
+def _uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
     return Uses(
         unit=unit,
         question=question,
@@ -183,7 +181,6 @@ def _uses_of(study: Study, unit: Unit, question: str, method: str, order: str | 
         outcome=study.outcome,
         covariates=tuple(study.covariates),
         missing=study.missing_kinds,
-        order=order,
         **unit_uses(study),
         more_outcomes=study.outcomes[1:],
         subsets=study.subsets,

@@ -3,14 +3,14 @@
 from counterveil.mechanisms import (
     BitSource,
     KnownSensitivityMechanism,
+    Lomax,
     SeededNoise,
-    SmoothSensitivityMechanism,
     fixed_ambient_generators,
     mechanism_from_dict,
 )
 from counterveil.session.charters import drafted_charter
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
-from counterveil.session.plan import MECHANISMS, Kind, Plan, SmoothNoise, choose_mechanism
+from counterveil.session.plan import MECHANISMS, Kind, Plan, choose_mechanism
 from counterveil.session.session import Request, Session
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Gate",
     "Kind",
     "KnownSensitivityMechanism",
+    "Lomax",
     "Plan",
     "Released",
     "ReleasedVector",
@@ -26,8 +27,6 @@ __all__ = [
     "Responses",
     "SeededNoise",
     "Session",
-    "SmoothNoise",
-    "SmoothSensitivityMechanism",
     "choose_mechanism",
     "drafted_charter",
     "fixed_ambient_generators",

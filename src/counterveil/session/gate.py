@@ -23,7 +23,7 @@ from counterveil.mechanisms import (
     RandomizedResponse,
     StableHistogram,
 )
-from counterveil.session.plan import Kind, Plan, SmoothNoise
+from counterveil.session.plan import Kind, Plan
 
 Label = TypeVar("Label")
 
@@ -74,15 +74,15 @@ class Gate:
         return Released(mechanism.release(value, grid_for(sensitivity, amount), self._source), mechanism)
 
     def release_smooth(
-        self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction
+        self, name: str, value: Fraction, bound: Fraction, smoothness: Fraction, least: Fraction
     ) -> Fraction:
         """Return `value` plus noise whose scale follows `bound`, a smooth bound of its local sensitivity.
 
         The bound stays private, so nothing but the value is returned. `least` is a public scale below which
         the noise is not expected to fall; the grid is fine beside it.
         """
-        amount = self._pay(name, noise.kind)
-        mechanism = self._plan.smooth_noise(name, noise)
+        amount = self._pay(name, Kind.SMOOTH)
+        mechanism = self._plan.smooth_noise(name, smoothness)
         return mechanism.release(value, bound, grid_for(least, amount), self._source)
 
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:

@@ -16,10 +16,7 @@ from counterveil.mechanisms import (
     KnownSensitivityMechanism,
     Laplace,
     Lomax,
-    SmoothLaplace,
-    SmoothSensitivityMechanism,
     Staircase,
-    StudentT,
 )
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import mu_of
@@ -48,21 +45,7 @@ class Kind(StrEnum):
     ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
     LABELS = "labels"  # labels that nobody declared, with counts above a threshold; has its part of the delta
     RESPONSE = "response"  # one truth value a row, randomized response
-    SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax or Student-t noise
-    SMOOTH_LAPLACE = "smooth laplace"  # the same with Laplace noise, which takes the budget's whole delta
-
-
-@dataclass(frozen=True, slots=True)
-class SmoothNoise:
-    """Which noise follows a smooth bound, and how smooth the bound is; both public."""
-
-    mechanism: str
-    smoothness: Fraction
-
-    @property
-    def kind(self) -> Kind:
-        """What a release with this noise is planned as."""
-        return Kind.SMOOTH_LAPLACE if self.mechanism == "laplace" else Kind.SMOOTH
+    SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax noise
 
 
 def choose_mechanism(budget: Budget, mechanism: str | None) -> str:
@@ -194,12 +177,9 @@ class Plan:
         parts = split_epsilon(amount, list(weights))
         return [Staircase(s, part) for s, part in zip(sensitivities, parts, strict=True)]
 
-    def smooth_noise(self, name: str, noise: SmoothNoise) -> SmoothSensitivityMechanism:
-        """Return the mechanism of the release `name` for a statistic with a smooth bound; draws nothing."""
-        amount = self.amount(name, noise.kind)
-        if noise.mechanism == "laplace":
-            return SmoothLaplace(amount, self.budget.delta, noise.smoothness)
-        return (StudentT if noise.mechanism == "student" else Lomax)(amount, noise.smoothness)
+    def smooth_noise(self, name: str, smoothness: Fraction) -> Lomax:
+        """Return the mechanism of the release `name` for a statistic with a bound so smooth; draws nothing."""
+        return Lomax(self.amount(name, Kind.SMOOTH), smoothness)
 
     @property
     def label_delta(self) -> Fraction:
@@ -209,8 +189,6 @@ class Plan:
     def event(self, name: str, amount: Fraction) -> Event:
         """Return what the ledger is told about the release called `name`."""
         kind = self._planned_as(name)
-        if kind is Kind.SMOOTH_LAPLACE:
-            return ApproximateEvent(amount, self.budget.delta)
         if kind is Kind.LABELS:
             return ApproximateEvent(amount, self.label_delta)
         if kind is Kind.RESPONSE:

@@ -22,9 +22,7 @@ from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
     Carrier,
     Layout,
-    PlacedCarrier,
     SpooledRows,
-    StreamedRows,
     Study,
     Table,
     check_columns,
@@ -34,7 +32,6 @@ from counterveil.data import (
     histogram_of_source,
     in_spark,
     named_table,
-    refuse_private_order,
     rows_are_made,
     rows_of_source,
     silence,
@@ -48,7 +45,7 @@ from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.data.wrong_data import no_order, rows_of_a_database
+from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
@@ -164,24 +161,6 @@ class Session:
         self.attach_batches()
         return cast("Carrier", self._table if self._table is not None else self._streamed)
 
-    def attach_placed(self, method: str = "a method that splits rows by their places") -> None:
-        """Check the rows as `attach_batches` does, for a method that splits them by their places.
-
-        Rows in Spark have none, and `method` is refused by this name. Rows that would be read again at every pass are
-        read into memory: nothing ensures that they come in the same order.
-        """
-        if in_spark(self._source):
-            raise rows_of_a_database(method)
-        self.attach_batches()
-        if isinstance(self._streamed, StreamedRows):
-            self.attach(method)
-
-    @property
-    def placed(self) -> PlacedCarrier:
-        """The rows with their public places, for methods that split them by these."""
-        self.attach_placed()
-        return cast("PlacedCarrier", self._table if self._table is not None else self._streamed)
-
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
         person = self.study.person
@@ -194,24 +173,16 @@ class Session:
         self._counted = len(columns[names[0]]) if names else 0
         return columns
 
-    def strata(
-        self, layout: Layout, prefix: bool = False, order: str | None = None, most: int | None = None
-    ) -> Strata:
+    def strata(self, layout: Layout, most: int | None = None) -> Strata:
         """Return counts and sums by stratum; rows that are not attached are aggregated inside the database or engine.
 
-        `most` is the number of strata that they may be counted in later. With `prefix` rows count in their public
-        order, which `order` names for a database: CV-D053 and CV-D054, whether rows were attached or not.
+        `most` is the number of strata that they may be counted in later.
         """
-        if prefix and order is not None and self._restricted:
-            # These rows are in memory, without the column.
-            raise no_order("order= for those rows of a table that trim= left")
-        if prefix or order is not None:
-            refuse_private_order(self._source, self.study, order)
-        if self._table is not None and not (prefix and order is not None):
-            return strata_of_table(self._table, layout, prefix)
-        if rows_are_made(self.study) and order is None:
-            return strata_of_rows(self.batches, layout, prefix)
-        found = strata_of_source(self._source, self.study, layout, prefix, order, most)
+        if self._table is not None:
+            return strata_of_table(self._table, layout)
+        if rows_are_made(self.study):
+            return strata_of_rows(self.batches, layout)
+        found = strata_of_source(self._source, self.study, layout, most)
         self._counted = found.rows
         return found
 

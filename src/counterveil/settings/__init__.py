@@ -4,32 +4,25 @@ from counterveil.settings.effects import (
     Bins,
     Cate,
     FoldQueries,
-    RandomFeatures,
     Series,
     Survival,
     WeightLimits,
 )
 from counterveil.settings.outcome_level import Arms, DifferenceInMeans, Matching, Stratified, Weighting
 from counterveil.settings.record_level import (
-    IPW,
     Auto,
-    CrossFit,
     DoublyRobust,
     Folds,
     Groups,
     ModelPair,
-    RecordMatching,
-    ScoreStrata,
     Trial,
 )
 
 __all__ = [
-    "IPW",
     "Arms",
     "Auto",
     "Bins",
     "Cate",
-    "CrossFit",
     "DifferenceInMeans",
     "DoublyRobust",
     "FoldQueries",
@@ -37,9 +30,6 @@ __all__ = [
     "Groups",
     "Matching",
     "ModelPair",
-    "RandomFeatures",
-    "RecordMatching",
-    "ScoreStrata",
     "Series",
     "Stratified",
     "Survival",

@@ -20,7 +20,6 @@ from counterveil.settings.ranges import (
     one_of,
     setting,
     whole,
-    within,
 )
 from counterveil.settings.record_level import BOUND, LEARNED_BY_RIDGE, LEAST_PROPENSITY, Groups
 
@@ -60,25 +59,6 @@ class Series(Settings):
 
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
-    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
-
-
-@dataclass(frozen=True, slots=True)
-class RandomFeatures(Settings):
-    """Settings of the method "random_features".
-
-    Attributes:
-        pairs: pairs of cosine and sine features.
-        bandwidth: of the Gaussian kernel that they stand for, where covariates are scaled to [0, 1].
-        penalty: of the squared weights beside the mean squared error; None follows public numbers.
-        seed: of the public frequencies.
-        least_propensity: propensities are kept this far from 0 and 1.
-    """
-
-    pairs: int = setting(30, whole(1, 64))
-    bandwidth: float = setting(1.0, within(1e-3, 1e3))
-    penalty: float | None = setting(None, within(1e-6, 1e3) | NONE)
-    seed: int = setting(0, whole(0, 2**31))
     least_propensity: float = setting(0.05, LEAST_PROPENSITY)
 
 

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.privacy import Number, exact
+from counterveil.privacy import Number
 from counterveil.settings.ranges import (
-    FLAG,
     NONE,
     POSITIVE,
     Allowed,
     Settings,
-    between,
     exactly,
     is_number,
     is_one_of,
@@ -35,7 +32,6 @@ KAPPA = Allowed(
 LEAST_PROPENSITY = within(0.01, 0.4)
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
-_PARTS = ("weights", "scores", "treatments", "effect")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,100 +148,6 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
             fix="pass correlations of the standardised features, from public knowledge and not from these data",
         )
     return tuple(tuple(float(entry) for entry in row) for row in matrix)
-
-
-@dataclass(frozen=True, slots=True)
-class IPW(Settings):
-    """Settings of `method="ipw"`; all of them are public.
-
-    Attributes:
-        form: "hajek" compares weighted means, "ht" (Horvitz-Thompson) weighted sums. Outcomes are centred
-            at released means of the arms by the first and at the middle of their range by the second. None
-            takes the first unless n and the budget are so small that those means would be noise.
-        clip: scores below this are raised to it, and scores above one minus it lowered; None takes 0.2, or
-            0.1 where n and the budget are large.
-        penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        fit_share: the share of the budget for the propensity model and the arms' means: of epsilon, or of mu squared
-            for Gaussian noise.
-        shrink: pull the released weights of the model towards zero by what is known of their noise.
-    """
-
-    form: str | None = setting(None, one_of("hajek", "ht", None))
-    clip: float | None = setting(None, between(0, 0.5) | NONE)
-    penalty: float | None = setting(None, POSITIVE | NONE)
-    fit_share: float = setting(0.5, between(0, 1))
-    shrink: bool = setting(True, FLAG)
-
-    @property
-    def centred(self) -> bool:
-        """Whether outcomes are centred at released means."""
-        return self.form == "hajek"
-
-
-@dataclass(frozen=True, slots=True)
-class CrossFit(Settings):
-    """Settings of `method="cross_fit"`; all of them are public.
-
-    Attributes:
-        clip: fitted propensities are kept this far from 0 and 1.
-        penalty: of the propensity model; None chooses it from n, the covariates and the budget.
-        reach: scores are clipped at this many of their predicted standard deviations; None chooses from n and
-            the budget. "bound" clips where no score can be, about width/clip, or the width over the smaller arm's
-            share where that is declared: nothing is cut off, for more noise.
-        shrink: pull the released slopes of the propensity model towards zero by what is known of their noise.
-    """
-
-    clip: float = setting(0.1, between(0, 0.5))
-    penalty: float | None = setting(None, POSITIVE | NONE)
-    reach: float | str | None = setting(
-        None, Allowed("a number of at least 1", lambda value: is_number(value, 1)) | one_of("bound", None)
-    )
-    shrink: bool = setting(True, FLAG)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreStrata(Settings):
-    """Settings of `method="score_strata"`.
-
-    Attributes:
-        strata: how many strata the score is cut into.
-        kappa: a bound on the confounding that the strata leave, yours to declare: |comparison within strata -
-            effect| is at most kappa sd(outcome) / (0.75 sd(treatment)). The interval is widened by it and covers
-            the effect only if it holds; without one the interval is not for the effect.
-    """
-
-    strata: int = setting(3, whole(2, 20))
-    kappa: float | None = setting(None, KAPPA | NONE)
-
-
-@dataclass(frozen=True, slots=True)
-class RecordMatching(Settings):
-    """Settings of `method="matching"` with `protects="record"`; the defaults are the published ones.
-
-    Attributes:
-        neighbours: how many units of the other arm stand in for one unit.
-        penalty: of the propensity model; not published, 0.1 is customary.
-        h: the error coefficient of the limit on reuse (PrivATE, equation 11).
-        weights: part of the budget for the weights of the propensity model.
-        scores: part of the budget for everyone's score.
-        treatments: part of the budget for everyone's treatment, through randomized response.
-        effect: part of the budget for the matched sum.
-        debias: divide the estimate by the factor by which randomized response shrinks it. The standard
-            error grows by the same factor, and there is still no valid interval for the effect.
-    """
-
-    neighbours: int = setting(5, whole(1))
-    penalty: float = setting(0.1, POSITIVE)
-    h: float = setting(0.001, POSITIVE)
-    weights: float = setting(0.05, POSITIVE)
-    scores: float = setting(0.05, POSITIVE)
-    treatments: float = setting(0.7, POSITIVE)
-    effect: float = setting(0.2, POSITIVE)
-    debias: bool = setting(False, FLAG)
-
-    def shares(self) -> dict[str, Fraction]:
-        """Return the parts of the budget; only their proportions count."""
-        return {name: exact(getattr(self, name), name) for name in _PARTS}
 
 
 @dataclass(frozen=True, slots=True)

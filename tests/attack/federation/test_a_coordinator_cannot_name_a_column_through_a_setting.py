@@ -10,7 +10,7 @@ SMUGGLED = "order='id'#"
 @pytest.mark.parametrize("name", ["order", SMUGGLED, " order", "order "])
 def test_the_setting_is_refused_however_it_is_spelled(world, name):
     site = world.site("East", 9, estimators=["stratified"])
-    settings = {"pairing": "single", "sensitivity": "smooth", name: "id"}
+    settings = {"limit": 2, name: "id"}
     facts = json.loads(world.request("North", "r1", method="stratified", settings=settings))
     reply = json.loads(site.answer(json.dumps(facts | {"site": "East"} if "site" in facts else facts)))
     assert reply["result"] is None
@@ -20,7 +20,7 @@ def test_the_setting_is_refused_however_it_is_spelled(world, name):
 
 def test_the_value_of_a_setting_is_not_parsed(world):
     site = world.site("East", 9, estimators=["stratified"])
-    settings = {"pairing": "all', order='id"}
+    settings = {"limit": "2', order='id"}
     facts = json.loads(world.request("North", "r2", method="stratified", settings=settings))
     reply = json.loads(site.answer(json.dumps(facts | {"site": "East"} if "site" in facts else facts)))
     assert reply["refusal"] in ("CV-F001", "CV-F013")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from counterveil.errors import DataError
-from counterveil.settings import RecordMatching
+from counterveil.published.proved_matching import Published
 from counterveil_lab.reproduce.papers.catalogue import load
 from counterveil_lab.reproduce.papers.private_matching.draws import sample_draws
 from counterveil_lab.reproduce.papers.private_matching.methods import (
@@ -93,7 +93,7 @@ def test_records_of_rivals_say_what_is_public():
 
 def test_a_fixed_limit_changes_the_published_draw():
     study = study_named("Synth")
-    one, many = (sample_draws(study, 4.0, RecordMatching(), 2, 1, limit) for limit in (1, 50))
+    one, many = (sample_draws(study, 4.0, Published(), 2, 1, limit) for limit in (1, 50))
     assert not np.array_equal(one[0], many[0])
     assert many[1] == pytest.approx(4.0)
     assert one[1] >= 4.0

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 
 from counterveil.inference import NoiseSum, Uncertainty, half_width, inflation, level_of_each, tail
 from counterveil.inference.convolution import interquartile_range
-from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, SmoothLaplace, Staircase, StudentT
+from counterveil.mechanisms import Gaussian, Laplace, LaplacePair, Lomax, Staircase
 
 # A half-width is at most this part longer than need be: 1e-8 where it is integrated, 2e-8 of the noise's spread where
 # the sampling error is bounded instead, and what a tail that is 1e-5 larger takes.
@@ -41,14 +41,6 @@ def lomax_of(epsilon):
     return Lomax(epsilon, min(epsilon / 10, Fraction(2))).distribution(Fraction(1))
 
 
-def student_of(epsilon):
-    return StudentT(epsilon, min(epsilon / 10, Fraction(2))).distribution(Fraction(1))
-
-
-def smooth_laplace_of(epsilon):
-    return SmoothLaplace(epsilon, "1e-6", min(epsilon / 40, Fraction(1))).distribution(Fraction(1))
-
-
 def sum_of(epsilon):
     return NoiseSum(Staircase(1, epsilon), Staircase("1/3", epsilon))
 
@@ -59,8 +51,6 @@ MAKERS = [
     gaussian_of,
     pair_of,
     lomax_of,
-    student_of,
-    smooth_laplace_of,
     sum_of,
 ]
 

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
 from tests.system.engines.people import check_people, visits
-from tests.unit.statistics.moments.pass_questions import BY_PLACE, QUESTIONS, WORDS, answered, people, study
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
 from tools.reference.carriers_page import REFUSED, lines
 
 import counterveil as cv
@@ -34,7 +34,7 @@ def known():
 
     class Known(dict):
         def __missing__(self, name):
-            randomised, ask = EVERY[name]
+            randomised, ask = QUESTIONS[name]
             self[name] = answered(ask, tables[randomised])
             return self[name]
 
@@ -46,12 +46,9 @@ def stream_everything(monkeypatch):
     monkeypatch.setattr(batches, "STREAM_FROM", 0)
 
 
-EVERY = QUESTIONS | BY_PLACE
-
-
-def check(sources, known, names=tuple(EVERY)):
+def check(sources, known, names=tuple(QUESTIONS)):
     for name in names:
-        randomised, ask = EVERY[name]
+        randomised, ask = QUESTIONS[name]
         assert answered(ask, sources[randomised]) == known[name], name
 
 
@@ -63,7 +60,7 @@ def test_files_and_relations(known, tmp_path, scratch, monkeypatch, stream_every
             people(randomised), tmp_path / f"{randomised}.parquet", row_group_size=700
         )
     files = {randomised: tmp_path / f"{randomised}.parquet" for randomised in (False, True)}
-    check(files, known, ["doubly robust", "cross-fitted"] + ["overlap"] * (scratch == "folder"))
+    check(files, known, ["doubly robust"] + ["overlap"] * (scratch == "folder"))
     check({one: duckdb.read_parquet(str(file)) for one, file in files.items()}, known, ["groups"])
 
 
@@ -86,7 +83,7 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path))
     assert isinstance(rows_of_source(tables[True], study(True)), SpooledRows)
     check(tables, known, ["doubly robust", "adjusted trial", "groups"] if kind == "postgres" else ["policy"])
-    check(tables, known, ["cross-fitted", "periods of outcomes"])
+    check(tables, known, ["periods of outcomes"])
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", "none")
     assert isinstance(rows_of_source(tables[True], study(True)), StreamedRows)
     check(tables, known, ["comparison"])
@@ -107,15 +104,6 @@ def test_tables_in_databases(kind, known, request, tmp_path, monkeypatch, stream
     )
     assert there == here
     assert here["details"]["rows"] == 1000
-    # People sorted by the engine stand at the places that they have in memory.
-    monkeypatch.setattr(batches, "STREAM_FROM", 0)
-    assert isinstance(rows_of_source(visits_there, one), SpooledRows)
-    there, here = (
-        answered(lambda data: cv.ate(data, one, method="cross_fit", **(WORDS | {"epsilon": 16})), source)
-        for source in (visits_there, visits)
-    )
-    assert there == here
-    assert there["details"]["adjusted"]
     with pytest.raises(DataError, match="CV-D016"):
         rows_of_source(tables[True].mutate(y=tables[True].b.cast("float64")), study(True))
 
@@ -169,8 +157,6 @@ def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
         strata_of_source(source, study(False), layout) for source in (in_spark[False], people(False))
     )
     assert to_bits(there) == to_bits(here)
-    with pytest.raises(CounterveilError, match="CV-S020"):
-        strata_of_source(in_spark[False], some, Layout.of(some, ("b",)), prefix=True)
     with pytest.raises(CounterveilError, match="CV-S017"):
         rows_of_source(in_spark[False], study(False, cluster="town"))
     refused_by_name(in_spark[False])

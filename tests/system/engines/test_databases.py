@@ -33,13 +33,12 @@ SIMPLE = Study("arm", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, treated="new")
 def test_every_database_gives_the_same_strata(kind, make_case, to_bits, request, tmp_path):
     database = make(kind, request, tmp_path)
     tables = {}
-    for missing, names, prefix in CASES:
+    for missing, names, _ in CASES:
         case, gappy = make_case(missing, names), missing != "none"
         if gappy not in tables:
             tables[gappy] = database.table(f"people_{gappy}".lower(), case.rows)
-        order = "id" if prefix else None
-        found = strata_of_source(tables[gappy], case.study, case.layout, prefix, order)
-        assert to_bits(found) == case.expected(prefix, by_id=prefix), (missing, names)
+        found = strata_of_source(tables[gappy], case.study, case.layout)
+        assert to_bits(found) == case.expected(), (missing, names)
     everywhere(tables[False])
 
 
@@ -64,32 +63,21 @@ def everywhere(table):
 def whole_answers(table):
     """The same noise on the same strata is the same answer, wherever the rows lie."""
     rows = table.to_pyarrow()
-    for words in ({}, {"sensitivity": "smooth", "pairing": "single", "order": "id"}, {"cuts": {"x": 3}}):
+    for words in ({}, {"cuts": {"x": 3}}):
         study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new") if "cuts" in words else SIMPLE
-        # The rows of a frame are in order already.
-        frame = rows.sort_by("id")
-        answers = [
+        there, here = (
             cv.ate(
                 source,
                 study,
                 protects="record",
                 epsilon=1,
                 method="stratified",
-                settings=cv.settings.Stratified(**{**words, "order": words.get("order") if here else None}),
+                settings=cv.settings.Stratified(**words),
                 noise=cv.SeededNoise(3),
-            )
-            for source, here in ((table, True), (frame, False))
-        ]
-        there, here = (answer.to_dict() for answer in answers)
-        promises = [answer.pop("guarantee") for answer in (there, here)]
+            ).to_dict()
+            for source in (table, rows)
+        )
         assert there == here
-        # A column that orders the rows is public, and the promise says so.
-        facts = set(promises[0].pop("public")) - set(promises[1].pop("public"))
-        assert [("'id'" in fact) for fact in facts] == ([True] if "order" in words else [])
-        remarks = [promise.pop("remarks") for promise in promises]
-        assert [("'id'" in remark) for remark in remarks[0]] == ([True] if "order" in words else [])
-        assert remarks[1] == []
-        assert promises[0] == promises[1]
 
 
 def test_a_url_and_a_table_name_are_enough(request):
@@ -137,15 +125,6 @@ def test_moments_in_postgres_keep_their_order(request, monkeypatch):
         assert Table.attach(table, last).outcome.tolist() == [2**24] * 4, order
         spooled = rows_of_source(table, last)
         assert [y for part in spooled.batches() for y in part.outcome.tolist()] == [2**24] * 4, order
-    # The server sends the rows in another order than that of `n`.
-    chosen = Study("arm", "y", (0, 9), control=0, where="n < 7")
-    layout = Layout.of(chosen)
-    found = strata_of_source(table, chosen, layout, True, "n")
-    wanted = strata_of_source(table.select("n", "arm", "y").to_pyarrow().sort_by("n"), chosen, layout, True)
-    assert found.treated_prefix.tolist() == wanted.treated_prefix.tolist()
-    assert found.control_prefix.tolist() == wanted.control_prefix.tolist()
-    with pytest.raises(DataError, match="CV-D053"):
-        strata_of_source(table, chosen, layout, True)
 
 
 def refusals(table):
@@ -157,17 +136,7 @@ def refusals(table):
     layout = Layout.of(SIMPLE)
     if table.get_backend().name == "pyspark":
         assert code(lambda: Table.attach(table, SIMPLE)) == "CV-D050"
-    assert code(lambda: strata_of_source(table, SIMPLE, layout, prefix=True)) == "CV-D053"
-    for order in ("yes", "x", "price"):
-        assert code(lambda order=order: strata_of_source(table, SIMPLE, layout, True, order)) == "CV-D054"
     assert code(lambda: check_columns(table.drop("x"), SIMPLE)) == "CV-D001"
-    assert code(lambda: check_columns(table, SIMPLE, order="x2")) == "CV-D001"
-    check_columns(table, SIMPLE, order="id")
-    # Text can put rows in order, but the arm is part of a record.
-    assert code(lambda: check_columns(table, SIMPLE, order="arm")) == "CV-D054"
-    assert code(lambda: strata_of_source(table, SIMPLE, layout, True, "arm")) == "CV-D054"
-    tied = table.mutate(id=table.id // 100000)
-    assert code(lambda: strata_of_source(tied, SIMPLE, layout, True, "id")) == "CV-D054"
     failing = table.mutate(x=table.Word.cast("float64"))
     assert code(lambda: strata_of_source(failing, SIMPLE, layout)) == "CV-D016"
     if table.get_backend().name != "duckdb":

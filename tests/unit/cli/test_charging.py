@@ -164,8 +164,8 @@ def test_no_word_of_the_list_of_commands_is_cut_off():
 
 
 def test_settings_take_names_separated_by_commas():
-    assert settings_from_text("stratified", ["strata=age,sex"], "record").strata == ("age", "sex")
-    assert settings_from_text("stratified", ["strata=age"], "record").strata == ("age",)
+    assert settings_from_text("stratified", ["strata=age,sex"]).strata == ("age", "sex")
+    assert settings_from_text("stratified", ["strata=age"]).strata == ("age",)
     assert settings_from_text("matching", ["neighbours=3"]).neighbours == 3
 
 

@@ -152,7 +152,7 @@ def test_refusals_that_depend_on_requests_alone_are_told(steward, analyst):
     key = steward.register(epsilon="1")
     assert code_of(analyst.confirm(key, epsilon="2")) == "CV-B001"
     assert code_of(analyst.confirm(key, epsilon="-1")) == "CV-P004"
-    assert code_of(analyst.confirm(key, method="ipw")) == "CV-P018"
+    assert code_of(analyst.confirm(key, method="trial")) == "CV-P018"
 
 
 @pytest.mark.parametrize("path", ["/register", "/register?name=trial"])

@@ -264,16 +264,15 @@ def test_large_files_are_refused_as_frames_are(tmp_path, monkeypatch):
         assert str(there.value) == str(here.value)
 
 
-@pytest.mark.parametrize("prefix", [False, True])
-def test_strata_of_people_in_large_files_are_those_of_tables(tmp_path, monkeypatch, prefix):
+def test_strata_of_people_in_large_files_are_those_of_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(batches, "STREAM_FROM", 0)
     rows = frame().assign(day=1)
     rows.to_parquet(tmp_path / "rows.parquet")
     known = {"age": AGES.cut(2, 5), "site": cv.Categories(["a", "b"])}
     declared = study(covariates=known, per_person={"arm": "first"})
     layout = Layout.of(declared)
-    there = strata_of_source(tmp_path / "rows.parquet", declared, layout, prefix)
-    here = strata_of_table(Table.attach(rows, declared), layout, prefix)
+    there = strata_of_source(tmp_path / "rows.parquet", declared, layout)
+    here = strata_of_table(Table.attach(rows, declared), layout)
     assert there.rows == here.rows
     for field in fields(here):
         found, wanted = getattr(there, field.name), getattr(here, field.name)

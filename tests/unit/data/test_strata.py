@@ -25,7 +25,6 @@ from counterveil.data import (
     check_columns,
     histogram_of_rows,
     histogram_of_source,
-    source_in_database,
     strata_of_source,
     strata_of_table,
 )
@@ -67,7 +66,7 @@ SOURCES = pytest.mark.parametrize("source", [parquet, csv, arrow, relation], ids
 
 
 def as_lists(strata):
-    names = ("place", "treated", "control", "treated_sum", "control_sum", "treated_prefix", "control_prefix")
+    names = ("place", "treated", "control", "treated_sum", "control_sum")
     return {name: getattr(strata, name).tolist() for name in names}
 
 
@@ -79,13 +78,10 @@ def test_the_numbers(source, tmp_path):
         "control": [1, 1, 3],
         "treated_sum": [Q, 4 * Q, 2 * Q],
         "control_sum": [0, 2 * Q, 7 * Q],
-        # Sizes modulo the other arm's: 1 mod 1, 1 mod 2, 3 mod 1; and 1 mod 1, 2 mod 1, 1 mod 3.
-        "treated_prefix": [0, 4 * Q, 0],
-        "control_prefix": [0, 0, 2 * Q],
     }
     layout = Layout.of(STUDY)
     for strata in (
-        strata_of_source(source(ROWS, tmp_path), STUDY, layout, prefix=True),
+        strata_of_source(source(ROWS, tmp_path), STUDY, layout),
         strata_of_table(Table.attach(ROWS, STUDY), layout, prefix=True),
     ):
         assert as_lists(strata) == expected
@@ -93,8 +89,10 @@ def test_the_numbers(source, tmp_path):
         assert strata.rows == 9
         assert strata.control_square.tolist() == [0, 4 * Q**2, (4 + 16 + 1) * Q**2]
         assert strata.treated_square.tolist() == [Q**2, 16 * Q**2, 4 * Q**2]
-        assert strata.place.dtype == strata.treated.dtype == strata.treated_prefix.dtype == np.int64
-    assert strata_of_source(source(ROWS, tmp_path), STUDY, layout).treated_prefix is None
+        assert strata.place.dtype == strata.treated.dtype == np.int64
+    # Sizes modulo the other arm's: 1 mod 1, 1 mod 2, 3 mod 1; and 1 mod 1, 2 mod 1, 1 mod 3.
+    assert strata.treated_prefix.tolist() == [0, 4 * Q, 0]
+    assert strata.control_prefix.tolist() == [0, 0, 2 * Q]
 
 
 def test_squares_are_the_doubles_nearest_to_exact_sums():
@@ -119,7 +117,7 @@ def test_many_strata_are_not_laid_out(monkeypatch):
     strata = strata_of_table(Table.attach(rows, study), layout, True)
     assert strata.public == 30**12
     assert strata.rows == len(strata.place) == 50
-    assert as_lists(strata_of_source(pl.DataFrame(rows), study, layout, True)) == as_lists(strata)
+    assert as_lists(strata_of_source(pl.DataFrame(rows), study, layout)) == as_lists(strata)
 
 
 def test_sums_in_chunks_are_the_same(monkeypatch):
@@ -133,7 +131,7 @@ def test_sums_in_chunks_are_the_same(monkeypatch):
 def test_a_source_counts_only_the_columns_that_strata_need(tmp_path):
     study = Study("t", "y", (0, 1), dict(STUDY.covariates) | {"unused": Categories(["a", "b"])})
     rows = ROWS.append_column("unused", pa.array(["a", None, "z"] * 3))
-    found = strata_of_source(parquet(rows, tmp_path), study, Layout.of(study, ("age", "sex")), True)
+    found = strata_of_source(parquet(rows, tmp_path), study, Layout.of(study, ("age", "sex")))
     expected = strata_of_table(Table.attach(ROWS, STUDY), Layout.of(STUDY), True)
     assert as_lists(found) == as_lists(expected)
 
@@ -152,7 +150,7 @@ def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_pat
     layout = Layout.of(study, ("sex",))
     expected = strata_of_table(Table.attach(rows, study), layout, True)
     assert expected.rows == 6
-    assert as_lists(strata_of_source(source(rows, tmp_path), study, layout, True)) == as_lists(expected)
+    assert as_lists(strata_of_source(source(rows, tmp_path), study, layout)) == as_lists(expected)
 
 
 def test_spellings_of_one_label_are_one_stratum(tmp_path):
@@ -161,7 +159,7 @@ def test_spellings_of_one_label_are_one_stratum(tmp_path):
     rows = pa.table({"t": [1, 0, 1, 0, 1, 0, 1, 1, 0], "y": [0.1 * k for k in range(9)], "c": words})
     expected = strata_of_table(Table.attach(rows, study), Layout.of(study), True)
     for source in (parquet, csv):
-        found = strata_of_source(source(rows, tmp_path), study, Layout.of(study), True)
+        found = strata_of_source(source(rows, tmp_path), study, Layout.of(study))
         assert as_lists(found) == as_lists(expected)
 
 
@@ -246,7 +244,7 @@ def test_the_bounds_in_a_parquet_header_do_not_hide_nan(tmp_path, constant):
                 assert caught.value.code == "CV-D003"
                 continue
             expected = as_lists(strata_of_table(Table.attach(rows, study), layout, True))
-            assert as_lists(strata_of_source(parquet(rows, tmp_path), study, layout, True)) == expected
+            assert as_lists(strata_of_source(parquet(rows, tmp_path), study, layout)) == expected
 
 
 def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypatch):
@@ -304,42 +302,18 @@ def test_columns_are_checked_without_reading_rows(tmp_path):
     assert caught.value.code == "CV-D013"
 
 
-def test_an_order_is_for_tables_without_one(tmp_path):
-    layout = Layout.of(STUDY)
-    for source in (parquet(ROWS, tmp_path), ROWS, ROWS.to_pydict()):
-        with pytest.raises(DataError) as caught:
-            strata_of_source(source, STUDY, layout, True, "age")
-        assert caught.value.code == "CV-D054"
-
-
-def test_a_relation_can_be_put_in_order_and_is_left_as_it_was():
-    connection = duckdb.connect()
-    ids = pa.array([8, 1, 7, 2, 6, 3, 5, 4, 0])
-    rows = ROWS.append_column("id", ids)
-    connection.execute("CREATE TABLE people AS SELECT *, DATE '2020-01-01' + id::INT AS day FROM rows")
-    table = connection.table("people")
-    expected = as_lists(strata_of_table(Table.attach(rows.sort_by("id"), STUDY), Layout.of(STUDY), True))
-    for order in ("id", "day"):
-        assert as_lists(strata_of_source(table, STUDY, Layout.of(STUDY), True, order)) == expected
-    assert connection.execute("SELECT name FROM (SHOW ALL TABLES)").fetchall() == [("people",)]
-    with pytest.raises(DataError) as caught:
-        strata_of_source(table.project("*, NULL::INT AS gap"), STUDY, Layout.of(STUDY), True, "gap")
-    assert caught.value.code == "CV-D054"
-    assert not source_in_database(table)
-
-
 def test_frames_are_not_changed():
     frame = pd.DataFrame(ROWS.to_pydict(), index=[5] * 9)
     before = frame.copy()
-    strata_of_source(frame, STUDY, Layout.of(STUDY), True)
+    strata_of_source(frame, STUDY, Layout.of(STUDY))
     pd.testing.assert_frame_equal(frame, before)
 
 
 def test_names_that_differ_in_case_only():
     rows = pd.DataFrame(ROWS.to_pydict())
     rows["T"], rows["AGE"] = 7, "x"
-    found = strata_of_source(rows, STUDY, Layout.of(STUDY), True)
-    assert as_lists(found) == as_lists(strata_of_source(ROWS, STUDY, Layout.of(STUDY), True))
+    found = strata_of_source(rows, STUDY, Layout.of(STUDY))
+    assert as_lists(found) == as_lists(strata_of_source(ROWS, STUDY, Layout.of(STUDY)))
 
 
 def test_several_arms_are_not_compared():

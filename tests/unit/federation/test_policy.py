@@ -7,7 +7,7 @@ from counterveil.federation.messages import Ask, RefusedError
 from counterveil.federation.site_files import Policy
 
 DOCUMENT = {
-    "estimators": ["matching", "ipw"],
+    "estimators": ["matching", "trial"],
     "protects": ["outcome"],
     "least_epsilon": 0.5,
     "study_epsilon": "2",
@@ -24,7 +24,7 @@ def asked(**changes):
 
 def test_what_is_allowed_passes():
     POLICY.check(asked(), Fraction(1))
-    POLICY.check(asked(method="ipw", epsilon="1/2", delta="1e-6"), Fraction(3, 2))
+    POLICY.check(asked(method="trial", epsilon="1/2", delta="1e-6"), Fraction(3, 2))
 
 
 @pytest.mark.parametrize(

@@ -112,14 +112,6 @@ def test_a_refusal_costs_nothing(new_site, request_to, budget_spent, changes, co
     assert budget_spent(site).requests == 0
 
 
-def test_which_column_orders_rows_is_not_for_the_asker_to_say(new_site, request_to, budget_spent):
-    site = new_site(estimators=["stratified"])
-    single = {"pairing": "single", "sensitivity": "smooth"}
-    request = request_to(method="stratified", settings=single | {"order": "id"})
-    assert reply_of(site, request).refusal == "CV-F013"
-    assert budget_spent(site).requests == 0
-
-
 def test_bounds_are_the_stewards_to_set(new_site, request_to, trial):
     narrower = trial.study.to_dict() | {"outcome_range": [0, 0.5]}
     assert reply_of(new_site(), request_to(declaration=narrower)).refusal == "CV-F012"
@@ -213,8 +205,6 @@ def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
         ("stratified", "outcome", "1"),
         ("weighting", "outcome", "1"),
         ("doubly_robust", "record", "2"),
-        ("ipw", "record", "2"),
-        ("matching", "record", "2"),
     ],
 )
 def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(

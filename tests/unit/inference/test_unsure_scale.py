@@ -8,10 +8,9 @@ from scipy.stats import norm
 from tests.thinned import thinned
 
 from counterveil.inference import Uncertainty, UnsureScale, half_width, tail_point, variance_allowance
-from counterveil.mechanisms import Lomax, StudentT
+from counterveil.mechanisms import Lomax
 
 LOMAX = Lomax(Fraction(3, 4), Fraction(3, 40)).distribution(Fraction(1))
-STUDENT = StudentT(1, Fraction(1, 20), 4).distribution(Fraction(1))
 
 
 def _draws(distribution, log_scale, count=400_000):
@@ -19,7 +18,7 @@ def _draws(distribution, log_scale, count=400_000):
     return distribution.quantile(rng.random(count)) * np.exp(-rng.laplace(0, log_scale, count))
 
 
-@pytest.mark.parametrize("distribution", [LOMAX, STUDENT])
+@pytest.mark.parametrize("distribution", [LOMAX])
 @pytest.mark.parametrize("log_scale", [0.05, 0.3, 0.8])
 def test_quantiles_are_those_of_draws(distribution, log_scale):
     known = UnsureScale(distribution, 2.5, log_scale)

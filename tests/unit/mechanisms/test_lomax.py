@@ -6,7 +6,7 @@ from flint import arb, ctx
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Grid, Laplace, Lomax, SeededNoise
-from counterveil.mechanisms.smooth import round_down
+from counterveil.mechanisms.lomax import round_down
 from counterveil.privacy import PureEvent
 
 SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2), ("1.7", "0.63")]

@@ -15,7 +15,6 @@ from counterveil.mechanisms import (
     RandomizedResponse,
     SeededNoise,
     Staircase,
-    StudentT,
     SystemNoise,
     mechanism_from_dict,
 )
@@ -26,7 +25,6 @@ MECHANISMS = [
     Staircase(2, "1/7"),
     Gaussian(1, "1/3"),
     Lomax(1, "1/10"),
-    StudentT(1, "1/10", 3),
     Ball(1, 1, 4),
     RandomizedResponse(1, 3),
 ]

@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import BSpline
 from scipy.special import eval_legendre
 
-from counterveil.numerics.bases import Axis, Basis, FourierFeatures, constant_basis, make_basis
+from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
 from counterveil.numerics.public_choices import public_normals, public_uniforms
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan, higher_functions, higher_variances
 
@@ -75,14 +75,6 @@ def test_mean_squares_and_orders_and_level():
 def test_blocks_of_rows_agree_with_all_rows():
     basis = make_basis((NUMBER, COLOUR, spline()), 3, True)
     assert basis.features(COLUMNS, slice(10, 30)) == pytest.approx(basis.features(COLUMNS)[10:30])
-
-
-def test_fourier_features_have_length_one_and_are_read_back():
-    features = FourierFeatures((NUMBER, COLOUR), 20, 0.7, 5)
-    found = features.features(COLUMNS)
-    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(60))
-    assert np.linalg.norm(found, axis=1).max() <= 1.0
-    assert FourierFeatures.from_dict(features.to_dict()) == features
 
 
 def test_public_numbers_are_fixed_and_look_normal():

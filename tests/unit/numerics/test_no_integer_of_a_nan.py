@@ -3,7 +3,7 @@
 import numpy as np
 
 from counterveil.numerics.products import projected_steps
-from counterveil.statistics.moments.kernels.scores import whole_parts
+from counterveil.published.proved_cross_fit import whole_parts
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, 1e308, -1e308, 0.0, 0.25])
 

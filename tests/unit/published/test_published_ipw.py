@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.test_ipw import STUDY, TRUTH, people, question
+from tests.unit.published.test_proved_ipw import STUDY, TRUTH, people, question
 
 import counterveil as cv
 from counterveil.data import Table
@@ -27,12 +27,12 @@ def test_it_is_refuted_and_has_to_be_accepted():
         ask(delta=0)
 
 
-def test_it_estimates_another_quantity_for_the_treated():
+def test_it_estimates_another_quantity_for_the_treated(monkeypatch):
+    monkeypatch.setattr(weighting, "PENALTY", 0.001)
     data = people(20_000)
     asked = {"epsilon": 300, "delta": 1e-6, "estimand": "ATT", "noise": SeededNoise(1)}
-    settings = cv.settings.IPW(penalty=0.001)
-    ours = cv.ate(data, STUDY, protects="record", method="ipw", settings=settings, **asked).estimate
-    theirs = ask(data, settings=cv.published.IPWSettings(penalty=0.001), **asked).estimate
+    ours = cv.published.ipw_proved(data, STUDY, **asked).estimate
+    theirs = ask(data, **asked).estimate
     # A noisy score and no intercept make the published form crude; its scale is half of the effect.
     assert ours == pytest.approx(TRUTH["ATT"], abs=0.05)
     assert abs(theirs - ours * np.mean(data["t"])) < abs(theirs - ours)
@@ -40,23 +40,17 @@ def test_it_estimates_another_quantity_for_the_treated():
 
 def test_it_loses_more_than_it_claims_where_noise_makes_scores_extreme():
     table = Table.attach(people(100), STUDY)
-    asked = question(STUDY, epsilon=0.2, delta=1e-6)
+    asked = question(epsilon=0.2, delta=1e-6)
     plan = weighting.paper_plan(asked)
     parts = (np.arange(50), np.arange(50, 100))
     lost = []
     for seed in range(5):
         gate = Gate(plan, SeededNoise(seed))
-        drawn = weighting.release(gate, plan, table, parts, cv.published.IPWSettings(), Estimand.ATE)
+        drawn = weighting.release(gate, plan, table, parts, Estimand.ATE)
         lost.append(weighting.lost_delta(asked, drawn))
     assert max(lost) > 0.9
 
 
-@pytest.mark.parametrize("wrong", [{"lowest": 0}, {"highest": 1}, {"penalty": 0}, {"fit_part": 1}])
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.published.IPWSettings(**wrong)
-
-
-def test_settings_of_the_proved_form_are_refused():
+def test_settings_are_refused():
     with pytest.raises(ParameterError, match="CV-P019"):
-        ask(settings=cv.settings.IPW())
+        ask(settings=cv.settings.Trial())

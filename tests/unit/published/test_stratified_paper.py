@@ -5,7 +5,7 @@ from math import exp, log, sqrt
 
 import numpy as np
 import pytest
-from tests.unit.statistics.strata.stratified_worst_cases import (
+from tests.unit.published.stratified_worst_cases import (
     counts_of,
     exact_change,
     neighbours,
@@ -26,7 +26,7 @@ from counterveil.published.smooth_sensitivity import (
     printed_smoothness,
     printed_variance_within,
 )
-from counterveil.statistics.strata.smooth_sensitivity import global_change, local_change, smooth_change
+from counterveil.published.strata_sensitivity import global_change, local_change, smooth_change
 
 DELTA = 1e-5
 

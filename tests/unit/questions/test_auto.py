@@ -82,8 +82,7 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
         (4000, 8, 0, "fold_aggregation"),
         (4000, 4, 0, "fold_aggregation"),
         (1000, 8, 0, "fold_aggregation"),
-        (1000, 4, 0, "score_strata"),
-        (1000, 2, 0, "score_strata"),
+        (1000, 4, 0, "doubly_robust"),
         (1000, 1, 0, "doubly_robust"),
         (200, 1, 0, "doubly_robust"),
     ],
@@ -92,7 +91,7 @@ def test_records_with_a_declared_bound(rows, epsilon, delta, method):
     data = synth(seed=1, n=rows)
     result = ask(data.frame, data.study, epsilon=epsilon, delta=delta, settings=KAPPA)
     assert chosen(result) == method
-    adjusted = method == "fold_aggregation" or (method == "doubly_robust" and rows * epsilon > 2000)
+    adjusted = method == "fold_aggregation" or delta != 0 or rows * epsilon > 4000
     assert (result.condition is None) == adjusted
     assert adjusted or "kappa <= 0.25" in result.caution
 
@@ -143,7 +142,7 @@ def test_the_choice_reads_no_rows():
     for seed in (1, 2):
         data = synth(seed=seed, n=600)
         frame = data.frame | {"y": np.zeros(600) + seed}
-        assert chosen(ask(frame, data.study, epsilon=4, settings=KAPPA)) == "score_strata"
+        assert chosen(ask(frame, data.study, epsilon=4, settings=KAPPA)) == "doubly_robust"
 
 
 def test_the_answer_is_that_of_the_method_by_name():
@@ -153,37 +152,15 @@ def test_the_answer_is_that_of_the_method_by_name():
         data.frame,
         data.study,
         epsilon=2,
-        method="score_strata",
-        settings=cv.settings.ScoreStrata(kappa=0.25),
+        method="doubly_robust",
+        settings=cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.25),
     )
     assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
 
 
-def test_a_declared_bound_widens_strata_by_what_it_says():
-    data = synth(seed=5, n=2000)
-    found = {}
-    for kappa in (None, 0.1, 0.2):
-        settings = cv.settings.ScoreStrata(kappa=kappa)
-        found[kappa] = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=settings)
-    half = {kappa: np.ptp(result.interval()) / 2 for kappa, result in found.items()}
-    assert found[None].interval_of is not None
-    assert found[0.1].interval_of is None
-    added = found[0.1].details["confounding_bound"]
-    assert half[0.1] - half[None] == pytest.approx(added)
-    assert half[0.2] - half[None] == pytest.approx(2 * added)
-    # sd(y) is at least what the released second moment is an upper estimate of.
-    treated = data.frame["treated"] == 1
-    share = treated.mean()
-    assert added >= 0.1 * data.frame["y"].std() / (0.75 * np.sqrt(share * (1 - share))) * 0.99
-    assert found[0.1].details["adjusted"] is False
-    other = cv.settings.ScoreStrata(kappa=0.1)
-    att = ask(data.frame, data.study, epsilon=2, method="score_strata", settings=other, estimand="ATT")
-    assert att.details["confounding_bound"] >= added
-
-
 @pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])
 def test_bounds_out_of_range_are_refused(kappa):
-    for settings in (cv.settings.Auto, cv.settings.ScoreStrata):
+    for settings in (cv.settings.Auto, cv.settings.DoublyRobust):
         with pytest.raises(ParameterError, match="CV-P025"):
             settings(kappa=kappa)
 
@@ -191,7 +168,7 @@ def test_bounds_out_of_range_are_refused(kappa):
 def test_settings_of_other_methods_are_refused():
     data = synth(seed=1, n=100)
     with pytest.raises(ParameterError, match="CV-P019"):
-        ask(data.frame, data.study, settings=cv.settings.ScoreStrata())
+        ask(data.frame, data.study, settings=cv.settings.Trial())
 
 
 def test_a_study_with_nothing_to_go_by_is_refused():
@@ -207,7 +184,7 @@ def test_a_repeated_request_is_answered_again_with_its_choice():
             curator.ate(protects="record", epsilon=2, settings=KAPPA, request_id="once") for _ in range(2)
         )
     assert first == second
-    assert chosen(second) == "score_strata"
+    assert chosen(second) == "doubly_robust"
 
 
 def test_more_features_than_one_release_holds_leave_the_declared_bound():

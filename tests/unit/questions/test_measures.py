@@ -284,7 +284,7 @@ def test_both_means_are_charged_once():
         (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "odds_ratio"}, "CV-P686"),
         (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "nnt"}, "CV-P686"),
         (OBSERVED, {"measure": "ratio", "protects": "record"}, "CV-P687"),
-        (OBSERVED, {"measure": "lift", "protects": "record", "method": "ipw"}, "CV-P687"),
+        (OBSERVED, {"measure": "lift", "protects": "record", "method": "doubly_robust"}, "CV-P687"),
         (OBSERVED, {"measure": "ratio", "method": "stratified", "protects": "record"}, "CV-P687"),
         (cv.Study("t", "y", (0, 1), cluster="x", randomised=True), {"measure": "ratio"}, "CV-P687"),
     ],

@@ -161,7 +161,7 @@ def study(**given):
         (study, {"measure": "odds_ratio"}, "CV-P686"),
         (study, {"estimand": "ATO"}, "CV-P401"),
         (study, {"method": "weighting"}, "CV-S0"),
-        (study, {"method": "ipw"}, "CV-P016"),
+        (study, {"method": "doubly_robust"}, "CV-P016"),
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_data_are_read(make, given, code):

@@ -8,30 +8,27 @@ from counterveil.questions.typed_settings import settings_from_values
 
 
 @pytest.mark.parametrize(
-    ("method", "protects", "values", "wanted"),
+    ("method", "values", "wanted"),
     [
         (
             "matching",
-            "outcome",
             {"neighbours": 3, "limit": "best"},
             cv.settings.Matching(neighbours=3, limit="best"),
         ),
-        ("matching", "record", {"neighbours": 3}, cv.settings.RecordMatching(neighbours=3)),
-        ("matching", "outcome", {"limit": None, "c": 1}, cv.settings.Matching(limit=None, c=1)),
+        ("matching", {"limit": None, "c": 1}, cv.settings.Matching(limit=None, c=1)),
         (
             "stratified",
-            "record",
             {"strata": ["a"], "limit": "9/2"},
             cv.settings.Stratified(("a",), limit="9/2"),
         ),
-        ("stratified", "record", {"cuts": {"age": 3}}, cv.settings.Stratified(cuts={"age": 3})),
-        ("weighting", "outcome", {"features": ["score"]}, cv.settings.Weighting(features=("score",))),
-        ("fold_aggregation", "record", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),
-        ("difference_in_means", "outcome", {}, None),
+        ("stratified", {"cuts": {"age": 3}}, cv.settings.Stratified(cuts={"age": 3})),
+        ("weighting", {"features": ["score"]}, cv.settings.Weighting(features=("score",))),
+        ("fold_aggregation", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),
+        ("difference_in_means", {}, None),
     ],
 )
-def test_values_become_the_settings_of_the_method(method, protects, values, wanted):
-    assert settings_from_values(method, values, protects) == wanted
+def test_values_become_the_settings_of_the_method(method, values, wanted):
+    assert settings_from_values(method, values) == wanted
 
 
 @pytest.mark.parametrize(
@@ -53,6 +50,5 @@ def test_values_become_the_settings_of_the_method(method, protects, values, want
     ],
 )
 def test_other_names_and_types_are_refused(method, values):
-    protects = "record" if method == "fold_aggregation" else "outcome"
     with pytest.raises(ParameterError, match="CV-P020"):
-        settings_from_values(method, values, protects)
+        settings_from_values(method, values)

@@ -130,10 +130,9 @@ def test_it_is_shown_where_it_is_a_quarter_longer(followed, times, shown):
     [
         {"study": replace(STUDY, randomised=True)},
         {"protects": "outcome", "method": "weighting", "delta": 0},
-        {"method": "cross_fit", "epsilon": 20},
         {"estimand": "ATO"},
     ],
-    ids=["trial", "outcome", "cross_fit", "ATO"],
+    ids=["trial", "outcome", "ATO"],
 )
 def test_others_have_none(more):
     found = ask(**{"epsilon": 4} | more)

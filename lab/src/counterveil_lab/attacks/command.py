@@ -105,8 +105,7 @@ _INTRODUCTION = (
     "\n"
     "Mechanisms are audited by themselves, on numbers that differ by their sensitivity. One run on the "
     "rows of LaLonde's trial has everybody for a canary: treatments are drawn by coins, and guessed from what was "
-    "released. Two scenarios ask more than one question: two studies of one account, and a site "
-    "that gets settings which name a private column.\n"
+    "released. One scenario asks more than one question: two studies of one account.\n"
     "\n"
 )
 

@@ -23,11 +23,8 @@ from counterveil.mechanisms import (
     RandomizedResponse,
     ScaledNoise,
     SeededNoise,
-    SmoothLaplace,
-    SmoothSensitivityMechanism,
     StableHistogram,
     Staircase,
-    StudentT,
 )
 from counterveil.privacy import Budget
 from counterveil_lab.attacks.watching import WEAKER, fewer_lies
@@ -45,7 +42,7 @@ def _seeded(rng: np.random.Generator) -> SeededNoise:
 class Additive:
     """A release of value + noise; a data set is (value, smooth sensitivity), of which known noise has no use."""
 
-    mechanism: Noise | SmoothSensitivityMechanism
+    mechanism: Noise | Lomax
     shrink: int = 1
 
     def noise(self, smooth: float) -> ScaledNoise:
@@ -138,7 +135,7 @@ _LINE = Line(centres=(0.0, 1.0), scale=0.5)
 
 
 def _additive(
-    name: str, claim: Budget, mechanism: Noise | SmoothSensitivityMechanism, pairs: tuple[Pair, ...]
+    name: str, claim: Budget, mechanism: Noise | Lomax, pairs: tuple[Pair, ...]
 ) -> AuditedMechanism:
     def testers(samples: int) -> list[Tester]:
         return [ExactTester(_LINE), ThresholdTester(samples)]
@@ -184,8 +181,6 @@ MECHANISMS: dict[str, AuditedMechanism] = {
         _additive("staircase", _PURE, Staircase(1, 1), _KNOWN),
         _additive("gaussian", _APPROXIMATE, Gaussian.calibrated(1, _APPROXIMATE), _KNOWN),
         _additive("lomax", _PURE, Lomax(1, _SMOOTHNESS), _SMOOTH),
-        _additive("student", _PURE, StudentT(1, _SMOOTHNESS), _SMOOTH),
-        _additive("smooth laplace", _APPROXIMATE, SmoothLaplace(1, "1e-3", _SMOOTHNESS), _SMOOTH),
         _vector("ball", Ball, (0.6, 0.64, 0.48)),
         _vector("box", Box, (1.0, -1.0, 1.0)),
         _response(2),

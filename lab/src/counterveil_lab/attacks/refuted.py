@@ -64,7 +64,7 @@ def _propensity() -> Refuted:
         "with clipped scores one person moves a weighted mean by 2 / (n clip)",
         "one person of the first half is alone in a cell; their treatment decides the score, and the weight, of a "
         "hundred people of the second half",
-        "models are released with noise of their own: cv.ate(method='ipw' or 'cross_fit')",
+        "models are released with noise of their own: cv.published.ipw_proved or cross_fit_proved",
     )
 
 

@@ -20,7 +20,7 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
+from counterveil.published.strata_sensitivity import StratumCounts
 from counterveil_lab.attacks.gallery import Noisy, Refuted, exact, sampled
 
 _DELTA = 1e-5
@@ -90,7 +90,7 @@ def _smooth() -> Refuted:
         "two people, a matched pair; then the control becomes treated. The printed S takes the nearest tables for all "
         "that can be reached, and its logarithm moves by more than beta",
         "a bound over all tables within k replacements, with noise of pure epsilon: "
-        "cv.ate(method='stratified', settings=Stratified(sensitivity='smooth'))",
+        "cv.published.smooth_matching_proved",
     )
 
 
@@ -148,7 +148,7 @@ def _weighting() -> Refuted:
         (1.0, -1.0),
         "noise for bounds of the true propensity protects a sum that is weighted by the noisy fitted one",
         "100 people, epsilon 1/5: the noisy coefficient is tens of units off, and one person's weight with it",
-        "scores clipped at a public bound, noise for that bound: cv.ate(method='ipw')",
+        "scores clipped at a public bound, noise for that bound: cv.published.ipw_proved",
     )
 
 
@@ -202,7 +202,7 @@ def _functional() -> Refuted:
         "one person moves the function by L over (sqrt(2 pi) h)^q lambda n",
         "8 covariates, bandwidth 1: the norm of the function moves by L over (sqrt(2 pi) h)^(q/2) lambda n, which is "
         f"{sqrt(volume) / 4:.0f} times what the noise is made for",
-        "features of length one and noise for the coefficients: cv.cate(method='random_features')",
+        "functions with bounded coefficients and noise for them: cv.cate(method='t_learner')",
     )
 
 

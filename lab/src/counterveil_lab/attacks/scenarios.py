@@ -1,29 +1,20 @@
-"""Replay of more than one question: an account that two studies use, and a site that gets hostile messages."""
+"""Replay of more than one question: an account that two studies use."""
 
 from __future__ import annotations
 
-import json
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 
 from counterveil.accounting import open_ledger
 from counterveil.audit import AuditReport, AuditRow, Finding, Quantity
 from counterveil.audit.protocols import judge
-from counterveil.data import Binary, Range, Study, open_table
-from counterveil.federation.messages import Ask, Request
-from counterveil.federation.setup import make_site
-from counterveil.federation.site import Site
+from counterveil.data import Binary, Range, Study
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
 from counterveil.questions import Curator
-from counterveil.settings import Stratified
 from counterveil_lab.attacks.asking import (
     Question,
     Seen,
@@ -119,89 +110,9 @@ def _two_studies(data: Columns, watch: Watch, source: BitSource, open_handed: bo
     return Seen(channels)
 
 
-# A site and a coordinator who asks for more than the site allows.
-
-
-_SITE_STUDY = Study("t", "y", (0, 1), {"sex": Binary()}, control=0, treated=1, randomised=True)
-_COLUMNS = {"t": "INTEGER", "y": "DOUBLE", "sex": "INTEGER", "case_no": "VARCHAR"}
-_SETTINGS = {"pairing": "single", "sensitivity": "smooth"}
-_SPELLINGS = ("order", "order='case_no'#", " order", "order ", "pairing', order='case_no")
-
-
-def _cases() -> Columns:
-    places = np.arange(_ROWS)
-    return {
-        "t": places % 2,
-        "y": places % 5 / 4,
-        "sex": places % 3 % 2,
-        "case_no": places.astype(str).astype(object),
-    }
-
-
-def _incomplete(columns: Columns) -> Columns:
-    numbers = columns["case_no"].copy()
-    numbers[0] = None
-    return columns | {"case_no": numbers}
-
-
-@contextmanager
-def _site(data: Columns) -> Iterator[Site]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        place = str(folder / "data.duckdb")
-        with duckdb.connect(place) as database:
-            names = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
-            database.execute(f"CREATE TABLE cases ({names})")
-            rows = [tuple(row) for row in zip(*(column.tolist() for column in data.values()), strict=True)]
-            database.executemany("INSERT INTO cases VALUES (?, ?, ?, ?)", rows)
-        (folder / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")
-        rules = {"estimators": ["stratified"], "protects": ["record"], "study_epsilon": "100"}
-        document = {
-            "name": "North",
-            "data": place,
-            "table": "cases",
-            "coordinator": "127.0.0.1:9092",
-            "policy": rules,
-        }
-        file = make_site(folder / "site", document, _SITE_STUDY, folder / "ca.crt", Budget(100))
-        yield Site(file, clock=lambda: 1000.0)
-
-
-def _message(request_id: str, settings: dict[str, Any]) -> str:
-    """Return a request as it travels, with settings that a coordinator of ours would not send."""
-    question = Ask("stratified", "record", "1")
-    request = Request("s1", request_id, "North", _SITE_STUDY.to_dict(), question, deadline=4e9)
-    facts = json.loads(request.to_text())
-    facts["ask"]["settings"] = settings
-    return json.dumps(facts)
-
-
-def _hostile_messages(data: Columns, _: Watch, source: BitSource, open_handed: bool) -> Seen:
-    """Send a site settings that name a private column in several spellings; its replies must not tell about it."""
-    channels: dict[str, str] = {}
-    with _site(data) as site, overheard(channels):
-        for place, spelling in enumerate(_SPELLINGS):
-            reply = json.loads(site.answer(_message(f"r{place}", _SETTINGS | {spelling: "case_no"})))
-            # A reply that should have been a refusal has noise of its own, which tells nothing.
-            channels[f"reply {place}"] = (
-                f"refusal {reply['refusal']}, answered: {reply['result'] is not None}"
-            )
-        if open_handed:
-            with noted_error(channels):
-                settings = Stratified(pairing="single", sensitivity="smooth", order="case_no")
-                rows, budget = open_table(site.file.data, site.file.table), Budget(1)
-                with Curator(rows, _SITE_STUDY, budget=budget, noise=source, attach=False) as curator:
-                    curator.ate(protects="record", epsilon=1, method="stratified", settings=settings)
-    channels.pop("log", None)  # stays at the site
-    return Seen(channels)
-
-
 SCENARIOS: dict[str, Scenario] = {
     one.name: one
     for one in (
         Scenario("account/two studies", "outcome", (_patients(), _other_relapse(_patients())), _two_studies),
-        Scenario(
-            "federation/hostile settings", "record", (_cases(), _incomplete(_cases())), _hostile_messages
-        ),
     )
 }

@@ -23,7 +23,7 @@ from counterveil.mechanisms import (
     StableHistogram,
 )
 from counterveil.session.gate import Gate, Label, Released, ReleasedVector, Responses
-from counterveil.session.plan import Kind, Plan, SmoothNoise
+from counterveil.session.plan import Kind, Plan
 
 Law = KnownSensitivityMechanism | Noise | Ball | Box | RandomizedResponse | StableHistogram
 T = TypeVar("T")
@@ -71,16 +71,16 @@ class WatchedGate(Gate):
         return Released(self._note(name, Kind.NUMBER, (value,), law, (sensitivity,), drawn), stated)
 
     def release_smooth(
-        self, name: str, value: Fraction, bound: Fraction, noise: SmoothNoise, least: Fraction
+        self, name: str, value: Fraction, bound: Fraction, smoothness: Fraction, least: Fraction
     ) -> Fraction:
         """Return the number that passes with noise that follows a private bound."""
         part = bound / self._weaker
-        law = self._plan.smooth_noise(name, noise).distribution(part) if part > 0 else None
+        law = self._plan.smooth_noise(name, smoothness).distribution(part) if part > 0 else None
 
         def drawn() -> Fraction:
-            return super(WatchedGate, self).release_smooth(name, value, part, noise, least)
+            return super(WatchedGate, self).release_smooth(name, value, part, smoothness, least)
 
-        return self._note(name, noise.kind, (value,), law, (noise, least), drawn)
+        return self._note(name, Kind.SMOOTH, (value,), law, (smoothness, least), drawn)
 
     def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
         """Return the vector that passes."""

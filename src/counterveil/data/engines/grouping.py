@@ -136,10 +136,6 @@ def literal(cell: object) -> str:
 # Rows as an engine sees them: labels as they stand, bins of cut ranges, whole steps of the outcome.
 
 
-# Where the order is the engine's own: the number of the row, counted while it streams by.
-ROW_NUMBER = "row_number() OVER ()"
-
-
 @dataclass(frozen=True, slots=True)
 class Key:
     """A column that rows are grouped by: its name in the study, in the query, and what it holds there.
@@ -156,7 +152,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Coding:
-    """A query with a row for every row: the keys, the steps `q`, perhaps the order `ord`.
+    """A query with a row for every row: the keys, the steps `q`.
 
     `flawed` says that it also has `wrong`, which marks outcomes that are text and no number.
     """
@@ -174,10 +170,10 @@ def columns_read(study: Study, layout: Layout) -> tuple[str, ...]:
     return (study.treatment, study.outcome, *covariates)
 
 
-def coding(engine: Engine, study: Study, layout: Layout, order: str | None = None) -> Coding:
-    """Return the query that codes every row; `order` is the SQL that orders them, where it is needed."""
-    inner: list[str] = [] if order is None else [f"{order} AS ord"]
-    outer: list[str] = [] if order is None else ["ord"]
+def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
+    """Return the query that codes every row."""
+    inner: list[str] = []
+    outer: list[str] = []
     keys: list[Key] = []
     flawed = False
     for place, name in enumerate(columns_read(study, layout)):
@@ -251,7 +247,6 @@ class Groups:
     total: Integers
     high: Integers
     low: Integers
-    extremes: dict[str, Integers]
 
     @property
     def cut_off(self) -> bool:
@@ -259,8 +254,8 @@ class Groups:
         return len(self.rows) > MOST_GROUPS
 
 
-def grouped(engine: Engine, rows: Coding, order: Kind | None) -> Groups:
-    """Return the groups of the coded rows; `order` is the kind of the column that orders them, if any."""
+def grouped(engine: Engine, rows: Coding) -> Groups:
+    """Return the groups of the coded rows."""
     aliases = [key.alias for key in rows.keys]
     parts = {
         "n": "COUNT(*)",
@@ -268,7 +263,7 @@ def grouped(engine: Engine, rows: Coding, order: Kind | None) -> Groups:
         "flaws": "COUNT(CASE WHEN wrong THEN 1 END)" if rows.flawed else "0",
         "total": "CAST(SUM(q) AS BIGINT)",
     }
-    parts |= _squares(engine.native) | _extremes(order)
+    parts |= _squares(engine.native)
     found = engine.ask(
         f"SELECT {', '.join([*aliases, *(f'{sql} AS {name}' for name, sql in parts.items())])} "
         f"FROM ({rows.text}) AS coded GROUP BY {', '.join(aliases)} LIMIT {MOST_GROUPS + 1}",
@@ -287,7 +282,6 @@ def grouped(engine: Engine, rows: Coding, order: Kind | None) -> Groups:
         total=sums["total"],
         high=sums["high"],
         low=sums["low"],
-        extremes={name: sums[name] for name in _extremes(order)},
     )
 
 
@@ -307,7 +301,3 @@ def _squares(native: bool) -> dict[str, str]:
         "high": f"CAST({forms[0].format(LIMB_BITS)} AS BIGINT)",
         "low": f"CAST({forms[1].format(_LIMB_MASK)} AS BIGINT)",
     }
-
-
-def _extremes(order: Kind | None) -> dict[str, str]:
-    return {"first": "MIN(ord)", "last": "MAX(ord)"} if order is Kind.INTEGER else {}

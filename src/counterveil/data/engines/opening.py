@@ -14,7 +14,7 @@ from counterveil.data.cells import Column
 from counterveil.data.sources import arrays, files, relations
 from counterveil.data.sources.dispatch import source_in_database
 from counterveil.data.sources.relations import Kind, duckdb_kind, usable
-from counterveil.data.wrong_data import bad_order, failed_source
+from counterveil.data.wrong_data import failed_source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -28,8 +28,6 @@ _MEMORY = "2GB"
 # Up to 2^18 combinations of small integers are counted in a plain array instead of a hash table.
 _DENSE_BITS = 18
 
-_ORDERING = (Kind.INTEGER, Kind.TEXT, Kind.MOMENT)
-
 Ask: TypeAlias = Callable[[str, Mapping[str, Kind]], dict[str, Column]]
 
 
@@ -38,46 +36,41 @@ class Engine:
     """A place where a query can be run over a source.
 
     `columns` gives the SQL and the kind of each column; `ask(text, kinds)` returns the named columns of a query's
-    result; `native` says whether the text may use what only DuckDB has; `ordered` whether rows have an order of
-    their own.
+    result; `native` says whether the text may use what only DuckDB has.
     """
 
     columns: dict[str, tuple[str, Kind]]
     ask: Ask
     native: bool
-    ordered: bool
 
 
 @contextmanager
-def opened(source: object, names: tuple[str, ...], order: str | None = None) -> Iterator[Engine | None]:
+def opened(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
     """Give the engine for a source, None for one that only Python can read; raises CV-D001 and its like.
 
-    `order` names a column that puts the rows of a database or a relation in order. Nothing is asked of the rows.
+    Nothing is asked of the rows.
     """
     in_database, relation = source_in_database(source), is_relation(source)
-    if order is not None and not in_database and not relation:
-        raise bad_order(order, "a file or a frame, whose rows already have an order")
-    wanted = names if order is None or order in names else (*names, order)
     if in_database:
         from counterveil.data.sources import frames as ibis_tables
 
-        columns, ask, native = ibis_tables.opened(source, wanted, ROWS)
-        yield _checked(Engine(columns, ask, native, ordered=False), names, order)
+        columns, ask, native = ibis_tables.opened(source, names, ROWS)
+        yield _checked(Engine(columns, ask, native), names)
     elif isinstance(source, str | PathLike):
         with settings_of_engine() as settings, files.opened(source, names, settings) as located:
-            yield _checked(_engine(*located), names, order)
+            yield _checked(_engine(*located), names)
     elif relation:
-        with _over_relation(source, wanted) as engine:
-            yield _checked(engine, names, order)
+        with _over_relation(source, names) as engine:
+            yield _checked(engine, names)
     else:
         with _over_frame(source, names) as frame:
             yield frame
 
 
-def check(source: object, names: tuple[str, ...], order: str | None = None) -> None:
+def check(source: object, names: tuple[str, ...]) -> None:
     """Raise where a source lacks one of the columns or has it in an unsupported type; reads no row."""
     if source_in_database(source) or isinstance(source, str | PathLike) or is_relation(source):
-        with opened(source, names, order):
+        with opened(source, names):
             return
     if isinstance(source, Mapping):
         arrays.check(source, names)
@@ -122,7 +115,7 @@ def _over_frame(source: object, names: tuple[str, ...]) -> Iterator[Engine | Non
             relation = connection.register("frame", scanned).table("frame")
             types = map(str, relation.types)
             columns = zip(names, zip(relation.columns, types, strict=True), strict=True)
-            yield _checked(_engine(relation, dict(columns)), names, None)
+            yield _checked(_engine(relation, dict(columns)), names)
     except duckdb.Error:
         raise failed_source("a frame") from None
 
@@ -138,15 +131,13 @@ def _engine(relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]]) -> E
         name: (f"CAST({identifier} AS VARCHAR)" if kinds[name] is Kind.TEXT else identifier, kinds[name])
         for name, (identifier, _) in wanted.items()
     }
-    return Engine(columns, ask, native=True, ordered=True)
+    return Engine(columns, ask, native=True)
 
 
-def _checked(engine: Engine, names: tuple[str, ...], order: str | None) -> Engine:
-    """Return the engine where every column has a kind that its role can use, or raise CV-D013 or CV-D054."""
+def _checked(engine: Engine, names: tuple[str, ...]) -> Engine:
+    """Return the engine where every column has a kind that its role can use, or raise CV-D013."""
     for name in names:
         usable(engine.columns[name][1], name)
-    if order is not None and engine.columns[order][1] not in _ORDERING:
-        raise bad_order(order, "a column of booleans, decimals or floating-point numbers")
     return engine
 
 

@@ -30,13 +30,12 @@ from counterveil.results.cate_question import CateQuestion, Queries, ask_cate, r
 from counterveil.results.one_effect import one_effect_model
 from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Gate, Session
-from counterveil.settings import Bins, Cate, FoldQueries, RandomFeatures, Series
+from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.linear.series import affords_function, series
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.cate_fitting import choose_design, strength
-from counterveil.statistics.moments.cate_random_features import random_features
 from counterveil.statistics.moments.r_learner import r_learner
 from counterveil.statistics.moments.row_scores import Score
 from counterveil.statistics.moments.score_cells import Cells
@@ -190,7 +189,6 @@ FORMS: dict[str, Forms] = {
     "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "series": Forms({Unit.OUTCOME: (series, Series)}),
-    "random_features": Forms({Unit.RECORD: (random_features, RandomFeatures)}),
     "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True, in_batches=(Unit.RECORD,)),
     "fold_aggregation": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
 }
@@ -269,7 +267,7 @@ def cate(
         protects: "record", everything about a person, or "outcome", where covariates and treatment are public.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
-        method: "auto", "t_learner", "r_learner", "random_features", or with queries "bins" or "fold_aggregation"; for
+        method: "auto", "t_learner", "r_learner", or with queries "bins" or "fold_aggregation"; for
             outcomes alone "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.

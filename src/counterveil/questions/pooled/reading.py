@@ -45,19 +45,13 @@ _MECHANISMS = {
     "gaussian": ("sensitivity", "mu"),
     "laplace_pair": ("sensitivity", "epsilon", "narrow"),
 }
-_SMOOTH = {
-    "lomax": ("epsilon", "smoothness"),
-    "student": ("epsilon", "smoothness", "df"),
-    "smooth_laplace": ("epsilon", "delta", "smoothness"),
-}
+_SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}
 _BOUNDS = {
     "sensitivity": (1e-60, 1e60),
     "narrow": (1e-60, 1e60),
     "epsilon": (1e-12, 1e6),
-    "delta": (1e-60, 1.0),
     "mu": (1e-12, 1e6),
     "smoothness": (1e-12, 1e6),
-    "df": (1.0, 100.0),
 }
 _MOST_RELEASES, _MOST_DETAILS = 1000, 500
 _LONG_TEXT = 20_000

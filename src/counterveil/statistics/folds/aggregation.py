@@ -38,8 +38,8 @@ from counterveil.statistics.folds.clip import (
     typical_around,
 )
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
-from counterveil.statistics.moments.ipw_nuisances import Weighted, release_moments
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
+from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
 
 PAGES = (
     "statistics/folds/fold_average.proof.md",

@@ -134,27 +134,6 @@ class ResidualMoments:
         return 2 * (1 + LENGTH_SLACK) / self.rows
 
 
-# How far one record can move sums of doubly robust scores. Proof: `robust_score.proof.md`.
-
-
-# Proof: robust_score.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class RobustScore:
-    """The largest size of a row's score; sums of scores that are clipped move as those of any weighted row do.
-
-    `width` is that of the outcome's range, `clip` the distance that propensities keep from 0 and 1.
-    """
-
-    width: Fraction
-    clip: Fraction
-
-    def largest(self, estimand: str) -> Fraction:
-        """Return the largest size of a score: width/clip for ATE, width (1-clip)/clip for ATT and ATC."""
-        return self.width / self.clip * (1 if estimand == "ATE" else 1 - self.clip)
-
-
 # How far one record can move sums of inversely weighted outcomes and their squares.
 
 
@@ -344,31 +323,3 @@ class ArmStatistics:
     def means(self) -> Fraction:
         """Largest Euclidean length of a change of the means: that of the products u v alone."""
         return 2 * (1 + LENGTH_SLACK) ** 2 / self.rows
-
-
-# How far one record can move a penalised regression of residuals. Proof: `penalised_effect.proof.md`.
-
-
-# Proof: penalised_effect.proof.md
-
-
-@dataclass(frozen=True, slots=True)
-class PenalisedEffect:
-    """Sensitivity of the minimiser of (1/n) sum (v - u.w)^2 + penalty |w|^2 under replacement of one record.
-
-    |u| <= reach and v lies in [-1, 1]; `tolerance` bounds the norm of the gradient at the weights that are returned.
-    """
-
-    rows: int
-    reach: Fraction
-    penalty: Fraction
-    tolerance: Fraction
-
-    @property
-    def weights(self) -> Fraction:
-        """Largest Euclidean length of a change of the weights."""
-        reach = self.reach * (1 + LENGTH_SLACK)
-        # 1 / sqrt(penalty), rounded up.
-        largest = sqrt_up(1 / self.penalty)
-        exact = 2 * reach * (1 + reach * largest / 2) / (self.penalty * self.rows)
-        return exact + self.tolerance / self.penalty

@@ -16,7 +16,6 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Plan, Session
 from counterveil.session.plan import in_parallel
 from counterveil.settings import Stratified
-from counterveil.settings.outcome_level import USUAL_LIMIT
 from counterveil.statistics.strata.bounded import caveats, population
 from counterveil.statistics.strata.data import read_strata
 from counterveil.statistics.strata.outcome import (
@@ -37,7 +36,7 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
     settings = question.settings or Stratified()
     strata, cuts = read_strata(session, settings).free()
     word, width = question.estimand.value, session.study.outcome_bounds.width
-    limit = settings.exact_limit(USUAL_LIMIT) if settings.sensitivity == "bounded" else None
+    limit = settings.exact_limit
     weights, total = stratum_weights(strata, word, limit), weight_sum(strata, word, limit)
     if total == 0:
         raise nothing_matched()
@@ -74,7 +73,7 @@ def _result(
     found: list[tuple[float, Uncertainty]],
     sizes: tuple[float, float],
     claims: list[StrataOutcome],
-    limit: Fraction | None,
+    limit: Fraction,
     details: dict[str, float | str],
 ) -> MeasureResult:
     study = session.study
@@ -96,6 +95,6 @@ def _result(
         **question.terms(study),
         estimand=question.estimand,
         releases=tuple(releases),
-        not_covered=caveats(study, population(question.estimand, None if limit is None else float(limit))),
+        not_covered=caveats(study, population(question.estimand, float(limit))),
         details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
     )

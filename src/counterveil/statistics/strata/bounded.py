@@ -23,7 +23,6 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
 from counterveil.settings import Stratified
-from counterveil.settings.outcome_level import USUAL_LIMIT
 from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import BoundedStrata
 
@@ -37,11 +36,9 @@ _PEOPLE = {
 }
 
 
-def population(estimand: Estimand, limit: float | None) -> str:
+def population(estimand: Estimand, limit: float) -> str:
     """Return for whom the effect speaks, as a caveat."""
     people = _PEOPLE[estimand]
-    if limit is None:
-        return f"people in strata that lack an arm: the effect is that of {people} in the other strata"
     return (
         f"strata that lack an arm or are unbalanced: the effect is an average over {people} in which a stratum "
         f"counts at most {limit:g} times its smaller arm (the weight kept shows how much is lost)"
@@ -99,9 +96,10 @@ def budget_shares(
     return min(splits, key=expected)
 
 
-def bounded_effect(session: Session, question: Question, settings: Stratified) -> Result:
+def stratified(session: Session, question: Question) -> Result:
     """Return the effect with bounded weights; n and the layout of the strata are public, nothing else is."""
-    limit = settings.exact_limit(USUAL_LIMIT) or USUAL_LIMIT
+    settings = question.settings or Stratified()
+    limit = settings.exact_limit
     width = session.study.outcome_bounds.width
     reader = read_strata(session, settings)
     own = budget_shares(reader.rows, question.budget, question.mechanism, limit, question.estimand)

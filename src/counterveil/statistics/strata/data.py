@@ -5,7 +5,7 @@ Everything that can fail for the sake of the data is done in `read_strata`, befo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -114,23 +114,11 @@ class StrataReader:
             name: share * self.left for name, share in own.items()
         }
 
-    def guarantee(
-        self, question: Question, pages: tuple[str, ...], mechanisms: tuple[str, ...] = ()
-    ) -> Guarantee:
-        """Return the guarantee of a question at record level, with what cut points and an order column add.
-
-        `mechanisms` are those drawn from beside the question's own.
-        """
+    def guarantee(self, question: Question, pages: tuple[str, ...]) -> Guarantee:
+        """Return the guarantee of a question at record level, with what cut points add."""
         bought = ((PAGE,), ("laplace",)) if self.bought else ((), ())
-        drawn = (question.mechanism, *mechanisms, *bought[1])
-        found = question.guarantee(self.session, (*pages, *bought[0]), mechanisms=drawn)
-        if self.settings.order is not None:
-            fact = (
-                f"the values of {self.settings.order!r}, which put the rows in order: all different, none "
-                "missing, and not part of any record"
-            )
-            found = replace(found, public=(*found.public, fact))
-        return found
+        drawn = (question.mechanism, *bought[1])
+        return question.guarantee(self.session, (*pages, *bought[0]), mechanisms=drawn)
 
     def releases(self) -> tuple[tuple[str, str], ...]:
         """Return the releases of cut points, as a result lists them."""
@@ -159,7 +147,7 @@ class StrataReader:
         if not found:
             return self.known
         layout = Layout.of(self.session.study, self.settings.strata, found)
-        return self.session.strata(layout, self.settings.pairing == "single", self.settings.order)
+        return self.session.strata(layout)
 
 
 def read_strata(session: Session, settings: Stratified) -> StrataReader:
@@ -170,7 +158,7 @@ def read_strata(session: Session, settings: Stratified) -> StrataReader:
     public = layout.public
     for cuts in bought:
         public *= cuts.bins
-    known = session.strata(layout, settings.pairing == "single", settings.order, most=public)
+    known = session.strata(layout, most=public)
     histograms = tuple(session.histogram(cuts.name, cuts.points) for cuts in bought)
     return StrataReader(session, settings, bought, histograms, known, public)
 

@@ -28,7 +28,6 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Stratified
-from counterveil.settings.outcome_level import USUAL_LIMIT
 from counterveil.statistics.strata.bounded import caveats, population
 from counterveil.statistics.strata.data import read_strata
 from counterveil.statistics.strata.sensitivity import StrataOutcome
@@ -53,7 +52,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
     settings = question.settings or Stratified()
     strata, cuts = read_strata(session, settings).free()
     word = question.estimand.value
-    limit = settings.exact_limit(USUAL_LIMIT) if settings.sensitivity == "bounded" else None
+    limit = settings.exact_limit
     width = session.study.outcome_bounds.width
     weights = stratum_weights(strata, word, limit)
     total = weight_sum(strata, word, limit)
@@ -86,7 +85,7 @@ def _result(
     estimate: float,
     known: Uncertainty,
     claim: StrataOutcome,
-    limit: Fraction | None,
+    limit: Fraction,
     details: dict[str, float | str],
 ) -> Result:
     study = session.study
@@ -100,7 +99,7 @@ def _result(
             ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
             ("its variance", f"sensitivity {float(claim.variance):.6g}"),
         ),
-        not_covered=caveats(study, population(question.estimand, None if limit is None else float(limit))),
+        not_covered=caveats(study, population(question.estimand, float(limit))),
         details=details,
         variance_apart=True,
     )

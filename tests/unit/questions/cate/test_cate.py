@@ -11,7 +11,7 @@ import pytest
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
 from counterveil.results.cate_question import default_delta
-from counterveil.settings import Cate, RandomFeatures
+from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import choose_design, strength
 from counterveil.statistics.moments.kernels.unit_rows import higher_functions
 
@@ -48,17 +48,8 @@ def test_pure_guarantee_by_arms_and_by_nothing_else():
     assert "mechanisms/ball.proof.md" in found.guarantee.pages
     truth = data.effect_at(POINTS)
     assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 1.0
-    for method in ("r_learner", "random_features"):
-        with pytest.raises(cv.CounterveilError, match="CV-P521"):
-            ask(delta=0, method=method)
-
-
-def test_random_features_say_what_their_intervals_are_for():
-    found = ask(method="random_features", settings=RandomFeatures(pairs=10))
-    assert "NO VALID INTERVAL" in str(found)
-    assert found.basis.size == 20
-    again = cv.results.CateModel.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again.effect(POINTS) == pytest.approx(found.effect(POINTS))
+    with pytest.raises(cv.CounterveilError, match="CV-P521"):
+        ask(delta=0, method="r_learner")
 
 
 TRIAL = replace(DATA.study, randomised=True)
@@ -249,7 +240,7 @@ def test_curator_charges_one_budget_and_answers_again_for_nothing():
         ({"method": "magic"}, "CV-P016"),
         ({"method": "bins"}, "CV-P523"),
         ({"method": "influence"}, "CV-P016"),
-        ({"settings": RandomFeatures()}, "CV-P019"),
+        ({"settings": cv.settings.Bins()}, "CV-P019"),
     ],
 )
 def test_refusals_come_before_anything_is_spent(words, code):
@@ -271,8 +262,6 @@ def test_refusals_come_before_anything_is_spent(words, code):
 def test_settings_are_checked(words):
     with pytest.raises(cv.CounterveilError, match="CV-P025"):
         Cate(**words)
-    with pytest.raises(cv.CounterveilError, match="CV-P025"):
-        RandomFeatures(pairs=0)
 
 
 def test_too_many_functions_are_refused():

@@ -20,7 +20,7 @@ from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
 from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
-from counterveil.statistics.moments.ipw_nuisances import Weighted
+from counterveil.statistics.moments.weighted_sums import Weighted
 
 STUDY = cv.Study(
     treatment="t",

@@ -157,10 +157,7 @@ def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
     [
         {"method": "stratified", "protects": "outcome"},
         {"method": "doubly_robust", "protects": "record"},
-        {"method": "ipw", "protects": "record"},
-        {"method": "cross_fit", "protects": "record"},
         {"method": "fold_aggregation", "protects": "record"},
-        {"method": "matching", "protects": "record"},
         {"method": "trial", "protects": "record", "settings": cv.settings.Trial("covariates")},
     ],
 )

@@ -76,8 +76,6 @@ QUESTIONS = {
     "overlap weighted": ate("doubly_robust", estimand="ATO", settings=cv.settings.DoublyRobust(degree=2)),
     "comparison": ate("trial", True, settings=cv.settings.Trial("none")),
     "adjusted trial": ate("trial", True, settings=cv.settings.Trial("covariates")),
-    "weighted": ate("ipw", estimand="ATT"),
-    "strata of a score": other(cv.ate, method="score_strata", delta=0),
     "groups": other(cv.groups, by="c", method="adjusted"),
     "arms of groups": other(cv.groups, True, by="c", method="arms"),
     "difference in means": other(cv.ate, method="difference_in_means", protects="outcome"),
@@ -94,11 +92,6 @@ QUESTIONS = {
     "overlap": other(cv.overlap),
     "moments": other(cv.moments),
     "moments of outcomes": other(cv.moments, protects="outcome"),
-}
-# Questions whose answers split rows by their places, which rows in Spark do not have.
-BY_PLACE = {
-    "cross-fitted": ate("cross_fit"),
-    "cross-fitted, ATT": other(cv.ate, method="cross_fit", estimand="ATT", epsilon=16, delta=0),
 }
 
 

@@ -54,15 +54,11 @@ def test_public_correlations_serve_the_overlap_weighted_effect_alone():
 
 @pytest.mark.parametrize(
     ("method", "protects"),
-    [
-        (method, "record")
-        for method in ("ipw", "cross_fit", "fold_aggregation", "score_strata", "stratified", "trial")
-    ]
+    [(method, "record") for method in ("fold_aggregation", "stratified", "trial")]
     + [
         (method, "outcome")
         for method in ("auto", "weighting", "matching", "difference_in_means", "stratified")
-    ]
-    + [("matching", "record")],
+    ],
 )
 def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
     with pytest.raises(ParameterError) as refusal:

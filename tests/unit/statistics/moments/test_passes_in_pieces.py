@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.thinned import thinned
-from tests.unit.statistics.moments.pass_questions import BY_PLACE, QUESTIONS, answered, people, study
+from tests.unit.statistics.moments.pass_questions import QUESTIONS, answered, people, study
 
 import counterveil as cv
 from counterveil.accounting import open_ledger
@@ -59,15 +59,6 @@ def test_cores_change_no_bit(cores, monkeypatch):
         monkeypatch.setenv("COUNTERVEIL_CORES", number)
         found.append(answered(QUESTIONS["doubly robust"][1], table))
     assert found[0] == found[1]
-
-
-def test_blocks_and_cores_leave_rows_in_their_halves(monkeypatch):
-    table = Table.attach(people(False), study(False))
-    question = BY_PLACE["cross-fitted"][1]
-    known = answered(question, table)
-    monkeypatch.setattr("counterveil.data.table.TABLE_ROWS", table.rows // 7)
-    monkeypatch.setenv("COUNTERVEIL_CORES", "2")
-    assert answered(question, table) == known
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "two", "-1", "1.5", "99999", "²"])

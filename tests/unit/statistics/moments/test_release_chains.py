@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
-import counterveil as cv
-from counterveil.data import Table
-from counterveil.data.features import UnitFeatures
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget
-from counterveil.statistics.moments import contrast, score_strata
+from counterveil.statistics.moments import contrast
 
 ROWS, BUDGET = 3, Budget(2)
 RECORDS = tuple(product((False, True), (0, 1, 2)))
@@ -67,29 +64,3 @@ def test_released_centres_out_of_their_range_are_brought_back(far):
     gate = FixedGate(plan, {"share": Fraction(1, 2), "centre": far})
     setting, _, _ = contrast.release(gate, plan, arms_of(RECORDS[:ROWS]), Fraction(1), WIDTH, None, "pooled")
     assert 0 <= setting.centre <= WIDTH
-
-
-def test_strata_of_a_released_score():
-    # Four covariates that move together reach the ends of the range of scores.
-    names = "abcd"
-    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), treated=1, control=0)
-    rest = ((0.0, 0, 0.0), (1.0, 1, 1.0), (0.5, 0, 1.0), (0.5, 1, 0.0))
-    features, plan = UnitFeatures.of(study), score_strata.strata_plan(len(rest) + 1, BUDGET, "staircase")
-    answers = {
-        "share": Fraction(1, 2),
-        "direction": [1] * 4,
-        "deviation": Fraction(1, 4),
-        "counts": [1, 1, 2, 1],
-    }
-
-    def run(data):
-        x, t, y = (list(column) for column in zip(*data, *rest, strict=True))
-        table = Table.attach(dict.fromkeys(names, x) | {"t": t, "y": y}, study)
-        gate = FixedGate(plan, answers)
-        score_strata.release(gate, plan, table, features, 2, "ATE")
-        return gate
-
-    found = largest_changes(run, tuple(product((0.0, 0.5, 1.0), (0, 1), (0.0, 0.5, 1.0))), 1)
-    assert len(found) == len(plan.amounts) == 8
-    for name, (change, sensitivity) in found.items():
-        assert 0.999 * sensitivity < change <= sensitivity, name

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.thinned import thinned_rows
-from tests.unit.statistics.strata.small_strata import (
+from tests.unit.published.small_strata import (
     SMALL,
     WHOLE,
     as_strata,

@@ -13,7 +13,8 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Proof
 from counterveil.session import SeededNoise
 
-RECORD = ("bounded", "smooth", "global")
+# With bounded weights, and the published form whose noise follows a smooth bound.
+RECORD = ("bounded", "smooth")
 
 
 def lopsided(n=6000, seed=0):
@@ -42,8 +43,12 @@ def ask(
     estimand="ATE",
     delta=0,
     mechanism=None,
+    sensitivity="bounded",
     **settings,
 ):
+    if sensitivity == "smooth":
+        given = {"epsilon": epsilon, "delta": delta, "estimand": estimand, "noise": SeededNoise(seed)}
+        return cv.published.smooth_matching_proved(data, study, **given)
     return cv.ate(
         data,
         study,
@@ -77,11 +82,10 @@ def test_without_noise_it_is_the_stratified_mean(sensitivity, estimand):
 
 
 @pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
-@pytest.mark.parametrize("limit", [None, 3])
+@pytest.mark.parametrize("limit", [10**6, 3])
 def test_where_only_outcomes_are_private(estimand, limit):
     data, counts, gaps = lopsided()
-    words = {"sensitivity": "global"} if limit is None else {"limit": limit}
-    result = ask(data, protects="outcome", epsilon=10**6, estimand=estimand, **words)
+    result = ask(data, protects="outcome", epsilon=10**6, estimand=estimand, limit=limit)
     h = weights(counts, estimand, limit)
     assert result.estimate == pytest.approx(np.average(gaps, weights=h), abs=1e-5)
     t, c = counts.T
@@ -130,10 +134,7 @@ def test_people_without_a_match():
     _, counts, gaps = lopsided()
     h = weights(counts, "ATE")
     plain = ask(alone, study, epsilon=10**6, sensitivity="smooth")
-    overlap = ask(alone, study, epsilon=10**6, sensitivity="smooth", unmatched=True)
     assert plain.estimate == pytest.approx((h * gaps).sum() / 6500, abs=1e-3)
-    assert overlap.estimate == pytest.approx(np.average(gaps, weights=h), abs=1e-3)
-    assert overlap.details["unmatched_share"] == pytest.approx(500 / 6500, abs=1e-3)
 
 
 @pytest.mark.parametrize("sensitivity", ["bounded", "smooth"])
@@ -143,28 +144,15 @@ def test_more_epsilon_buys_a_narrower_interval(sensitivity):
     assert widths[0] > widths[1] > widths[2]
 
 
-def test_single_pairing_matches_in_row_order():
-    x = [0, 0, 0, 0, 0, 1, 1, 1]
-    t = [1, 1, 0, 0, 0, 1, 0, 0]
-    y = [0.5, 1.0, 0.25, 0.0, 0.75, 1.0, 0.5, 0.0]
-    # Stratum 0: c = 3 on t = 2: the first treated has 2 matches; t = 2 on c = 3: the first two controls have one.
-    first = (3 * 0.5 + 2 * 1.0) - (2 * 0.25 + 2 * 0.0 + 1 * 0.75)
-    second = (1 + 2) * 1.0 - (2 * 0.5 + 1 * 0.0)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Categories([0, 1])}, control=0)
-    result = ask({"x": x, "t": t, "y": y}, study, epsilon=10**7, sensitivity="global", pairing="single")
-    assert result.estimate == pytest.approx((first + second) / 8, abs=1e-5)
-
-
-@pytest.mark.parametrize("noise", ["lomax", "student", "laplace"])
-def test_laws_of_smooth_noise(noise):
+def test_smooth_noise_is_pure():
     data, *_ = lopsided()
-    delta = "1e-6" if noise == "laplace" else 0
-    result = ask(data, epsilon=2, delta=delta, sensitivity="smooth", noise=noise)
+    result = ask(data, epsilon=2, sensitivity="smooth")
     assert abs(result.estimate - 0.2) < 0.2
-    assert result.details["mechanism"] == noise
-    assert result.spent == cv.Budget(2, delta)
-    name = {"laplace": "smooth_laplace"}.get(noise, noise)
-    assert f"mechanisms/{name}.proof.md" in result.guarantee.pages
+    assert result.details["mechanism"] == "lomax"
+    assert result.spent == cv.Budget(2)
+    assert "mechanisms/lomax.proof.md" in result.guarantee.pages
+    with pytest.raises(ParameterError, match="CV-P363"):
+        ask(data, delta="1e-6", sensitivity="smooth")
 
 
 def test_gaussian_noise_with_bounded_weights():
@@ -202,9 +190,10 @@ def test_a_real_release_is_promised_in_finite_samples_and_charged(tmp_path):
     ledger = tmp_path / "ledger.db"
     cv.open_ledger(ledger, create=True).close()
     with cv.Curator(data.frame, data.study, budget=cv.Budget(3), ledger=ledger) as curator:
-        for sensitivity in ("bounded", "smooth"):
-            settings = cv.settings.Stratified(sensitivity=sensitivity)
-            result = curator.ate(protects="record", epsilon=1, method="stratified", settings=settings)
+        for result in (
+            curator.ate(protects="record", epsilon=1, method="stratified"),
+            cv.published.smooth_matching_proved(curator, epsilon=1),
+        ):
             assert result.guarantee.proof is Proof.FINITE_SAMPLE
             assert np.isfinite(result.interval()).all()
         assert curator.remaining().epsilon == Fraction(1)
@@ -227,35 +216,13 @@ def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"sensitivity": "local"}, "CV-P025"),
-        ({"pairing": "double", "sensitivity": "smooth"}, "CV-P025"),
-        ({"noise": "gauss"}, "CV-P025"),
-        ({"pairing": "single"}, "CV-P361"),
-        ({"sensitivity": "smooth", "limit": 4}, "CV-P361"),
-        ({"unmatched": True}, "CV-P361"),
         ({"limit": 1}, "CV-P025"),
-        ({"sensitivity": "smooth", "smoothness": 0}, "CV-P025"),
         ({"cuts": {"x": 1}}, "CV-P025"),
     ],
 )
 def test_settings_that_make_no_sense(words, code):
     with pytest.raises(ParameterError, match=code):
         cv.settings.Stratified(**words)
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ({"sensitivity": "smooth", "delta": "1e-6"}, "CV-P363"),
-        ({"sensitivity": "smooth", "noise": "laplace"}, "CV-P363"),
-        ({"sensitivity": "smooth", "smoothness": 3}, "CV-P364"),
-        ({"sensitivity": "smooth", "pairing": "single", "estimand": "ATT"}, "CV-P365"),
-    ],
-)
-def test_questions_that_are_refused(words, code):
-    data, *_ = lopsided(200)
-    with pytest.raises(ParameterError, match=code):
-        ask(data, **words)
 
 
 def test_studies_that_do_not_fit():

@@ -35,8 +35,6 @@ def _ours() -> list[Rival]:
         ("auto", "auto", None),
         ("auto, confounding bounded", "auto", ours.bounded),
         ("doubly robust", "doubly_robust", None),
-        ("cross-fit", "cross_fit", None),
-        ("IPW", "ipw", None),
         ("stratified", "stratified", ours.by_strata),
         ("folds", "fold_aggregation", None),
         ("difference in means", "trial", ours.unadjusted),

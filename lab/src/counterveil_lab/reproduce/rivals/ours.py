@@ -17,9 +17,9 @@ from counterveil.published.smooth_sensitivity import (
     printed_smooth_change,
     printed_smoothness,
 )
+from counterveil.published.strata_sensitivity import StratumCounts
 from counterveil.questions.ate import ate
 from counterveil.results.result import Result
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 from counterveil_lab.reproduce.rivals.encoding import frame_of, names, strata, strata_columns, study_of
 from counterveil_lab.reproduce.rivals.plain import design, regressed, scores
 from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Estimate, Records

@@ -14,13 +14,13 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.datasets import Dataset, ihdp, nsw
 from counterveil.privacy import Estimand
+from counterveil.published import proved_weighting as proved
 from counterveil.published import weighting as published
 from counterveil.published.asking import ACCEPT, PublishedQuestion
 from counterveil.published.matching import fit_without_intercept
 from counterveil.questions.ate import ask
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
-from counterveil.statistics.moments import ipw
 
 FIT, WEIGHTED = 250, 100  # rows of each arm
 _IHDP_FILES = 25
@@ -59,7 +59,7 @@ def sample(family: str, run: int) -> tuple[Table, NDArray[np.intp], NDArray[np.i
 
 
 DELTA = "1e-6"
-PENALTY = published.IPWSettings().penalty
+PENALTY = published.PENALTY
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
 # Names of the estimates in rows and tables.
@@ -96,18 +96,15 @@ def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str
         asked = question_of(table.study, epsilon)
         seed = 1000 * run + 10 * place
         plan = published.paper_plan(PublishedQuestion.of(asked, ACCEPT))
-        drawn = published.release(
-            Gate(plan, SeededNoise(seed)), plan, table, (first, second), published.IPWSettings(), Estimand.ATE
-        )
+        drawn = published.release(Gate(plan, SeededNoise(seed)), plan, table, (first, second), Estimand.ATE)
         values = {PLAIN: plain, PARTLY: drawn.partly, RELEASED: drawn.value}
         if family == "ihdp":  # earnings and years as they come have weights beyond all bounds
             values[LONG] = as_they_come(table, first, second, y, epsilon, seed)
-        for name, form in ((HAJEK, "hajek"), (HT, "ht")):
-            ours = replace(asked, settings=cv.settings.IPW(form=form))
-            design = ipw.design_of(table.study, table.rows, ours)
+        for name in (HAJEK, HT):
+            design = proved.design_of(table.study, table.rows, asked, centred=name == HAJEK)
             gate = Gate(design.plan, SeededNoise(seed + 1))
-            _, weighing, weighted = ipw.release(gate, table, design, Estimand.ATE)
-            values[name] = ipw.effect_of(table.study, weighing, weighted)[0]
+            _, weighing, weighted = proved.release(gate, table, design, Estimand.ATE)
+            values[name] = proved.effect_of(table.study, weighing, weighted)[0]
         found.append({name: value * OUTCOME_UNIT[family] for name, value in values.items()})
     return found
 

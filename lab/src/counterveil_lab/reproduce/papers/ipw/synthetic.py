@@ -97,8 +97,7 @@ def estimates(study: Study, epsilon: float, seed: int) -> dict[str, float]:
     noisy = study.weights + generator.normal(scale=weight_noise(epsilon, study.fitted), size=COVARIATES)
     partly = study.weighted(noisy)
     largest = float(np.abs(study.y[study.fitted :]).max())
-    settings = published.IPWSettings()
-    bound = 2 * largest / WEIGHTED * max(1 / settings.lowest, 1 / (1 - settings.highest))
+    bound = 2 * largest / WEIGHTED * max(1 / published.LOWEST, 1 / (1 - published.HIGHEST))
     sigma = sqrt(2 * log(1.25 / float(DELTA))) * bound / epsilon
     return {
         PLAIN: study.weighted(study.weights),

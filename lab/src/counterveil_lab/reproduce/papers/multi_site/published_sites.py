@@ -22,7 +22,7 @@ from counterveil.published.smooth_sensitivity import (
     printed_variance_within,
     published_variance,
 )
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts, largest_discounted
+from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted
 from counterveil_lab.reproduce.papers.multi_site.panels import Rows
 
 DELTA = 1e-5

@@ -13,9 +13,8 @@ from matplotlib.figure import Figure as Drawing
 import counterveil as cv
 from counterveil.datasets import synth_strata
 from counterveil.published.smooth_sensitivity import printed_smooth_change, printed_smoothness
+from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.report.canvas import GREY, canvas, pyplot
-from counterveil.statistics.strata.smooth_sensitivity import smooth_change
-from counterveil.statistics.strata.variance_sensitivity import StratumCounts
 from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEAN, SD, line
 from counterveil_lab.reproduce.plots import style_of
 from counterveil_lab.reproduce.protocol import Cell, Row

@@ -15,8 +15,9 @@ from counterveil.data.features import UnitFeatures
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget
 from counterveil.published import matching as published
+from counterveil.published.proved_matching import Published
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.settings import Matching, RecordMatching
+from counterveil.settings import Matching
 from counterveil.statistics.linear.matching_design import match, published_limits
 from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark
 from counterveil_lab.reproduce.rivals.ours import KAPPA
@@ -60,7 +61,7 @@ class Sampled:
         return cls(table, box, published.fit_without_intercept(box, table.treated, penalty), penalty)
 
     def draw(
-        self, epsilon: float, settings: RecordMatching, source: SeededNoise, limit: int | None = None
+        self, epsilon: float, settings: Published, source: SeededNoise, limit: int | None = None
     ) -> tuple[float, float]:
         """Return one draw of PrivATE at sample level in units of the outcome, and the epsilon that it loses at least.
 
@@ -81,7 +82,7 @@ _sampled = cache(Sampled.of)
 def sample_draws(
     study: Benchmark,
     epsilon: float,
-    settings: RecordMatching,
+    settings: Published,
     draws: int,
     seed: int,
     limit: int | None = None,

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from counterveil.settings import Matching, RecordMatching
+from counterveil.published.proved_matching import Published
+from counterveil.settings import Matching
 from counterveil.settings.outcome_level import ADAPTIVE
 from counterveil_lab.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws
 from counterveil_lab.reproduce.papers.private_matching.methods import COMPARED, estimates, repetitions
@@ -140,7 +141,7 @@ def _published(level: str, cell: Cell, limit: int = 0, **settings: Any) -> list[
         asked = Matching(neighbours=neighbours, limit=limit or ADAPTIVE, **settings)
         values, lost = label_draws(study, epsilon, asked, draws, seed)
     else:
-        record = RecordMatching(neighbours=neighbours, **settings)
+        record = Published(neighbours=neighbours, **settings)
         values, lost = sample_draws(study, epsilon, record, draws, seed, limit or None)
     return [{**errors(data, neighbours, values), "true_epsilon": lost}]
 

@@ -1,1 +1,0 @@
-"""How the defaults of inverse probability weighting were chosen."""

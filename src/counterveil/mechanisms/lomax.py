@@ -1,0 +1,169 @@
+"""Two-sided Lomax noise: pure epsilon with a smooth sensitivity. Why a zero is harmless: lomax.proof.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Self
+
+import numpy as np
+from flint import arb, arb_series, ctx
+
+from counterveil.errors import ParameterError, Refusal
+from counterveil.mechanisms.fast import Table, smooth_table
+from counterveil.mechanisms.noise import Reals, ScaledNoise
+from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon, release_value
+from counterveil.privacy import Number, PureEvent, exact
+
+CALIBRATION_PRECISION = 192
+CALIBRATION_BITS = 48  # calibrated constants are rounded down to this many binary places
+
+
+def checked_smoothness(value: Number, epsilon: Fraction) -> Fraction:
+    """Return the smoothness as an exact rational with 0 < smoothness < epsilon, or raise CV-P103."""
+    smoothness = exact(value, "smoothness")
+    if not 0 < smoothness < epsilon:
+        raise smoothness_error(smoothness, epsilon)
+    return smoothness
+
+
+smoothness_error = Refusal(
+    "CV-P103",
+    "the smoothness leaves no epsilon for the noise",
+    expected="0 < smoothness, well below epsilon",
+    got="smoothness={smoothness}, epsilon={epsilon}",
+    fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
+)
+
+
+def round_down(ball: arb) -> Fraction:
+    """Return a rational of 48 binary places that is not above any point of the ball."""
+    return Fraction(int((ball.lower() * 2**CALIBRATION_BITS).floor().lower().fmpz()), 2**CALIBRATION_BITS)
+
+
+# Proof: lomax.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class LomaxDistribution:
+    """Density (a - 1) / 2 (1 + |x|)^-a; `power` is a - 1, the power of the tail."""
+
+    power: Fraction
+
+    @property
+    def variance(self) -> float:
+        """The variance, infinite for a power of at most 2."""
+        power = float(self.power)
+        return 2 / ((power - 1) * (power - 2)) if power > 2 else np.inf
+
+    def tail_quantile(self, u: arb) -> arb:
+        """Return a ball of u^(-1/power) - 1."""
+        return (-u.log() / exact_ball(self.power)).expm1()
+
+    def size_density(self, x: arb_series) -> arb_series:
+        """Return power (1 + x)^-(power + 1) as a power series."""
+        return ((1 + x).log() * -exact_ball(self.power + 1)).exp() * exact_ball(self.power)
+
+    def table(self) -> Table:
+        """Return a newly built table."""
+        return smooth_table(self)
+
+    def log_density(self, x: Reals) -> Reals:
+        """Return the log density at x."""
+        power = float(self.power)
+        return np.asarray(np.log(power / 2) - (power + 1) * np.log1p(np.abs(x)))
+
+    def cdf(self, x: Reals) -> Reals:
+        """Return P(X <= x)."""
+        tail = 0.5 * np.exp(-float(self.power) * np.log1p(np.abs(x)))
+        return np.where(x < 0, tail, 1 - tail)
+
+    def upper_quantile(self, u: Reals) -> Reals:
+        """Return the x >= 0 with P(|X| > x) = u."""
+        with np.errstate(divide="ignore"):
+            return np.expm1(-np.log(u) / float(self.power))
+
+    def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
+        """Return the peak, the one point where the density is not smooth."""
+        return np.zeros(1 if low <= 0 <= high else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Lomax:
+    """Noise (S / smoothness) X with X of density (alpha - 1) / 2 (1 + |x|)^-alpha."""
+
+    epsilon: Fraction
+    smoothness: Fraction
+
+    def __init__(self, epsilon: Number, smoothness: Number) -> None:
+        object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+        object.__setattr__(self, "smoothness", checked_smoothness(smoothness, self.epsilon))
+        if self.alpha <= 1:
+            raise smoothness_error(self.smoothness, self.epsilon)
+
+    @classmethod
+    def usual(cls, epsilon: Number) -> Self:
+        """Return the mechanism at the usual smoothness, epsilon / 10."""
+        return cls(epsilon, positive_epsilon(epsilon) / 10)
+
+    @property
+    def name(self) -> str:
+        """The name of the mechanism in records."""
+        return "lomax"
+
+    @property
+    def alpha(self) -> Fraction:
+        """The largest power of the density that the claim allows, rounded down."""
+        return largest_alpha(self.epsilon, self.smoothness)
+
+    @property
+    def unit(self) -> LomaxDistribution:
+        """The distribution of scale one."""
+        return LomaxDistribution(self.alpha - 1)
+
+    @property
+    def divisor(self) -> Fraction:
+        """The smoothness: noise is S / smoothness times a unit draw."""
+        return self.smoothness
+
+    @property
+    def event(self) -> PureEvent:
+        """What one release costs."""
+        return PureEvent(self.epsilon)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the mechanism as exact text."""
+        return {"mechanism": self.name, "epsilon": str(self.epsilon), "smoothness": str(self.smoothness)}
+
+    def distribution(self, smooth_sensitivity: Fraction) -> ScaledNoise:
+        """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
+        if smooth_sensitivity <= 0:
+            raise ParameterError(
+                "CV-P112",
+                "a noise distribution needs a positive smooth sensitivity",
+                expected="smooth_sensitivity > 0",
+                got=f"scale={smooth_sensitivity / self.divisor}",
+                fix="pass the released upper bound of the smooth sensitivity",
+            )
+        return ScaledNoise(self.unit, smooth_sensitivity / self.divisor)
+
+    def release(
+        self, value: Fraction, smooth_sensitivity: Fraction, grid: Grid, source: BitSource
+    ) -> Fraction:
+        """Return the grid point nearest to value + noise; the grid must not depend on private numbers.
+
+        A smooth sensitivity of zero adds no noise, and nothing is refused. Bits are read in every case, so that a
+        seeded stream does not tell a zero scale from another.
+        """
+        scale = max(smooth_sensitivity / self.divisor, Fraction(0))
+        return release_value(self.unit, scale, value, grid, source)
+
+
+@lru_cache(maxsize=256)
+def largest_alpha(epsilon: Fraction, smoothness: Fraction) -> Fraction:
+    """Return the largest alpha that satisfies the three inequalities of the claim, rounded down."""
+    with ctx.workprec(CALIBRATION_PRECISION):
+        eps, g = exact_ball(epsilon), exact_ball(smoothness)
+        bounds = (eps / g.log1p(), 1 + eps / g, (eps - g) / (g * (-g).exp()).log1p())
+        return min(round_down(bound) for bound in bounds)

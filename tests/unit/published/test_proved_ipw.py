@@ -1,0 +1,206 @@
+"""Private inverse weighting: what it estimates, what its interval covers, what it says and what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.errors import StudyError
+from counterveil.privacy import Budget, Estimand, Proof
+from counterveil.published import proved_weighting as ipw
+from counterveil.published.proved_weighting import STEPS, arm_centres, shrunk
+from counterveil.results.question import Question
+from counterveil.session import Gate, SeededNoise
+
+COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}
+STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), covariates=COVARIATES, control=0)
+TRIAL = cv.Study(
+    treatment="t", outcome="y", outcome_range=(0, 2), control=0, randomised=True, treated_share="0.3"
+)
+
+
+def people(n=4000, seed=0, trial=False):
+    """Confounded by a; the effect on a person is 0.2 + 0.4 a, so 0.4 on average."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.random(n), rng.integers(0, 2, n)
+    score = np.full(n, 0.3) if trial else expit(3 * (a - 0.5))
+    t = (rng.random(n) < score).astype(int)
+    y = 0.2 + 0.6 * a + t * (0.2 + 0.4 * a) + 0.2 * rng.random(n)
+    return {"a": a, "b": b, "c": np.array(list("pqr"))[rng.integers(0, 3, n)], "t": t, "y": y}
+
+
+def ask_for(data=None, study=STUDY, **extra):
+    given = {"epsilon": 2, "noise": SeededNoise(1)} | extra
+    return cv.published.ipw_proved(people() if data is None else data, study, **given)
+
+
+def question(**extra):
+    given = {
+        "epsilon": 2,
+        "delta": 0,
+        "estimand": "ATE",
+        "level": 0.95,
+        "mechanism": None,
+        "request_id": None,
+    }
+    return Question.ask(method="published.ipw_proved", protects="record", **(given | extra))
+
+
+def draws(study, data, count, **extra):
+    table, asked = Table.attach(data, study), question(**extra)
+    design = ipw.design_of(study, table.rows, asked)
+    found = []
+    for seed in range(count):
+        _, weighing, weighted = ipw.release(
+            Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
+        )
+        known = ipw.uncertainty_of(study, weighing, weighted)
+        found.append((ipw.effect_of(study, weighing, weighted)[0], known.half_width(0.95), known.total_sd))
+    return np.array(found)
+
+
+# E[0.2 + 0.4 a] over everyone, over the treated and over the others, by the design of `people`.
+GRID = (np.arange(20_000) + 0.5) / 20_000
+SCORE = expit(3 * (GRID - 0.5))
+TRUTH = {
+    "ATE": 0.4,
+    "ATT": 0.2 + 0.4 * (GRID * SCORE).sum() / SCORE.sum(),
+    "ATC": 0.2 + 0.4 * (GRID * (1 - SCORE)).sum() / (1 - SCORE).sum(),
+}
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize("form", ["hajek", "ht"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_with_a_large_budget_the_effect_is_found(monkeypatch, estimand, form, delta):
+    monkeypatch.setattr(ipw, "centring_pays", lambda *_: form == "hajek")
+    found = draws(STUDY, people(40_000), 6, epsilon=500, delta=delta, estimand=estimand)[:, 0]
+    naive = people(40_000)
+    difference = naive["y"][naive["t"] == 1].mean() - naive["y"][naive["t"] == 0].mean()
+    assert found.mean() == pytest.approx(TRUTH[estimand], abs=0.03)
+    assert abs(difference - TRUTH[estimand]) > 0.12
+
+
+def test_estimands_differ_in_the_right_order():
+    assert TRUTH["ATC"] + 0.02 < TRUTH["ATE"] < TRUTH["ATT"] - 0.02
+
+
+@pytest.mark.parametrize("delta", [0, 1e-6])
+@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, estimand):
+    missed = 0
+    for seed in range(40):
+        data = people(1500, seed=100 + seed, trial=True)
+        table, asked = Table.attach(data, TRIAL), question(delta=delta, epsilon=1, estimand=estimand)
+        design = ipw.design_of(TRIAL, table.rows, asked)
+        _, weighing, weighted = ipw.release(
+            Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
+        )
+        half = ipw.uncertainty_of(table.study, weighing, weighted).half_width(0.95)
+        missed += abs(ipw.effect_of(table.study, weighing, weighted)[0] - 0.4) > half
+    # With coverage 0.95 more than 6 of 40 are missed once in a hundred runs.
+    assert missed <= 6
+
+
+def test_a_declared_trial_has_a_valid_interval_and_uses_every_row():
+    result = ask_for(people(trial=True), TRIAL)
+    assert result.interval_of is None
+    assert result.details["declared_propensity"] == pytest.approx(0.3)
+    assert "model_budget_share" not in result.details
+    assert result.estimate == pytest.approx(0.4, abs=4 * result.std_error.total)
+
+
+def test_an_estimated_propensity_has_no_valid_interval_for_the_effect(tmp_path):
+    result = ask_for()
+    page = result.to_html(tmp_path / "page.html").read_text()
+    for rendering in (str(result), result.to_latex(), page, json.dumps(result.to_dict())):
+        assert "NO VALID INTERVAL FOR THE EFFECT" in rendering.replace("\n", " ")
+    assert result.not_covered[0].startswith("errors of the propensity model")
+    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+    assert result.details["adjusted"] == "yes"
+
+
+def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
+    result = ask_for(people(60), epsilon=0.05)
+    assert result.details["adjusted"] == "no"
+    assert "unadjusted" in result.interval_of
+    assert result.details["min_propensity"] == pytest.approx(result.details["max_propensity"])
+
+
+@pytest.mark.parametrize("estimand", ["ATE", "ATT"])
+@pytest.mark.parametrize("delta", [0, 1e-6])
+def test_the_interval_covers_the_contrast_at_the_released_scores(estimand, delta):
+    asked = question(epsilon=1, delta=delta, estimand=estimand)
+    crowd = people(200_000, seed=99)
+    crowd_table = Table.attach(crowd, STUDY)
+    missed = 0
+    for seed in range(40):
+        table = Table.attach(people(2000, seed=seed), STUDY)
+        design = ipw.design_of(STUDY, table.rows, asked)
+        nuisances, weighing, weighted = ipw.release(
+            Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
+        )
+        target = expected_contrast(crowd_table, design, nuisances, weighing)
+        half = ipw.uncertainty_of(table.study, weighing, weighted).half_width(0.95)
+        missed += abs(ipw.effect_of(table.study, weighing, weighted)[0] - target) > half
+    assert missed <= 6
+
+
+def expected_contrast(crowd, design, nuisances, weighing):
+    """Return what the weighing gives on very many people."""
+    from counterveil.numerics.propensity import logistic_scores
+
+    scores = logistic_scores(design.features.values(crowd), nuisances.weights)
+    off = np.where(crowd.treated, crowd.outcome - weighing.centres[0], weighing.centres[1] - crowd.outcome)
+    part = {"ATE": 1.0, "ATT": crowd.treated.mean(), "ATC": 1 - crowd.treated.mean()}[weighing.estimand]
+    beyond = (weighing.weights(scores, crowd.treated) * off).mean() / part
+    return float(crowd.outcome_unit) * (weighing.centres[0] - weighing.centres[1] + beyond)
+
+
+def test_the_whole_budget_is_charged_once():
+    with cv.Curator(people(), STUDY, budget=Budget(1), noise=SeededNoise(0)) as curator:
+        cv.published.ipw_proved(curator, epsilon=1)
+        assert curator.remaining().epsilon == 0
+    with cv.Curator(people(), STUDY, budget=Budget(1, 1e-6), noise=SeededNoise(0)) as curator:
+        cv.published.ipw_proved(curator, epsilon=1, delta=1e-6, estimand="ATT")
+        assert curator.remaining().epsilon == 0
+
+
+def test_scores_are_clipped_to_what_the_released_weights_can_give(monkeypatch):
+    monkeypatch.setattr(ipw, "chosen_clip", lambda *_: 0.05)
+    table, asked = Table.attach(people(), STUDY), question()
+    design = ipw.design_of(STUDY, table.rows, asked)
+    nuisances, weighing, _ = ipw.release(Gate(design.plan, SeededNoise(3)), table, design, Estimand.ATE)
+    logits = design.features.values(table) @ nuisances.weights[:-1] + nuisances.weights[-1]
+    assert weighing.low <= expit(logits).min()
+    assert expit(logits).max() <= weighing.high
+    assert weighing.low > 0.05
+
+
+def test_noise_is_shrunk_away_and_signal_is_kept():
+    rng = np.random.default_rng(0)
+    assert shrunk(rng.normal(size=21), 1.0, 100.0)[1] < 0.4
+    assert shrunk(np.full(21, 5.0), 1.0, 4.0)[1] == 0
+    kept, factor = shrunk(np.append(np.full(20, 5.0), 3.0), 1.0, 100.0)
+    assert factor == pytest.approx(1 - 1 / 25)
+    assert kept[-1] == pytest.approx(3 * (1 - 1 / 9))
+
+
+def test_centres_lie_in_the_range_whatever_the_noise():
+    for totals in ((1e9, -1e9, 1e9), (-1e9, 1e9, -1e9), (0.0, 0.0, 0.0)):
+        assert all(0 <= centre <= STEPS for centre in arm_centres(np.array(totals), 3.0, 100))
+    exact = arm_centres(np.array([30 * 0.5, 70 * -0.2, 1.4 * 30]), 0.0, 100)
+    assert exact == pytest.approx((0.75 * STEPS, 0.4 * STEPS), rel=1e-6)
+
+
+def test_the_guarantee_is_proved():
+    assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
+
+
+def test_without_covariates_or_a_declared_share_there_is_nothing_to_weigh_by():
+    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
+    with pytest.raises(StudyError, match="CV-S051"):
+        ask_for(study=bare)

@@ -1,0 +1,182 @@
+"""Matching with private records: what it estimates, what it says about it, what it refuses."""
+
+import json
+
+import numpy as np
+import pytest
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.data.features import UnitFeatures
+from counterveil.errors import ClaimError, ParameterError, StudyError
+from counterveil.numerics.propensity import fit_propensity
+from counterveil.privacy import Proof
+from counterveil.published import matching as paper
+from counterveil.published import proved_matching as ours
+from counterveil.published.proved_matching import USUAL, record_matching_plan
+from counterveil.results.question import Question
+from counterveil.session import Gate, Kind, Responses, SeededNoise
+
+STUDY = cv.Study(
+    treatment="t",
+    outcome="y",
+    outcome_range=(0, 1),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
+    control=0,
+)
+
+
+def people(n=400, seed=0, effect=0.4):
+    rng = np.random.default_rng(seed)
+    a, b = rng.random(n), rng.integers(0, 2, n)
+    t = (rng.random(n) < 0.3).astype(int)
+    y = 0.2 + 0.2 * a + effect * t + 0.1 * rng.random(n)
+    return {"a": a, "b": b, "c": np.array(list("pqr"))[rng.integers(0, 3, n)], "t": t, "y": y}
+
+
+def ask_for(**extra):
+    given = {"epsilon": 2, "noise": SeededNoise(1)} | extra
+    return cv.published.record_matching_proved(people(), STUDY, **given)
+
+
+def draws(module, epsilon, count, weights):
+    table = Table.attach(people(), STUDY)
+    question = Question.ask(
+        method="published.record_matching_proved", protects="record", epsilon=epsilon, delta=0, estimand="ATE",
+        level=0.95, mechanism="laplace", request_id=None,
+    )  # fmt: skip
+    plan = record_matching_plan(question, weights, "laplace")
+    features = UnitFeatures.of(STUDY)
+    z, found = features.values(table), []
+    box = z + features.middle
+    fitted = fit_propensity(z, table.treated, 0.1).weights
+    published = paper.fit_without_intercept(box, table.treated, 0.1)
+    for seed in range(count):
+        gate = Gate(plan, SeededNoise(seed))
+        if module is ours:
+            scores, responses = ours.release_scores(gate, table, features, z, fitted)
+            matched = ours.match(scores, responses, float(plan.amount("effect")))
+            effect, _ = ours.release_sum(gate, table, matched)
+        else:
+            scores, responses = paper.release_scores(gate, table, box, published, 0.1)
+            matched = paper.match_records(scores, responses, USUAL, float(plan.amount("effect")))
+            effect = paper.release_sums(gate, plan, table, matched)
+        found.append((float(effect), ours.shrinkage_of(responses).factor))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("module", "weights"), [(ours, Kind.VECTOR), (paper, Kind.CELLS)])
+def test_it_is_a_difference_in_means_shrunk_by_randomized_response(module, weights):
+    data, epsilon = people(), 2
+    y, t = data["y"], data["t"] == 1
+    difference, q = y[t].mean() - y[~t].mean(), t.mean()
+    p = np.exp(0.7 * epsilon) / (1 + np.exp(0.7 * epsilon))
+    s = p * q + (1 - p) * (1 - q)
+    predicted = p * q / s - (1 - p) * q / (1 - s)
+    found = draws(module, epsilon, 60, weights)
+    mean, error = found[:, 0].mean(), found[:, 0].std() / 60**0.5
+    assert abs(mean - predicted * difference) < 4 * error
+    # The unshrunk effect is far outside, so that this test can fail.
+    assert abs(mean - difference) > 8 * error
+    assert found[:, 1].mean() == pytest.approx(predicted, rel=0.15)
+
+
+def test_every_rendering_says_that_there_is_no_interval_for_the_effect(tmp_path):
+    result = ask_for()
+    page = result.to_html(tmp_path / "page.html").read_text()
+    for rendering in (str(result), result.to_latex(), page, json.dumps(result.to_dict())):
+        assert "NO VALID INTERVAL FOR THE EFFECT" in rendering.replace("\n", " ")
+    assert "randomized response" in result.not_covered[0]
+    assert "this is the interval to report" not in page
+    assert result.tidy()[0]["conf_of"] == result.interval_of
+    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
+
+
+def test_an_interval_for_the_effect_is_not_cautioned_about():
+    trial = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True, control=0)
+    result = cv.ate(people(), trial, protects="record", epsilon=1, noise=SeededNoise(1))
+    assert result.caution is None
+    assert "NO VALID INTERVAL" not in str(result)
+    assert result.tidy()[0]["conf_of"] == "the effect"
+
+
+def test_what_is_divided_by_the_shrinkage_stands_beside_the_estimate():
+    found = ask_for()
+    factor = found.details["shrinkage"]
+    assert 0 < factor < 1
+    assert found.details["debiased_estimate"] == pytest.approx(found.estimate / factor)
+    assert found.details["se_debiased"] == pytest.approx(found.std_error.total / factor, rel=1e-6)
+
+
+def test_shrinkage_is_the_difference_of_two_shares():
+    truth, q = 0.8, 0.3
+    s = truth * q + (1 - truth) * (1 - q)
+    released = np.arange(100_000) < s * 100_000
+    found = ours.shrinkage_of(Responses(released, truth))
+    assert found.share == pytest.approx(q, abs=1e-4)
+    assert found.factor == pytest.approx(truth * q / s - (1 - truth) * q / (1 - s), abs=1e-4)
+
+
+def test_the_whole_budget_is_spent_in_the_published_parts():
+    with cv.Curator(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(0)) as curator:
+        cv.published.record_matching_proved(curator, epsilon=1)
+        assert curator.remaining().epsilon == 0
+    assert [float(v) for v in USUAL.shares().values()] == [0.05, 0.05, 0.7, 0.2]
+
+
+def test_proved_form_is_proved_and_published_one_is_refuted():
+    assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
+    with pytest.raises(ClaimError, match="CV-C001"):
+        cv.published.record_matching(people(), STUDY, epsilon=2)
+    accepted = cv.published.record_matching(people(), STUDY, epsilon=2, accept="unproved")
+    assert accepted.guarantee.proof is Proof.REFUTED
+    assert str(accepted).startswith("*** NO GUARANTEE")
+    assert accepted.details["min_epsilon_loss"] >= 2
+
+
+def test_published_form_loses_more_than_it_claims_where_units_run_out():
+    # One in ten treated: equation 12 allows one use a neighbour, and the controls outnumber that by far.
+    scores = np.random.default_rng(0).random(200)
+    few = Responses(np.arange(200) < 20, 0.99)
+    matched = paper.match_records(scores, few, USUAL, 0.2)
+    assert matched.limits == (1, 1)
+    assert matched.excess > 1.5
+    # Where limits leave enough room the published noise is enough.
+    roomy = ours.Published(h=10.0)
+    assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
+
+
+def test_empty_arm_after_randomized_response_is_survived():
+    scores = np.arange(10.0)
+    for value in (True, False):
+        responses = Responses(np.full(10, value), 0.6)
+        assert not ours.match(scores, responses, 0.1).coefficients.any()
+        assert 0 < ours.shrinkage_of(responses).factor < 1
+    tiny = {k: v[:6] for k, v in people(seed=3).items()}
+    tiny["t"] = np.array([0, 1, 0, 1, 0, 0])
+    for seed in range(40):
+        result = cv.published.record_matching_proved(tiny, STUDY, epsilon=0.1, noise=SeededNoise(seed))
+        assert np.isfinite(result.interval()).all()
+
+
+def test_questions_it_cannot_answer_are_refused():
+    with pytest.raises(ParameterError, match="CV-P242"):
+        ask_for(estimand="ATT")
+    with pytest.raises(ParameterError, match="CV-P240"):
+        ask_for(delta=1e-6)
+    with pytest.raises(ParameterError, match="CV-P019"):
+        ask_for(settings=cv.settings.Matching())
+    bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), control=0)
+    with pytest.raises(StudyError, match="CV-S051"):
+        cv.published.record_matching_proved(people(), bare, epsilon=1)
+    with pytest.raises(ParameterError, match=r"cv\.published\.record_matching_proved") as moved:
+        cv.ate(people(), STUDY, protects="record", method="matching", epsilon=1)
+    assert moved.value.code == "CV-P027"
+
+
+def test_published_model_has_no_intercept():
+    rng = np.random.default_rng(0)
+    z, treated = rng.random((300, 2)), rng.random(300) < 0.8
+    weights = paper.fit_without_intercept(z, treated, 0.1)
+    residual = 1 / (1 + np.exp(-z @ weights)) - treated
+    assert np.abs(residual @ z / 300 + 0.1 * weights).max() < 1e-8
