@@ -1,11 +1,17 @@
 """Settings of all tests: which of them `make check` leaves out, and what hypothesis does on every machine."""
 
+import os
 import tempfile
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.configuration import set_hypothesis_home_dir
+
+# Before a test loads numpy, and for the processes that tests start: every core has a process of tests of its own, and
+# threads of a BLAS that wait for each other take four to eight times the CPU.
+for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # Out of the checkout, as it holds paths of one machine.
 set_hypothesis_home_dir(Path(tempfile.gettempdir()) / "counterveil-hypothesis")
