@@ -6,19 +6,23 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 from tests.thinned import thinned_rows
 from tools.reference.cli_page import commands_of
-from typer.testing import CliRunner
+from typer.main import get_command
 
 from counterveil.cli.app import app
 from counterveil.cli.options import described
 
 COMMANDS = dict(commands_of(app))
-RUNNER = CliRunner()
+# Made once: of 42 commands it takes longer than a page.
+PROGRAM = get_command(app)
 
 
 def page(name, option):
-    found = RUNNER.invoke(app, [*name.split(), option], env={"COLUMNS": "80"}, prog_name="counterveil")
+    found = CliRunner().invoke(
+        PROGRAM, [*name.split(), option], env={"COLUMNS": "80"}, prog_name="counterveil"
+    )
     assert found.exit_code == 0, found.output
     return found.output
 
