@@ -72,7 +72,7 @@ def test_one_changed_bit(whole, tmp_path):
 def test_a_changed_schema_page_is_refused_with_a_code(whole, tmp_path):
     content, head = whole.read_bytes(), whole.with_name("ledger.db.head").read_bytes()
     places, codes = random.Random(21), set()
-    for number in range(examples(30, 60)):
+    for number in range(60):
         changed = bytearray(content)
         changed[places.randrange(4096)] ^= 1 << places.randrange(8)
         place = tmp_path / f"{number}.db"
