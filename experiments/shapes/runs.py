@@ -137,15 +137,20 @@ class Outcome:
     codes: tuple[str, ...] = ()
 
 
+def samples(way: Way, cell: Cell, draws: range) -> Iterator[tuple[int, Sample]]:
+    """Yield the people of each draw of a cell, with the seed of its noise."""
+    for draw in draws:
+        seed = (cell.seed + 7919 * draw) % 2**31
+        yield seed, Sample(way.shapes[cell.shape], DESIGNS[cell.design], seed, cell.rows)
+
+
 def run(cell: Cell, draws: int, first: int = 0, before: Outcome | None = None) -> Outcome:
     """Return what a cell's draws came to, from draw `first` on, added to those before."""
     way = ways()[cell.way]
     found = before or Outcome(Tally(), Tally(), Tally(), Tally())
     codes = set(found.codes)
     epsilon, delta = float(cell.epsilon), float(cell.delta)
-    for draw in range(first, first + draws):
-        seed = (cell.seed + 7919 * draw) % 2**31
-        sample = Sample(way.shapes[cell.shape], DESIGNS[cell.design], seed, cell.rows)
+    for seed, sample in samples(way, cell, range(first, first + draws)):
         ours = answer(way, sample, cell.epsilon, cell.delta, seed)
         found.ours.add(ours)
         if isinstance(ours, str):

@@ -4,6 +4,7 @@ import random
 from fractions import Fraction
 
 import pytest
+from tests.thinned import examples
 
 from counterveil.accounting import Uses, open_ledger
 from counterveil.errors import CounterveilError, LedgerError
@@ -12,7 +13,7 @@ from counterveil.privacy import Budget, Charge, PureEvent, Unit
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CENT = Charge(Budget("0.01"), (PureEvent(Fraction(1, 100)),))
-FLIPS = 200
+FLIPS = examples(80, 200)
 
 
 def spend(ledger, request_id):

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.cli import app, main
@@ -56,7 +57,7 @@ def test_a_traceback_never_shows_variables():
         f"postgresql://127.0.0.1:1/x?user=joe&password={SECRET}",
     ],
 )
-@pytest.mark.parametrize("more", [(), ("--json",)])
+@pytest.mark.parametrize("more", thinned([(), ("--json",)], ()))
 def test_the_password_of_an_address_is_not_shown(monkeypatch, capsys, place, more):
     code, said = run(monkeypatch, capsys, "ledger", "show", place, *more)
     assert code == 5

@@ -93,7 +93,11 @@ def pairs():
     return [(still, tuple(int(i == row) for i in range(len(ARM)))) for row in (1, 3, 6)]
 
 
-@pytest.mark.parametrize("statistics", [tuple(plain()), tuple(weighted())], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "statistics",
+    [pytest.param(tuple(plain()), marks=pytest.mark.slow), tuple(weighted())],
+    ids=["plain", "weighted"],
+)
 def test_all_arms_together_keep_the_claim_of_one_and_a_third_of_the_noise_does_not(statistics):
     report = audit(
         CLAIM,
@@ -106,6 +110,7 @@ def test_all_arms_together_keep_the_claim_of_one_and_a_third_of_the_noise_does_n
     assert report.passed, str(report)
 
 
+@pytest.mark.slow
 def test_black_box():
     statistics = tuple(plain())
     report = audit(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from tests.thinned import ALL
 
 import counterveil as cv
 from counterveil.audit import ExactTester, Line, ThresholdTester, audit
@@ -74,5 +75,6 @@ def test_the_published_noise_breaks_its_claim():
 
 def test_the_epsilon_that_the_result_names_holds_and_a_third_of_the_noise_is_caught():
     true = Budget(Fraction(3, 2) * CLAIM.epsilon)
-    report = audit(true, Published(), Published(3), [PAIR], TESTERS, seed=4)
+    # Densities decide; samples are drawn beside them above, and here in `make test-all`.
+    report = audit(true, Published(), Published(3), [PAIR], TESTERS if ALL else TESTERS[:1], seed=4)
     assert report.passed, str(report)

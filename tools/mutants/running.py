@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,11 @@ class Copies:
 
 def _server() -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tools.mutants.serving"]
-    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    # As tests/conftest.py has it; numpy is loaded before.
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=alone
+    )
 
 
 def judged(mutants: Sequence[Mutant], jobs: int, show: Callable[[Verdict], None]) -> list[Verdict]:

@@ -262,17 +262,19 @@ class _Memory:
         self._known: dict[Dataset, Any] = {}
 
     def __call__(self, dataset: Dataset) -> Any:
-        if dataset not in self._known:
-            self._known[dataset] = self._statistic(dataset)
-        return self._known[dataset]
+        # Once: most of the time goes into the hash of a data set.
+        if (known := self._known.get(dataset, self)) is self:
+            known = self._known[dataset] = self._statistic(dataset)
+        return known
 
 
 def _compare(statistic: Statistic, universe: Universe) -> Iterator[tuple[Dataset, Any, Dataset, Any]]:
     """Yield every ordered pair of neighbours with the statistic on both."""
     remembered = _Memory(statistic)
     for first in universe.datasets():
+        value = remembered(first)
         for second in universe.neighbours(first):
-            yield first, remembered(first), second, remembered(second)
+            yield first, value, second, remembered(second)
 
 
 def _largest(changes: Iterator[tuple[Any, Dataset, Dataset]], claimed: Any) -> Change:

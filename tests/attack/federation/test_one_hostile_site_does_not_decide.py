@@ -4,6 +4,7 @@ import json
 from math import inf
 
 import pytest
+from tests.thinned import thinned
 
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
@@ -17,7 +18,7 @@ def names_in(effect):
     return [site.name for site in effect.sites]
 
 
-@pytest.mark.parametrize("estimate", [5, -5, 1.9, 1e300])
+@pytest.mark.parametrize("estimate", thinned([5, -5, 1.9, 1e300], 1.9, 1e300))
 def test_an_effect_that_no_outcome_allows_is_not_pooled(world, forged, estimate):
     said = world.run(West=forged(estimate=estimate))
     effect = pooled(world.study)
@@ -29,22 +30,38 @@ def test_an_effect_that_no_outcome_allows_is_not_pooled(world, forged, estimate)
     assert -1 <= effect.estimate <= 1
 
 
-@pytest.mark.parametrize(
-    "forgery",
-    [
-        {
-            "uncertainty__variance": 1e-12,
-            "uncertainty__variance_cap": 1e-12,
-            "uncertainty__variance_noise": None,
-        },
-        {"uncertainty__noise": {"mechanism": "staircase", "sensitivity": "1/1000000000", "epsilon": "1"}},
-        {"uncertainty__noise": {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1000"}},
-        {"uncertainty__noise": None, "uncertainty__variance": 1e-12},
-        {"details__rows": 10**9, "details__treated": 5 * 10**8, "details__control": 5 * 10**8},
-    ],
-)
-def test_a_forged_uncertainty_does_not_take_the_average_over(world, forged, forgery):
-    world.run(West=forged(**forgery))
+# Fields of the answer that would give a site more weight than it has.
+FLATTERY = {
+    "variance": {
+        "uncertainty__variance": 1e-12,
+        "uncertainty__variance_cap": 1e-12,
+        "uncertainty__variance_noise": None,
+    },
+    "sensitivity": {
+        "uncertainty__noise": {"mechanism": "staircase", "sensitivity": "1/1000000000", "epsilon": "1"}
+    },
+    "epsilon": {"uncertainty__noise": {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1000"}},
+    "no noise": {"uncertainty__noise": None, "uncertainty__variance": 1e-12},
+    "rows": {"details__rows": 10**9, "details__treated": 5 * 10**8, "details__control": 5 * 10**8},
+}
+# Fields that say that it answered another question.
+OTHERS = {
+    "treatment": "another",
+    "outcome": "another",
+    "estimand": "ATT",
+    "level": 0.5,
+    "uncertainty__limits": [-100, 100],
+    "guarantee__epsilon": "50",
+    "guarantee__proof": "asymptotic",
+    "spent": {"epsilon": "1/2", "delta": "0"},
+    "estimate": "0.1",
+    "details": [],
+}
+
+
+@pytest.mark.parametrize("field", thinned(FLATTERY, "variance", "rows"))
+def test_a_forged_uncertainty_does_not_take_the_average_over(world, forged, field):
+    world.run(West=forged(**FLATTERY[field]))
     weights = {site.name: site.weight for site in pooled(world.study).sites}
     assert weights.get("West", 0) <= 0.5 + 1e-9
 
@@ -58,22 +75,10 @@ def test_a_claim_of_no_variance_within_the_rules_takes_no_more_than_a_share(worl
 
 
 @pytest.mark.parametrize(
-    "forgery",
-    [
-        {"treatment": "another"},
-        {"outcome": "another"},
-        {"estimand": "ATT"},
-        {"level": 0.5},
-        {"uncertainty__limits": [-100, 100]},
-        {"guarantee__epsilon": "50"},
-        {"guarantee__proof": "asymptotic"},
-        {"spent": {"epsilon": "1/2", "delta": "0"}},
-        {"estimate": "0.1"},
-        {"details": []},
-    ],
+    "field", thinned(OTHERS, "treatment", "uncertainty__limits", "guarantee__epsilon", "details")
 )
-def test_an_answer_to_something_else_sets_that_site_aside_and_not_the_study(world, forged, forgery):
-    world.run(West=forged(**forgery))
+def test_an_answer_to_something_else_sets_that_site_aside_and_not_the_study(world, forged, field):
+    world.run(West=forged(**{field: OTHERS[field]}))
     assert names_in(pooled(world.study)) == ["North", "South"]
     assert state_of(world, "West").startswith("set aside, CV-F041")
 
@@ -108,7 +113,9 @@ def test_a_reply_of_an_earlier_round_is_no_answer_to_a_later_one(world):
     assert names_in(pooled(world.study)) == ["North", "South"]
 
 
-@pytest.mark.parametrize("number", ["1e999999999", "9" * 5000 + "/7", "1/0", "nan"])
+@pytest.mark.parametrize(
+    "number", thinned(["1e999999999", "9" * 5000 + "/7", "1/0", "nan"], "1e999999999", "nan")
+)
 def test_a_number_that_would_take_for_ever_does_not(world, forged, number):
     noise = {"mechanism": "staircase", "sensitivity": number, "epsilon": "1"}
     world.run(West=forged(uncertainty__noise=noise, guarantee__epsilon=number))

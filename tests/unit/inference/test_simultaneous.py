@@ -16,9 +16,15 @@ def test_levels_and_p_values_agree():
     assert adjusted_p(0.2, 1) == pytest.approx(0.2)
 
 
-@pytest.mark.parametrize("contrasts", [2, 4, 9])
-@pytest.mark.parametrize("shared", [0.1, 1.0, 10.0])
-@pytest.mark.parametrize("distribution", [Laplace, Staircase, Gaussian])
+# Every two of the three meet.
+@pytest.mark.parametrize(
+    ("distribution", "shared", "contrasts"),
+    [
+        (distribution, shared, (2, 4, 9)[(one + other) % 3])
+        for one, distribution in enumerate([Laplace, Staircase, Gaussian])
+        for other, shared in enumerate([0.1, 1.0, 10.0])
+    ],
+)
 def test_joint_coverage_by_integration_over_the_shared_error(distribution, contrasts, shared):
     own, reference = distribution(1, 1), distribution(str(shared), 1)
     half = half_width(

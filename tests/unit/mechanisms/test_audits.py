@@ -1,12 +1,16 @@
 """Every mechanism under the auditor: it must pass, and a copy with a third of its noise must be caught."""
 
 import pytest
+from tests.thinned import thinned
 
 from counterveil_lab.attacks.command import examine_mechanism
 from counterveil_lab.attacks.mechanisms import MECHANISMS
 
+# Noise of published forms alone, and two answers beside four, are left to `make test-all`.
+RARE = {f"mechanism/{name}" for name in ("lomax", "student", "smooth laplace", "response of 2")}
 
-@pytest.mark.parametrize("name", MECHANISMS)
+
+@pytest.mark.parametrize("name", thinned(MECHANISMS, *(MECHANISMS.keys() - RARE)))
 def test_passes_and_a_third_of_the_noise_is_caught(name):
     report = examine_mechanism(MECHANISMS[name], seed=1)
     assert report.passed, str(report)

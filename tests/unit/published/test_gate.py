@@ -54,11 +54,11 @@ def test_what_was_not_planned_is_not_released():
 def test_two_draws_have_the_variance_of_both():
     values = [
         float(release_twice(Gate(plan("x"), SeededNoise(seed)), "x", ONE, ONE, ONE / 2))
-        for seed in range(4000)
+        for seed in range(1500)
     ]
     noise = release_twice(Gate(plan("x"), SeededNoise(0)), "x", ONE, ONE, ONE / 2).noise
     assert noise.variance == pytest.approx(2 * (1 + 1 / 4))
-    assert np.var(values) == pytest.approx(noise.variance, rel=0.15)
+    assert np.var(values) == pytest.approx(noise.variance, rel=0.2)  # 3.5 standard errors
     assert np.mean(values) == pytest.approx(1, abs=0.1)
 
 

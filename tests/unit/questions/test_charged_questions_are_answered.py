@@ -3,6 +3,7 @@
 from itertools import product
 
 import pytest
+from tests.thinned import examples
 from tools.answer_sweep.__main__ import DELTAS, EPSILONS, main
 from tools.answer_sweep.running import run, trouble
 from tools.answer_sweep.ways import KINDS, ways
@@ -16,7 +17,7 @@ EDGES = list(product((4, 8, 20), EPSILONS, DELTAS[:2], KINDS))
 @pytest.mark.parametrize("place", range(len(QUICK)), ids=QUICK)
 def test_a_charged_question_is_answered(place):
     # A stride prime to the number of edges gives every way other edges.
-    for turn in range(2):
+    for turn in range(examples(1, 2)):
         rows, epsilon, delta, kind = EDGES[(37 * (2 * place + turn)) % len(EDGES)]
         found = run(WAYS[QUICK[place]], rows, kind, {"epsilon": epsilon, "delta": delta})
         # Seconds are not looked at: no test depends on the clock.

@@ -96,9 +96,12 @@ def test_a_policy_curve_starts_at_nothing_and_ends_at_everybody():
         assert word in said
 
 
-def test_an_effect_curve_holds_the_others_and_shows_its_band():
-    data, declared = rows(6000), study(share=0.5)
-    model = cv.cate(data, declared, epsilon=2, noise=cv.SeededNoise(1))
+@pytest.fixture(scope="module")
+def model():
+    return cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
+
+
+def test_an_effect_curve_holds_the_others_and_shows_its_band(model):
     ax = matplotlib.pyplot.subplots()[1]
     found = cv.plots.effect_curve(model, "age", at={"site": "south"}, points=31, ax=ax)
     assert found is ax
@@ -143,8 +146,7 @@ def test_overlap_shows_the_scores_of_both_arms():
         cv.plots.overlap(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
 
 
-def test_curves_are_refused_along_labels_and_strangers():
-    model = cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
+def test_curves_are_refused_along_labels_and_strangers(model):
     for feature, at in (("site", {}), ("height", {}), ("age", {"height": 3})):
         with pytest.raises(ParameterError, match="CV-P023"):
             cv.plots.effect_curve(model, feature, at=at)

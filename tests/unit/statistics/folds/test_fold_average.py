@@ -33,29 +33,34 @@ def difference(x, t, y):
 
 
 @pytest.mark.parametrize("centre", thinned([0.0, 0.3], 0.3))
-@pytest.mark.parametrize("learner", ["ols", jumping, failing, difference])
+@pytest.mark.parametrize("learner", thinned(["ols", jumping, failing, difference], "ols", jumping, failing))
 def test_no_replacement_exceeds_the_claims(learner, centre):
     folds = fold_rows(ROWS, FOLDS)
     known = {}
 
     def effects(records):
-        rows = np.array(records)
         found = []
         for fold in folds:
             key = tuple(records[place] for place in fold)
             if key not in known:
-                part = rows[fold]
+                part = np.array(key)
                 effect = effect_of_fold(learner, part[:, :1], part[:, 1], part[:, 2])
                 known[key] = min(max(effect - centre, -1.0), 1.0)
             found.append(known[key])
-        return np.array(found)
+        return found
+
+    def mean_of(values):
+        return sum(values) / len(values)
+
+    def square_of(values):
+        return sum(value * value for value in values) / len(values)
 
     universe = all_record_replacements(ROWS, RECORDS)
     claim = FoldAverage(FOLDS, BOUND)
-    mean = largest_change(lambda r: effects(r).mean(), universe, claimed=float(claim.mean))
-    square = largest_change(lambda r: (effects(r) ** 2).mean(), universe, claimed=float(claim.square))
+    mean = largest_change(lambda r: mean_of(effects(r)), universe, claimed=float(claim.mean))
+    square = largest_change(lambda r: square_of(effects(r)), universe, claimed=float(claim.square))
     together = largest_change(
-        lambda r: (effects(r).mean(), float(SQUARE_WEIGHT) * (effects(r) ** 2).mean()),
+        lambda r: (mean_of(effects(r)), float(SQUARE_WEIGHT) * square_of(effects(r))),
         universe,
         claimed=float(WeightedMoments(counted=False).joint / FOLDS),
         distance=l2,
