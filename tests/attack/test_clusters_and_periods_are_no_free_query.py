@@ -104,7 +104,7 @@ def test_an_account_without_a_charter_takes_none_at_outcome_level_either(book, s
 @pytest.mark.parametrize("study", [panel(2003), clustered("diagnosis", True), clustered("ward")])
 def test_the_charter_that_is_drafted_permits_the_study(book, study):
     from counterveil.privacy import Unit
-    from counterveil.session.charters import drafted_charter
+    from counterveil.session import drafted_charter
 
     data = PANEL if study.person is not None else CLUSTERED
     drafted = drafted_charter(study, Unit.RECORD)

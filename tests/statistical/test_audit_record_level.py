@@ -42,6 +42,7 @@ class WatchedGate(Gate):
     """A gate that keeps what cells were given to it, for the test to look at."""
 
     def release_cells(self, name, values, sensitivity):
+        values = values() if callable(values) else values
         self.given = getattr(self, "given", {}) | {name: values}
         return super().release_cells(name, values, sensitivity)
 

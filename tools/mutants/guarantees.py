@@ -10,6 +10,7 @@ _of = partial(fault, PRIVACY)
 _GATE = "unit/session/test_gate_kinds.py"
 _PLAN = "unit/session/test_plan.py"
 _CUSTODY = "unit/session/test_session.py"
+_RESUMING = "unit/session/test_resuming.py"
 _FILTERS = "unit/accounting/test_filters.py"
 _COMPOSITION = "unit/accounting/test_composition.py"
 _ROUNDING = "unit/accounting/test_rounding_and_splitting.py"
@@ -135,8 +136,8 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of(
         "Gate.release_vector",
-        "Ball(sensitivity, amount, len(values))",
-        "Ball(sensitivity / 2, amount, len(values))",
+        "ball = Ball(sensitivity, amount, len(exact))",
+        "ball = Ball(sensitivity / 2, amount, len(exact))",
         _GATE,
         "unit/statistics/moments/test_doubly_robust_noise.py",
     ),
@@ -217,7 +218,16 @@ GUARANTEES: tuple[Mutant, ...] = (
         _LEDGER,
         "unit/session/test_session.py",
     ),
-    _of("Ledger._answered", 'if read_entry(reserved)["fingerprint"] != fingerprint:', "if False:", _LEDGER),
+    _of("Ledger._seen", 'if facts["fingerprint"] != fingerprint:', "if False:", _LEDGER),
+    # Requests that stop and go on.
+    _of("Ledger._seen", 'if canonical({"asked": asked}) !=', "if False and {} !=", _LEDGER, _RESUMING),
+    _of("Ledger._seen", "if self._released(kept, _FAILED) is not None:", "if False:", _RESUMING),
+    _of("Ledger.release", 'found is None or found["bounds"] != bounds', "found is None", _LEDGER, _RESUMING),
+    _of("Ledger.release", "if found is None and settled is None:", "if found is None:", _LEDGER),
+    _of("Ledger._followed", "reserved.seq != reservation.seq", "False", _LEDGER),
+    _of("Plan.one_by_one", "not self._disjoint and ", "", _RESUMING),
+    _of("Session.run", "if gate.forgetful:", "if False:", _RESUMING),
+    _of("verification._follow", "elif past.released(row, book):", "elif False:", _VERIFICATION),
     _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
     _of(
         "chain._read",

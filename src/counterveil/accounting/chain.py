@@ -14,11 +14,12 @@ from counterveil.accounting.refusals import damaged, too_large
 from counterveil.errors import LedgerError
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
-GENESIS = hashlib.sha256(b"counterveil ledger 2").hexdigest()
-# What one entry may hold, in characters. Answers are bounded by what databases and readers can hold;
+GENESIS = hashlib.sha256(b"counterveil ledger 3").hexdigest()
+# What one entry may hold, in characters. Releases and answers are bounded by what databases and readers can hold;
 # everything else is known before a budget is reserved and has no reason to be long.
 LONGEST_ANSWER = 64 * 2**20
 LONGEST_ENTRY = 4 * 2**20
+_LONGEST = {"release": 512 * 2**20, "settle": LONGEST_ANSWER}
 # Levels of lists and dictionaries within each other that every reader can follow.
 DEEPEST = 100
 
@@ -52,16 +53,24 @@ def digest(previous: str, body: str) -> str:
     return hashlib.sha256(f"{previous}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def seal(seq: int, previous: str, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
+def seal(
+    seq: int,
+    previous: str,
+    kind: str,
+    dataset: str,
+    request_id: str,
+    facts: dict[str, object],
+    name: str = "",
+) -> Row:
     """Return the entry that follows the one whose hash is `previous`."""
-    whole = {**facts, "seq": seq, "kind": kind, "dataset": dataset, "request": request_id}
+    whole = {**facts, "seq": seq, "kind": kind, "dataset": dataset, "request": request_id, "name": name}
     _check_names(whole)
     body = canonical(whole)
-    longest = LONGEST_ANSWER if kind == "settle" else LONGEST_ENTRY
+    longest = _LONGEST.get(kind, LONGEST_ENTRY)
     if len(body) > longest:
         raise too_large(kind, len(body), longest)
-    row = Row(seq, kind, dataset, request_id, body, previous, digest(previous, body))
-    if kind != "settle":
+    row = Row(seq, kind, dataset, request_id, name, body, previous, digest(previous, body))
+    if kind not in _LONGEST:
         _keep(row, whole)
     return row
 
@@ -126,8 +135,8 @@ def _read(row: Row) -> dict[str, Any] | str:
         return "its content is not in canonical form"
     if written != row.body:
         return "its content is not in canonical form"
-    columns = (row.seq, row.kind, row.dataset, row.request_id)
-    if columns != tuple(facts.get(name) for name in ("seq", "kind", "dataset", "request")):
+    columns = (row.seq, row.kind, row.dataset, row.request_id, row.name)
+    if columns != tuple(facts.get(name) for name in ("seq", "kind", "dataset", "request", "name")):
         return "its columns do not match its content"
     return facts
 

@@ -1,13 +1,15 @@
 """The ledger: what was granted, what is spent, and every answer that was released.
 
-A request reserves its cost, runs, and settles its answer. The cost is spent once reserved: no refunds.
+A request reserves its cost, stores each release as it is drawn, and settles its answer. The cost is spent once
+reserved: no refunds. Proof: session/resuming.proof.md
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -17,6 +19,7 @@ from typing import Any, Self
 
 from counterveil.accounting import refusals
 from counterveil.accounting.accounts import (
+    Standing,
     account_of,
     account_remarks,
     check_missing,
@@ -27,6 +30,8 @@ from counterveil.accounting.accounts import (
     check_study,
     entry_of,
     newest_requests,
+    read_charter,
+    registration_of,
     study_after,
     study_spent,
     system_user,
@@ -34,18 +39,19 @@ from counterveil.accounting.accounts import (
 )
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
-from counterveil.accounting.chain import read_entry, seal, unseal
+from counterveil.accounting.chain import canonical, read_entry, seal, unseal
 from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
-from counterveil.accounting.standing import Standing, read_charter, registration_of
 from counterveil.accounting.uses import Uses
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, Unit
 
-# Failures of storage, its turn or its anchor, that may pass and leave an answer to be kept later.
+# What stands in place of a release where a request may draw nothing more.
+_FAILED = "(failed)"
+# Failures of storage, its turn or its anchor, that may pass: the request can be asked again.
 _PASSING = ("CV-L009", "CV-L010", "CV-L063")
 
 
@@ -59,8 +65,6 @@ class Ledger:
         self._analyst = system_user()
         self._process = os.getpid()
         self._open = True
-        # Answers whose settling failed, for as long as the ledger is open: (data set, request id) -> answer.
-        self._unkept: dict[tuple[str, str], str] = {}
         self._turn = threading.RLock()  # one connection serves all threads of the process
         if not inspect:
             check_opened(store, self._anchors)
@@ -118,6 +122,7 @@ class Ledger:
     ) -> Reservation | Answered:
         """Return a reservation whose cost is now spent, or the stored answer of the same request.
 
+        A request that was reserved before and has no answer gets the same reservation again, at no cost.
         What the request `uses` must be allowed by the account's charter; the first request fixes one where none
         was registered.
         """
@@ -130,9 +135,9 @@ class Ledger:
         check_charge(charge)
         with self._writing():
             known = Standing(self._store, dataset)
-            answered = self._answered(dataset, request_id, fingerprint)
-            if answered is not None:
-                return answered
+            seen = self._seen(dataset, request_id, fingerprint, (charge.to_dict(), description))
+            if seen is not None:
+                return seen
             looks = None if known.charter is None else known.charter.looks
             check_order(self._store, dataset, looks, uses, description)
             facts = self._charged(known, request_id, uses, charge) | {
@@ -186,33 +191,70 @@ class Ledger:
             row = registration_of(self._store, dataset)
             check_same(dataset, read_charter(read_entry(row)), charter)
 
-    def settle(self, reservation: Reservation, answer: str) -> Any:
-        """Store the answer (JSON text) of a reservation before it is released; return the parsed answer."""
-        read = refusals.read_json(answer)
-        try:
-            with self._writing():
-                self._settle(reservation, answer)
-        except LedgerError as error:
-            if error.code not in _PASSING:
-                raise
-            self._unkept[reservation.dataset, reservation.request_id] = answer
-            raise refusals.not_kept(reservation.request_id, error) from error
-        self._unkept.pop((reservation.dataset, reservation.request_id), None)
-        return read
+    def release(
+        self, reservation: Reservation, name: str, bounds: list[str], draw: Callable[[], list[str]]
+    ) -> list[str]:
+        """Return what a reservation released under a name; if nothing yet, what `draw` gives, once it is stored.
 
-    def _settle(self, reservation: Reservation, answer: str) -> None:
+        Of two processes that draw at once both get what is stored first. `bounds` are the public numbers that the
+        noise is made for: where they differ from those of the first time, CV-L006 is raised.
+        """
+        if len(name) > 200 or not name.isprintable():
+            name = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        with self._reading():
+            found = self._released(reservation, name)
+        if found is None:
+            # Drawn outside of a transaction, as passes over rows take long; nothing but this function sees it.
+            drawn = {"bounds": bounds, "values": draw()}
+            with self._keeping(reservation), self._writing():
+                kept, settled = self._followed(reservation)
+                found = self._released(reservation, name)
+                if found is None and settled is None:
+                    found = drawn
+                    self._append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
+        if found is None or found["bounds"] != bounds:
+            raise refusals.cannot_go_on(reservation.request_id, "a release of other bounds")
+        values: list[str] = found["values"]
+        return values
+
+    def abandon(self, reservation: Reservation) -> None:
+        """Let a request that failed after it drew something never draw again: its failure may tell of what it drew."""
+        self.release(reservation, _FAILED, [], list)
+
+    def _released(self, reservation: Reservation, name: str) -> Mapping[str, Any] | None:
+        row = self._store.of_request(reservation.dataset, reservation.request_id, "release", name)
+        return None if row is None else unseal(row)
+
+    def settle(self, reservation: Reservation, answer: str) -> Any:
+        """Store the answer (JSON text) before it leaves, unless one is stored; return the stored one, parsed."""
+        read = refusals.read_json(answer)
+        with self._keeping(reservation), self._writing():
+            kept, settled = self._followed(reservation)
+            if settled is None:
+                facts = {"answer": answer} | kept
+                self._append("settle", reservation.dataset, reservation.request_id, facts)
+        return read if settled is None else refusals.read_json(unseal(settled)["answer"])
+
+    def _followed(self, reservation: Reservation) -> tuple[dict[str, object], Row | None]:
+        """Return what the entries that follow a reservation repeat of it, and its settle entry if there is one."""
         dataset, request_id = reservation.dataset, reservation.request_id
         reserved = self._store.of_request(dataset, request_id, "reserve")
         if reserved is None or reserved.seq != reservation.seq:
-            raise refusals.wrong_settlement(request_id, "a reservation that this ledger does not know")
-        settled = self._store.of_request(dataset, request_id, "settle")
-        if settled is None:
-            # The time is that of the reservation: the difference would tell how long the rows took.
-            facts = read_entry(reserved)
-            kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
-            self._append("settle", dataset, request_id, {"answer": answer} | kept)
-        elif unseal(settled)["answer"] != answer:
-            raise refusals.wrong_settlement(request_id, "a second, different answer")
+            raise refusals.unknown_reservation(request_id)
+        # The time is that of the reservation: the difference would tell how long the rows took.
+        facts = read_entry(reserved)
+        kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
+        return kept, self._store.of_request(dataset, request_id, "settle")
+
+    @contextmanager
+    def _keeping(self, reservation: Reservation) -> Iterator[None]:
+        """Say with every failure to store what was drawn that it can be asked for again."""
+        try:
+            yield
+        except LedgerError as error:
+            if error.code not in _PASSING:
+                raise
+            raise refusals.not_kept(reservation.request_id, error) from error
 
     def state_of(self, dataset: str, request_id: str) -> str | None:
         """Return "reserved" or "answered" for a request that was charged before, None for a new one."""
@@ -373,25 +415,34 @@ class Ledger:
             raise refusals.damaged("the ledger is damaged", "no entry is left")
         return last.seq, last.hash
 
-    def _append(self, kind: str, dataset: str, request_id: str, facts: dict[str, object]) -> Row:
+    def _append(
+        self, kind: str, dataset: str, request_id: str, facts: dict[str, object], name: str = ""
+    ) -> Row:
         seq, previous = self._head()
         today = datetime.now(UTC).date().isoformat()
-        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts)
+        row = seal(seq + 1, previous, kind, dataset, request_id, {"at": today} | facts, name)
         self._store.append(row)
         return row
 
-    def _answered(self, dataset: str, request_id: str, fingerprint: str) -> Answered | None:
-        """Return the stored answer of a request seen before, None for a new one; refuse anything between."""
+    def _seen(
+        self, dataset: str, request_id: str, fingerprint: str, asked: tuple[dict[str, Any], dict[str, object]]
+    ) -> Reservation | Answered | None:
+        """Return the answer of a request seen before, or its reservation to go on with; None for a new one.
+
+        It goes on under the same charge and the same plan alone, which a version of the package may have changed.
+        """
         reserved = self._store.of_request(dataset, request_id, "reserve")
         if reserved is None:
             return None
-        if read_entry(reserved)["fingerprint"] != fingerprint:
+        facts = read_entry(reserved)
+        if facts["fingerprint"] != fingerprint:
             raise refusals.other_request(request_id)
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is not None:
             return Answered(str(unseal(settled)["answer"]))
-        unkept = self._unkept.get((dataset, request_id))
-        if unkept is None:
-            raise refusals.unfinished(request_id)
-        self._settle(Reservation(dataset, request_id, fingerprint, reserved.seq), unkept)
-        return Answered(unkept)
+        kept = Reservation(dataset, request_id, fingerprint, reserved.seq)
+        if self._released(kept, _FAILED) is not None:
+            raise refusals.cannot_go_on(request_id, "a computation that failed after it had drawn noise")
+        if canonical({"asked": asked}) != canonical({"asked": (facts["charge"], facts["description"])}):
+            raise refusals.cannot_go_on(request_id, "another split of the budget")
+        return kept

@@ -37,7 +37,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
-        self._by_request: dict[tuple[str, str, str], Row] = {}
+        self._by_request: dict[tuple[str, str, str, str], Row] = {}
         self._latest_reserve: dict[str, Row] = {}
         self.append(opening_entry(None))
 
@@ -62,7 +62,7 @@ class MemoryStore:
     def append(self, row: Row) -> None:
         """Add an entry; only inside `writing`."""
         self._rows.append(row)
-        self._by_request[row.dataset, row.request_id, row.kind] = row
+        self._by_request[row.dataset, row.request_id, row.kind, row.name] = row
         if row.kind == "reserve":
             self._latest_reserve[row.dataset] = row
 
@@ -92,9 +92,9 @@ class MemoryStore:
         found = (row for row in self._reserves(before) if (row.dataset, study_of(row.request_id)) == wanted)
         return next(found, None)
 
-    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
-        """Return the reserve or settle entry of a request."""
-        return self._by_request.get((dataset, request_id, kind))
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        return self._by_request.get((dataset, request_id, kind, name))
 
     def registrations(self) -> list[Row]:
         """Return the register entries in order."""
@@ -112,7 +112,12 @@ class MemoryStore:
         """Return the first entry after `after` that a search for its request would miss, None if there is none."""
         rows = self._rows[after + 1 :]
         return next(
-            (row.seq for row in rows if self.of_request(row.dataset, row.request_id, row.kind) != row), None
+            (
+                row.seq
+                for row in rows
+                if self.of_request(row.dataset, row.request_id, row.kind, row.name) != row
+            ),
+            None,
         )
 
     def guards(self) -> str | None:

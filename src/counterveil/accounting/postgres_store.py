@@ -44,8 +44,8 @@ _SCHEMA = (
     "CREATE TABLE counterveil.format (version integer NOT NULL)",
     f"INSERT INTO counterveil.format VALUES ({SCHEMA_VERSION})",
     "CREATE TABLE counterveil.entries (seq bigint PRIMARY KEY, kind text NOT NULL, dataset text NOT NULL, "
-    "request_id text NOT NULL, body text NOT NULL, previous text NOT NULL, hash text NOT NULL)",
-    "CREATE UNIQUE INDEX entry_of_request ON counterveil.entries (dataset, request_id, kind)",
+    "request_id text NOT NULL, name text NOT NULL, body text NOT NULL, previous text NOT NULL, hash text NOT NULL)",
+    "CREATE UNIQUE INDEX entry_of_request ON counterveil.entries (dataset, request_id, kind, name)",
     "CREATE INDEX reserves ON counterveil.entries (dataset, seq) WHERE kind = 'reserve'",
     "CREATE INDEX registers ON counterveil.entries (seq) WHERE kind = 'register'",
     f"CREATE INDEX studies ON counterveil.entries (dataset, ({_STUDY}), seq) WHERE kind = 'reserve'",

@@ -114,7 +114,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """Budget that is now spent, whether or not an answer follows; pass it to `settle`."""
+    """Budget that is spent, whether or not an answer follows; pass it to `release` and `settle`."""
 
     dataset: str
     request_id: str
@@ -157,7 +157,7 @@ class VerifyReport:
 # Where entries are kept: the few operations that the ledger asks of a database.
 
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 GUARDS_CHANGED = "the ledger's tables or triggers were removed or replaced"
 # How long a writer waits for the lock, in seconds.
 PATIENCE = 60
@@ -171,6 +171,7 @@ class Row:
     kind: str
     dataset: str
     request_id: str
+    name: str  # of a release; other entries have none
     body: str
     previous: str
     hash: str
@@ -216,8 +217,8 @@ class Store(Protocol):
         """Return the newest reserve entry whose request id is `study@...`; or the newest before one."""
         ...
 
-    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
-        """Return the reserve or settle entry of a request."""
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
         ...
 
     def registrations(self) -> list[Row]:

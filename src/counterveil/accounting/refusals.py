@@ -100,13 +100,13 @@ already_registered = Refusal(
     got="a second registration; the first gave {budget}, rule {rule!s}",
     fix="spend from the existing account; new people need a new data set with a new name",
 )
-unfinished = Refusal(
+cannot_go_on = Refusal(
     "CV-L006",
-    "request {request_id!r} was reserved and has no answer",
-    expected="a settled request, or a request id that was not used before",
-    got="no answer: the request is still running, or its process died before the answer was released",
-    fix="if it may still be running, ask again later; otherwise use a new request id. The budget stays "
-    "spent: drawing again under the same charge could release two answers for the price of one",
+    "request {request_id!r} was charged, has no answer and cannot go on",
+    expected="the version of counterveil, the number of rows and the public columns that it was begun with",
+    got="{got}",
+    fix="ask again with what it was begun with: it goes on where it stopped, free of charge. Otherwise use a new "
+    "request id, which is charged",
 )
 other_request = Refusal(
     "CV-L007",
@@ -122,12 +122,12 @@ simulated_refused = Refusal(
     got="noise from a seed (SeededNoise)",
     fix='drop noise=SeededNoise(...), or use the ledger ":memory:" for tests and experiments',
 )
-wrong_settlement = Refusal(
+unknown_reservation = Refusal(
     "CV-L013",
-    "request {request_id!r} cannot be settled",
-    expected="one answer for one reservation made in this ledger",
-    got="{got}",
-    fix="settle the Reservation that reserve() returned, once",
+    "request {request_id!r} can release nothing and cannot be settled",
+    expected="a reservation made in this ledger",
+    got="a reservation that this ledger does not know",
+    fix="pass the Reservation that reserve() returned",
 )
 wrong_name = Refusal(
     "CV-L011",
@@ -176,8 +176,7 @@ storage_failed = Refusal(
     "the ledger could not be read or written",
     expected="a writable ledger with space left; without it nothing can be spent",
     got="{problem} ({place})",
-    fix="free space or fix the permissions, then ask again with the same request id; if that is "
-    "refused with CV-L006, the charge was recorded before the failure, and a new request id is needed",
+    fix="free space or fix the permissions, then ask again with the same request id: it is charged once",
 )
 damaged = Refusal(
     "CV-L016",
@@ -201,15 +200,13 @@ def too_large(kind: str, length: int, longest: int) -> LedgerError:
 
 
 def not_kept(request_id: str, why: LedgerError) -> LedgerError:
-    """Return the refusal for an answer that could not be written down after its budget was spent."""
+    """Return the refusal for a release or an answer that could not be stored after its budget was spent."""
     return LedgerError(
         "CV-L065",
-        f"the answer of request {request_id!r} could not be stored, so it was not released",
+        f"what request {request_id!r} drew could not be stored, so it was not released",
         expected="a writable ledger between reserving and settling",
         got=f"{why.code}: {why.got}",
-        fix="fix the storage, then ask again with the same request id while this ledger is open: the answer waits in "
-        "memory and costs nothing more. Once the ledger is closed the answer is lost, the budget stays spent, and "
-        "a new request id is needed",
+        fix="fix the storage, then ask again with the same request id: it goes on where it stopped, free of charge",
     )
 
 
@@ -271,8 +268,7 @@ def anchor_failed(place: str, problem: str) -> LedgerError:
         "the anchor of the ledger cannot be read or written",
         expected="an intact, writable anchor",
         got=f"{problem} ({place})",
-        fix="fix the storage, then ask again with the same request id; if that is refused with CV-L006, the charge was "
-        "recorded before the failure, and a new request id is needed",
+        fix="fix the storage, then ask again with the same request id: it is charged once",
     )
 
 

@@ -19,7 +19,7 @@ from counterveil.errors import CounterveilError, LedgerError
 # The statements that read and add entries: the same in every SQL database, but for two words.
 
 
-_COLUMNS = "seq, kind, dataset, request_id, body, previous, hash"
+_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
 _BATCH = 1000
 
 
@@ -37,7 +37,7 @@ class SqlEntries(ABC):
 
     def append(self, row: Row) -> None:
         """Add an entry; only inside `writing`."""
-        fields = (row.seq, row.kind, row.dataset, row.request_id, row.body, row.previous, row.hash)
+        fields = astuple(row)
         marks = ", ".join([self.mark] * len(fields))
         self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
 
@@ -61,10 +61,12 @@ class SqlEntries(ABC):
         """Return the newest reserve entry whose request id begins with the study's name and "@"."""
         return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
 
-    def of_request(self, dataset: str, request_id: str, kind: str) -> Row | None:
-        """Return the reserve or settle entry of a request."""
-        where = f"WHERE dataset = {self.mark} AND request_id = {self.mark} AND kind = {self.mark}"
-        return self._one(where, dataset, request_id, kind)
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        where = " AND ".join(
+            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
+        )
+        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
 
     def registrations(self) -> list[Row]:
         """Return the register entries in order."""
@@ -88,7 +90,7 @@ class SqlEntries(ABC):
         found = self._run(
             f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
             f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
-            "AND +b.seq = a.seq)",
+            "AND b.name = a.name AND +b.seq = a.seq)",
             after,
         )
         return None if found == [(None,)] else int(found[0][0])
@@ -120,8 +122,8 @@ _APPLICATION = 0x43564C31
 _STUDY = "substr(request_id, 1, instr(request_id, '@') - 1)"
 _TABLE = (
     "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, "
-    "request_id TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
-    "CREATE UNIQUE INDEX entry_of_request ON entries (dataset, request_id, kind)",
+    "request_id TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX entry_of_request ON entries (dataset, request_id, kind, name)",
     "CREATE INDEX reserves ON entries (dataset, seq) WHERE kind = 'reserve'",
     "CREATE INDEX registers ON entries (seq) WHERE kind = 'register'",
     f"CREATE INDEX studies ON entries (dataset, {_STUDY}, seq) WHERE kind = 'reserve'",
@@ -137,7 +139,7 @@ _GUARDS = {
     # INSERT OR REPLACE deletes without calling the trigger above, so it is stopped here.
     "only_append": "CREATE TRIGGER only_append BEFORE INSERT ON entries WHEN NEW.seq IS NOT "
     "(SELECT coalesce(max(seq), -1) + 1 FROM entries) OR EXISTS (SELECT 1 FROM entries WHERE "
-    "dataset = NEW.dataset AND request_id = NEW.request_id AND kind = NEW.kind) "
+    "dataset = NEW.dataset AND request_id = NEW.request_id AND kind = NEW.kind AND name = NEW.name) "
     "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
 }
 
@@ -325,7 +327,7 @@ def _create(database: sqlite3.Connection, opening: Row) -> None:
         database.execute(statement)
     database.execute(f"PRAGMA application_id = {_APPLICATION}")
     database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-    database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?)", astuple(opening))
+    database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(opening))
     database.execute("COMMIT")
 
 

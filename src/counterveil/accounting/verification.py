@@ -37,6 +37,8 @@ class _Book:
     newest: int | None = None
     # Request id -> (fingerprint, whether it is settled).
     seen: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    # Request id and name of what was released.
+    released: set[tuple[str, str]] = field(default_factory=set)
     # Study -> what its requests cost together.
     studies: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
 
@@ -66,6 +68,13 @@ class Past:
             if reserved is not None:
                 book.seen[request_id] = (str(unseal(reserved)["fingerprint"]), settled is not None)
         return book.seen.get(request_id)
+
+    def released(self, row: Row, book: _Book) -> bool:
+        """Return whether an earlier entry released something under the same name of the same request."""
+        if (row.request_id, row.name) in book.released or self._store is None:
+            return (row.request_id, row.name) in book.released
+        old = self._store.of_request(row.dataset, row.request_id, "release", row.name)
+        return old is not None and old.seq <= self._start
 
     def study(self, dataset: str, study: str, book: _Book) -> tuple[Fraction, Fraction]:
         """Return what a study was charged so far."""
@@ -134,8 +143,8 @@ def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
             return f"data set {row.dataset!r} was not registered before"
         if row.kind == "reserve":
             return _reserve(row, facts, book, past)
-        if row.kind == "settle":
-            return _settle(row, facts, book, past)
+        if row.kind in ("release", "settle"):
+            return _follow(row, facts, book, past)
     except (CounterveilError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         return f"its content is invalid ({type(error).__name__})"
     return f"its kind {row.kind!r} is unknown"
@@ -190,15 +199,22 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
     return None
 
 
-def _settle(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+def _follow(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+    """Check a release or an answer, which follow a reservation."""
     fingerprint, settled = past.seen(row.dataset, row.request_id, book) or (None, False)
     if fingerprint is None:
         return f"request {row.request_id!r} was not reserved before"
     if settled:
-        return f"request {row.request_id!r} is settled a second time"
+        again = "settled a second time" if row.kind == "settle" else "answered before it releases this"
+        return f"request {row.request_id!r} is {again}"
     if facts["fingerprint"] != fingerprint:
         return "its fingerprint is not that of its reservation"
-    book.seen[row.request_id] = (fingerprint, True)
+    if row.kind == "settle":
+        book.seen[row.request_id] = (fingerprint, True)
+    elif past.released(row, book):
+        return f"request {row.request_id!r} releases {row.name!r} a second time"
+    else:
+        book.released.add((row.request_id, row.name))
     return None
 
 

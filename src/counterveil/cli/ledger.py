@@ -307,7 +307,7 @@ def _lines(entry: Entry) -> list[str]:
     what = [str(asked[key]) for key in ("question", "method") if asked.get(key)]
     what += [f"protects {asked['protects']}"] if asked.get("protects") else []
     words = ["granted " * (entry.kind == "register") + price, ", ".join(what), f"hash {entry.hash[:16]}"]
-    named = f"{entry.dataset}: {entry.request_id}" if entry.request_id else entry.dataset
+    named = ": ".join(filter(None, (entry.dataset, entry.request_id, facts["name"])))
     who = f"{facts['at']} UTC, asked by {facts['asked_by']}"
     return [
         f"{entry.seq:>4}  {entry.kind:8}  {named}",

@@ -85,7 +85,9 @@ def _line(entry: Entry) -> dict[str, Any]:
     if cost:
         delta = Fraction(cost["delta"])
         price = f"epsilon {show(Fraction(cost['epsilon']))}" + (f", delta {show(delta)}" if delta else "")
-    words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)]
+    words = [str(asked[key]) for key in ("question", "method", "protects") if asked.get(key)] or [
+        facts["name"]
+    ]
     return {
         "seq": entry.seq,
         "kind": entry.kind,

@@ -44,7 +44,7 @@ MEANINGS: Final[dict[str, str]] = {
     DECLINED: "the site's steward declined",
     OTHER_QUESTION: "the request id was used for another question",
     FAILED: "the site could not answer",
-    LOST: "the site paid for this request and lost the answer",
+    LOST: "the site paid for this request and cannot go on with it",
     LATE: "the request reached the site after its deadline",
     OTHER_DECLARATION: "the site has a different data declaration",
     UNSUITABLE: "the question does not suit the estimator",

@@ -32,7 +32,7 @@ from counterveil.federation.messages import Ask, Head, Request
 from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure
-from counterveil.session.charters import shown_at_record_level
+from counterveil.session.session import shown_at_record_level
 
 # What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
 

@@ -117,6 +117,11 @@ _STEP_BITS = 20
 _FINEST = 16
 
 
+def upper_places(size: int) -> list[tuple[int, int]]:
+    """Return the places of a square matrix on its diagonal and above, row by row."""
+    return [(i, j) for i in range(size) for j in range(i, size)]
+
+
 def grid_bits(largest: float) -> int:
     """Return the finest grid 2**-bits on which numbers up to `largest` keep below 2**20 steps."""
     return min(_FINEST, _STEP_BITS - frexp(largest)[1])

@@ -8,10 +8,9 @@ from counterveil.mechanisms import (
     fixed_ambient_generators,
     mechanism_from_dict,
 )
-from counterveil.session.charters import drafted_charter
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
 from counterveil.session.plan import MECHANISMS, Kind, Plan, choose_mechanism
-from counterveil.session.session import Request, Session
+from counterveil.session.session import Request, Session, drafted_charter
 
 __all__ = [
     "MECHANISMS",

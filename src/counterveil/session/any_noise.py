@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from counterveil.mechanisms import Gaussian, KnownSensitivityMechanism, LaplacePair
-from counterveil.session.gate import Gate, grid_for
+from counterveil.session.gate import Gate
 from counterveil.session.plan import Kind, Plan
 
 __all__ = ["Gaussian", "LaplacePair", "release_with"]
@@ -31,5 +31,5 @@ def release_with(
     the grid is fine beside: a grid made from a private scale would disclose it.
     """
     amount = gate._pay(name, kind)
-    mechanism, grid = noise(gate._plan, amount), grid_for(least, amount)
-    return tuple(mechanism.release(value, grid, gate._source) for value in values), mechanism
+    mechanism = noise(gate._plan, amount)
+    return gate._on_each(name, values, mechanism, least, amount), mechanism

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -26,6 +26,10 @@ from counterveil.mechanisms import (
 from counterveil.session.plan import Kind, Plan
 
 Label = TypeVar("Label")
+# Numbers, or the pass over rows that makes them, which is not run where they were released before.
+Values = Sequence[Fraction] | Callable[[], Sequence[Fraction]]
+# Stores what is drawn under a name for public bounds before it is used, or returns what was stored: `Ledger.release`.
+Keep = Callable[[str, list[str], Callable[[], list[str]]], list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +63,31 @@ class Responses:
     truth: float
 
 
-class Gate:
-    """Lets each release of a reserved plan through once; made by `Session.run` after the budget is reserved."""
+# Proof: resuming.proof.md
 
-    def __init__(self, plan: Plan, source: BitSource) -> None:
+
+class Gate:
+    """Lets each release of a reserved plan through once; made by `Session.run` after the budget is reserved.
+
+    With `keep` what was stored under a name is released again, and what is drawn is stored first.
+    """
+
+    def __init__(self, plan: Plan, source: BitSource, keep: Keep | None = None) -> None:
         self._plan = plan
         self._source = source
+        self._keep = keep
         self._passed: set[str] = set()
+
+    @property
+    def forgetful(self) -> bool:
+        """Whether something passed that is not stored: the next gate of this request would draw it anew."""
+        return self._keep is None and bool(self._passed)
 
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
         amount = self._pay(name, Kind.NUMBER)
         mechanism = self._plan.noise(name, sensitivity)
-        return Released(mechanism.release(value, grid_for(sensitivity, amount), self._source), mechanism)
+        return Released(self._on_each(name, [value], mechanism, sensitivity, amount)[0], mechanism)
 
     def release_smooth(
         self, name: str, value: Fraction, bound: Fraction, smoothness: Fraction, least: Fraction
@@ -82,23 +98,31 @@ class Gate:
         the noise is not expected to fall; the grid is fine beside it.
         """
         amount = self._pay(name, Kind.SMOOTH)
-        mechanism = self._plan.smooth_noise(name, smoothness)
-        return mechanism.release(value, bound, grid_for(least, amount), self._source)
+        mechanism, grid = self._plan.smooth_noise(name, smoothness), grid_for(least, amount)
+        return self._drawn(
+            name,
+            (least,),
+            [value],
+            lambda exact: [mechanism.release(exact[0], bound, grid, self._source)],
+        )[0]
 
-    def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
 
         The noise is Gaussian where the plan's mechanism is or they were planned so, else from the l2 ball.
         """
         normal_vector = self._plan.kind(name) is Kind.NORMAL
         amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
-        grid = grid_for(sensitivity, amount)
         if self._plan.mechanism == "gaussian" or normal_vector:
             normal = Gaussian(sensitivity, amount)
-            values = tuple(normal.release(value, grid, self._source) for value in values)
-            return ReleasedVector(values, normal.variance)
-        mechanism = Ball(sensitivity, amount, len(values))
-        return ReleasedVector(mechanism.release(values, grid, self._source), mechanism.variance)
+            return ReleasedVector(self._on_each(name, values, normal, sensitivity, amount), normal.variance)
+
+        def add(exact: Sequence[Fraction]) -> Sequence[Fraction]:
+            ball = Ball(sensitivity, amount, len(exact))
+            return ball.release(exact, grid_for(sensitivity, amount), self._source)
+
+        noisy = self._drawn(name, (sensitivity,), values, add)
+        return ReleasedVector(noisy, Ball(sensitivity, amount, len(noisy)).variance)
 
     def release_several(
         self,
@@ -110,25 +134,27 @@ class Gate:
         """Return `values` plus noise; every one of them may move by its own bound at once, see `Plan.several_noise`."""
         amount = self._pay(name, Kind.SEVERAL)
         noises = self._plan.several_noise(name, sensitivities, weights)
-        first = noises[0]
-        if isinstance(first, Box):
-            unit = Box(1, amount, len(values))
-            scaled = [value / bound for value, bound in zip(values, sensitivities, strict=True)]
-            drawn = unit.release(scaled, grid_for(Fraction(1), amount), self._source)
-            noisy = [value * bound for value, bound in zip(drawn, sensitivities, strict=True)]
-            return [Released(value, noise) for value, noise in zip(noisy, noises, strict=True)]
-        return [
-            Released(noise.release(value, grid_for(noise.sensitivity, amount), self._source), noise)
-            for value, noise in zip(values, noises, strict=True)
-            if not isinstance(noise, Box)
-        ]
 
-    def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+        def add(exact: Sequence[Fraction]) -> list[Fraction]:
+            if isinstance(noises[0], Box):
+                unit = Box(1, amount, len(exact))
+                scaled = [value / bound for value, bound in zip(exact, sensitivities, strict=True)]
+                drawn = unit.release(scaled, grid_for(Fraction(1), amount), self._source)
+                return [value * bound for value, bound in zip(drawn, sensitivities, strict=True)]
+            return [
+                noise.release(value, grid_for(noise.sensitivity, amount), self._source)
+                for value, noise in zip(exact, noises, strict=True)
+                if not isinstance(noise, Box)
+            ]
+
+        noisy = self._drawn(name, sensitivities, values, add)
+        return [Released(value, noise) for value, noise in zip(noisy, noises, strict=True)]
+
+    def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
         amount = self._pay(name, Kind.CELLS)
-        mechanism, grid = Laplace(sensitivity, amount), grid_for(sensitivity, amount)
-        noisy = tuple(mechanism.release(value, grid, self._source) for value in values)
-        return ReleasedVector(noisy, mechanism.variance)
+        mechanism = Laplace(sensitivity, amount)
+        return ReleasedVector(self._on_each(name, values, mechanism, sensitivity, amount), mechanism.variance)
 
     def release_rows(
         self, name: str, steps: NDArray[np.int64], low: int, high: int, step: Fraction
@@ -154,6 +180,38 @@ class Gate:
         answers = mechanism.release_many(flags.astype(np.int64), self._source)
         return Responses(answers.astype(np.bool_), mechanism.truth)
 
+    def _on_each(
+        self,
+        name: str,
+        values: Values,
+        mechanism: KnownSensitivityMechanism,
+        bound: Fraction,
+        amount: Fraction,
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers with noise of one mechanism on each; the grid follows a public bound."""
+        grid = grid_for(bound, amount)
+        return self._drawn(
+            name,
+            (bound,),
+            values,
+            lambda exact: [mechanism.release(each, grid, self._source) for each in exact],
+        )
+
+    def _drawn(
+        self,
+        name: str,
+        bounds: Sequence[Fraction],
+        values: Values,
+        add: Callable[[Sequence[Fraction]], Sequence[Fraction]],
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers stored under a name; if there are none, the values with noise that `add` adds, stored."""
+
+        def draw() -> list[str]:
+            return [_text(noisy) for noisy in add(values() if callable(values) else values)]
+
+        stored = draw() if self._keep is None else self._keep(name, [_text(bound) for bound in bounds], draw)
+        return tuple(map(_number, stored))
+
     def _pay(self, name: str, kind: Kind) -> Fraction:
         """Return what the plan reserved for this release; each name passes once."""
         amount = self._plan.amount(name, kind)
@@ -167,6 +225,16 @@ class Gate:
             )
         self._passed.add(name)
         return amount
+
+
+def _text(value: Fraction) -> str:
+    """Return an exact number; digits to the base 16 are written and read at any length."""
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+def _number(text: str) -> Fraction:
+    above, below = text.split("/")
+    return Fraction(int(above, 16), int(below, 16))
 
 
 @lru_cache(maxsize=256)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 from counterveil.accounting import split_epsilon, split_mu
 from counterveil.errors import InternalError, ParameterError, Refusal, shown
@@ -48,6 +49,10 @@ class Kind(StrEnum):
     SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax noise
 
 
+# As many numbers as rows or labels.
+_BY_ROW = frozenset({Kind.ROWS, Kind.LABELS, Kind.RESPONSE})
+
+
 def choose_mechanism(budget: Budget, mechanism: str | None) -> str:
     """Return the noise distribution of a request: staircase for pure budgets, Gaussian where there is a delta."""
     if mechanism is None:
@@ -86,6 +91,8 @@ class Plan:
     amounts: tuple[tuple[str, Fraction], ...]
     # Only the releases that are not single numbers.
     kinds: tuple[tuple[str, Kind], ...] = ()
+    # Whether releases share a price because each row enters one of them alone.
+    _disjoint: ClassVar[bool] = False
 
     @classmethod
     def split(
@@ -182,6 +189,15 @@ class Plan:
         return Lomax(self.amount(name, Kind.SMOOTH), smoothness)
 
     @property
+    def one_by_one(self) -> bool:
+        """Whether each release is stored as it is drawn; else all are drawn anew by a request that goes on.
+
+        Rows may change until then, and must not move between releases that share a price. Numbers of single rows are
+        too many to be stored. Proof: resuming.proof.md
+        """
+        return not self._disjoint and _BY_ROW.isdisjoint(kind for _, kind in self.kinds)
+
+    @property
     def label_delta(self) -> Fraction:
         """The delta of each release of labels: they share that of the budget."""
         return self.budget.delta / max(1, sum(kind is Kind.LABELS for _, kind in self.kinds))
@@ -234,9 +250,7 @@ _needs_pure_noise = Refusal(
 )
 
 
-# Releases that cost together what one of them costs. Proof: parallel.proof.md.
-
-
+# Releases that cost together what one of them costs.
 # Proof: parallel.proof.md
 
 
@@ -249,6 +263,7 @@ class ParallelPlan(Plan):
     """
 
     members: tuple[tuple[str, str], ...] = ()
+    _disjoint: ClassVar[bool] = True
 
     def kind(self, name: str) -> Kind:
         """Return what the release called `name` is: what its group was planned as."""
@@ -273,9 +288,7 @@ def in_parallel(plan: Plan, groups: Mapping[str, Sequence[str]]) -> ParallelPlan
     return ParallelPlan(**inherited, members=members)
 
 
-# Chains of releases on disjoint sets of rows, which cost together what one chain costs. Proof: branches.proof.md.
-
-
+# Chains of releases on disjoint sets of rows, which cost together what one chain costs.
 # Proof: branches.proof.md
 
 # The name under which the whole budget is charged; it is no release and passes no gate.
@@ -291,6 +304,7 @@ class BranchPlan(Plan):
     """A plan of several chains, each of which spends the whole budget on rows of its own; see `in_branches`."""
 
     branches: tuple[Plan, ...] = ()
+    _disjoint: ClassVar[bool] = True
 
     def kind(self, name: str) -> Kind:
         """Return what the release called `name` is: what its own branch planned it as."""

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Account, Answered, Charter, Ledger, Uses, open_ledger
+from counterveil.accounting import Account, Answered, Charter, Ledger, Reservation, Uses, open_ledger
 from counterveil.accounting.chain import canonical
 from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
@@ -49,7 +50,7 @@ from counterveil.data.wrong_data import rows_of_a_database
 from counterveil.errors import ParameterError, shown
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget, Unit
+from counterveil.privacy import Budget, Unit, written
 from counterveil.session.gate import Gate
 from counterveil.session.plan import Plan
 
@@ -71,6 +72,11 @@ class Request:
         return hashlib.sha256(
             canonical(self.description | {"uses": self.uses.to_dict()}).encode()
         ).hexdigest()
+
+    @property
+    def recorded(self) -> dict[str, object]:
+        """What the ledger writes down: the description and what each release pays, which a request keeps to the end."""
+        return self.description | {"releases": {name: written(amount) for name, amount in self.plan.amounts}}
 
 
 class Session:
@@ -203,11 +209,11 @@ class Session:
         self.ledger.check_study(self.dataset, uses)
 
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
-        """Return the answer to a request: reserve its budget, compute through the gate, settle, in this order.
+        """Return the answer to a request: reserve its budget, store each release as it is drawn, settle the answer.
 
         A delta that permits publishing a row is refused first (CV-P006).
-        A request id that was answered before gets its stored answer and costs nothing. If `compute`
-        fails or the process dies, the budget stays spent: the noise may have been seen.
+        A request id that was answered before gets its stored answer and costs nothing. If `compute` fails or the
+        process dies, the budget stays spent, and the request goes on when it is asked again by its id, at no cost.
         """
         budget = request.plan.budget
         if not budget.pure:
@@ -218,21 +224,28 @@ class Session:
             request.plan.charge,
             uses=request.uses,
             fingerprint=request.fingerprint(),
-            description=request.description,
+            description=request.recorded,
             simulated=self.simulated,
             asked_by=self._analyst,
         )
         if isinstance(reserved, Answered):
-            return _read(reserved.answer)
-        with silence():
-            found = compute(self._gate(request.plan))
+            return cast("dict[str, object]", json.loads(reserved.answer))
+        gate = self._gate(request.plan, reserved)
+        try:
+            with silence():
+                found = compute(gate)
+        except Exception:
+            if gate.forgetful:
+                self.ledger.abandon(reserved)
+            raise
         # Read back from its text, so that a first answer and a resent one cannot differ.
         settled = self.ledger.settle(reserved, json.dumps(found))
         return cast("dict[str, object]", settled)
 
-    def _gate(self, plan: Plan) -> Gate:
+    def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""
-        return Gate(plan, self._noise)
+        keep = partial(self.ledger.release, reservation) if plan.one_by_one else None
+        return Gate(plan, self._noise, keep)
 
     def account(self) -> Account:
         """Return what was granted, what is spent and what remains for this data set."""
@@ -260,11 +273,6 @@ class Session:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _read(text: str) -> dict[str, object]:
-    answer: dict[str, object] = json.loads(text)
-    return answer
 
 
 def _attached(source: object, study: Study) -> Table:
@@ -337,3 +345,29 @@ def _account_name(
             fix="leave budget out; a registered total cannot be changed",
         )
     return dataset, True
+
+
+# The charter that fits a study, as a steward's first draft.
+
+
+def drafted_charter(study: Study, unit: Unit) -> Charter:
+    """Return a charter that permits a study at one level of protection and nothing beyond it."""
+    public = study.public_columns if unit is Unit.OUTCOME else ()
+    missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
+    outcomes = study.outcomes if unit is Unit.OUTCOME else None
+    return Charter(
+        public=public,
+        outcomes=outcomes,
+        missing=missing,
+        protects=(unit,),
+        **shown_at_record_level(study, (unit,)),
+        **study.unit_columns,
+    )
+
+
+def shown_at_record_level(study: Study, levels: Iterable[str]) -> dict[str, Any]:
+    """Return what a study shows of private columns, as arguments of a charter: chosen rows by text, and clusters."""
+    if Unit.RECORD not in levels:
+        return {}
+    assigned = study.cluster is not None and study.cluster.assigned
+    return {"subsets": study.subsets, "assigned_clusters" if assigned else "clusters": study.cluster_columns}

@@ -10,6 +10,7 @@ from tests.system.engines.databases import make
 from tests.system.engines.test_carriers import people, study, treated_and_old
 
 import counterveil as cv
+from counterveil.accounting import Ledger
 from counterveil.data import Table, spark
 from counterveil.data.batches import rows_of_source
 from counterveil.errors import DataError
@@ -40,6 +41,52 @@ def test_few_answers_reach_this_process_and_no_bit_changes(monkeypatch, request,
         with pytest.raises(DataError, match="CV-D061"):
             cv.ate(table, study(True), protects="record", epsilon=1, ledger=ledger, dataset="people")
         assert ledger.account("people").requests == 0
+
+
+class StoppedError(BaseException):
+    """Ends a request between two passes, as a killed driver would."""
+
+
+def test_a_request_that_stopped_goes_on_after_its_last_pass(monkeypatch, request, tmp_path):
+    """Each release of a pass in Spark is stored before the next pass is begun."""
+    table = make("spark", request, tmp_path).table("people_that_stop", people(False))
+    passes, run, keep = [], spark.SparkRows.run, Ledger.release
+    monkeypatch.setattr(
+        spark.SparkRows, "run", lambda self, *given, **own: passes.append(1) or run(self, *given, **own)
+    )
+
+    def asked(ledger):
+        passes.clear()
+        return cv.ate(
+            table, study(False), protects="record", epsilon=1, ledger=ledger, dataset="people", request_id="a"
+        )
+
+    def released(ledger):
+        entries = [entry.facts for entry in ledger.entries() if entry.kind == "release"]
+        return {facts["name"]: facts["values"] for facts in entries}
+
+    with cv.open_ledger(tmp_path / "ledger.db", create=True) as ledger:
+        ledger.register("people", cv.Budget(10))
+
+        def stops(self, *given):
+            found = keep(self, *given)
+            if len(released(ledger)) == 2:
+                raise StoppedError
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Ledger, "release", stops)
+            with pytest.raises(StoppedError):
+                asked(ledger)
+        before, first = released(ledger), len(passes)
+        asked(ledger)
+        after = released(ledger)
+        assert len(before) == 2 < len(after)
+        assert after | before == after
+        # One pass prepares the rows; those of the two that are stored are not run again.
+        assert len(passes) + first - len(after) in (0, 1, 2)
+        assert ledger.account("people").spent.epsilon == 1
+        assert ledger.verify().ok
 
 
 def test_a_partition_that_failed_is_noticed_through_the_tree():

@@ -36,6 +36,8 @@ def main(place: str, deadly: int) -> None:
     charge = Charge(TENTH, (PureEvent(TENTH.epsilon),))
     reservation = ledger.reserve("trial", "crashing", charge, uses=USES, fingerprint="f", description={})
     print("reserved", flush=True)
+    ledger.release(reservation, "mean", ["1/1"], lambda: ["5/1"])
+    print("released", flush=True)
     ledger.settle(reservation, '{"estimate": 5}')
     print("settled", flush=True)
 

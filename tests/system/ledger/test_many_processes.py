@@ -45,7 +45,7 @@ def test_never_overspent_and_nothing_wasted(place):
     assert all("CV-B001" in line for line in lines if line.startswith("refused"))
     with open_ledger(place) as ledger:
         report = ledger.verify()
-        assert (report.ok, report.entries) == (True, 201)
+        assert (report.ok, report.entries) == (True, 301)
         assert ledger.account("trial").spent.epsilon == 1
         assert ledger.account("trial").remaining.epsilon == Fraction(1, 200)
 
@@ -55,20 +55,16 @@ def test_one_id_is_drawn_once_however_many_ask(place):
         ledger.register("trial", Budget(10))
     lines = run_together(place, 15, "shared")
     answers: dict[str, set[str]] = {}
-    spent = Counter()
     for line in lines:
         word, *rest = line.split(maxsplit=3)
-        if word == "refused":
-            assert rest[0] == "CV-L006"  # another process is between reserve and settle
-            continue
-        request = " ".join(rest[:2])
-        answers.setdefault(request, set()).add(rest[2])
-        spent[request] += word == "spent"
-    assert set(spent.values()) == {1}
-    assert len(spent) == 15
+        assert word in ("spent", "resent"), line
+        answers.setdefault(" ".join(rest[:2]), set()).add(rest[2])
+    # Several may compute the same request at once; all of them show what one of them drew.
+    assert len(lines) == 15 * PROCESSES
+    assert len(answers) == 15
     assert all(len(given) == 1 for given in answers.values())
     with open_ledger(place) as ledger:
-        assert ledger.verify().entries == 31
+        assert ledger.verify().entries == 46
         assert ledger.account("trial").spent.epsilon == Fraction(15, 100)
 
 

@@ -62,7 +62,7 @@ def test_accounts_retries_and_refusals(address):
         "UPDATE counterveil.entries SET body = '{}' WHERE seq = 2",
         "DELETE FROM counterveil.entries WHERE seq = 5",
         "TRUNCATE counterveil.entries",
-        "INSERT INTO counterveil.entries SELECT 9, kind, dataset, 'x', body, previous, hash "
+        "INSERT INTO counterveil.entries SELECT 9, kind, dataset, 'x', name, body, previous, hash "
         "FROM counterveil.entries WHERE seq = 2",
     ],
 )
@@ -110,7 +110,7 @@ def test_an_empty_database_is_not_a_ledger(cluster):
 
 
 def test_another_format_version_is_not_touched(address):
-    execute(address, "UPDATE counterveil.format SET version = 3")
+    execute(address, "UPDATE counterveil.format SET version = 99")
     with pytest.raises(LedgerError, match="CV-L003"):
         open_ledger(address, create=True)
 

@@ -92,11 +92,11 @@ def report(path, **options):
         "UPDATE entries SET body = '{}' WHERE seq = 2",
         "DELETE FROM entries WHERE seq = 9",
         "DELETE FROM entries",
-        "INSERT OR REPLACE INTO entries SELECT seq, kind, dataset, request_id, '{}', previous, hash "
+        "INSERT OR REPLACE INTO entries SELECT seq, kind, dataset, request_id, name, '{}', previous, hash "
         "FROM entries WHERE seq = 2",
-        "INSERT OR REPLACE INTO entries SELECT 10, kind, dataset, request_id, '{}', previous, hash "
+        "INSERT OR REPLACE INTO entries SELECT 10, kind, dataset, request_id, name, '{}', previous, hash "
         "FROM entries WHERE seq = 2",
-        "INSERT INTO entries SELECT 12, kind, dataset, 'new', body, previous, hash "
+        "INSERT INTO entries SELECT 12, kind, dataset, 'new', name, body, previous, hash "
         "FROM entries WHERE seq = 2",
     ],
 )

@@ -107,11 +107,99 @@ def test_an_old_answer_is_resent_even_when_nothing_is_left(ledger):
     assert spend(ledger, "r1", pure(1)) == '{"estimate": 2}'
 
 
-def test_a_lost_answer_is_not_redrawn(ledger):
-    ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})
-    with refuses("CV-L006"):
-        ledger.reserve("trial", "r1", pure("0.4"), uses=USES, fingerprint="f", description={})
+def reserve(ledger, charge=None, request_id="r1", **description):
+    charge = pure("0.4") if charge is None else charge
+    return ledger.reserve("trial", request_id, charge, uses=USES, fingerprint="f", description=description)
+
+
+def never():
+    raise AssertionError("drawn although something is stored")
+
+
+def test_a_request_without_an_answer_goes_on_under_its_charge(ledger):
+    assert reserve(ledger) == reserve(ledger)
     assert ledger.account("trial").spent.epsilon == Fraction(2, 5)
+    assert ledger.account("trial").requests == 1
+
+
+def test_it_goes_on_under_the_same_charge_and_plan_alone(ledger):
+    """A version of the package that splits the budget otherwise would draw more than was charged."""
+    reserve(ledger, releases={"a": "3/10", "b": "1/10"})
+    tenths = (PureEvent(Fraction(3, 10)), PureEvent(Fraction(1, 10)))
+    for charge, releases in (
+        (pure("0.4"), {"a": "1/10", "b": "3/10"}),
+        (Charge(Budget("0.4"), tenths), {"a": "3/10", "b": "1/10"}),
+    ):
+        with refuses("CV-L006"):
+            reserve(ledger, charge, releases=releases)
+    reserve(ledger, releases={"a": "3/10", "b": "1/10"})
+
+
+@pytest.mark.parametrize("place", ["file", "memory"])
+def test_a_release_is_drawn_once(ledger, place):
+    with open_ledger(":memory:") as memory:
+        memory.register("trial", Budget(1))
+        book = ledger if place == "file" else memory
+        kept = reserve(book)
+        assert book.release(kept, "a", ["1/1"], lambda: ["7/2", "-1/4"]) == ["7/2", "-1/4"]
+        assert book.release(reserve(book), "a", ["1/1"], never) == ["7/2", "-1/4"]
+        assert book.release(kept, "b", [], lambda: []) == []
+        (first, second) = (entry for entry in book.entries() if entry.kind == "release")
+        assert (first.facts["name"], first.facts["values"]) == ("a", ["7/2", "-1/4"])
+        assert second.facts["at"] == book.of_request("trial", "r1")[0].facts["at"]
+        assert book.account("trial").spent.epsilon == Fraction(2, 5)
+        assert book.verify().ok
+
+
+def test_names_of_releases_are_kept_apart_by_request(ledger):
+    for name in ("r1", "r2"):
+        assert ledger.release(reserve(ledger, request_id=name), "a", [], lambda own=name: [own]) == [name]
+    long = "a" * 300
+    for name in (long, long + "b", "a\0", "a\0b"):
+        assert ledger.release(reserve(ledger), name, [], lambda own=name: [own[-1]]) == [name[-1]]
+    assert ledger.release(reserve(ledger), long, [], never) == ["a"]
+    assert ledger.verify().ok
+
+
+def test_of_two_that_draw_at_once_the_first_to_store_is_heard(ledger, path):
+    kept = reserve(ledger)
+    with open_ledger(path) as other:
+
+        def overtaken():
+            assert other.release(reserve(other), "a", ["1/1"], lambda: ["2"]) == ["2"]
+            return ["1"]
+
+        assert ledger.release(kept, "a", ["1/1"], overtaken) == ["2"]
+    assert [entry.facts["values"] for entry in ledger.entries() if entry.kind == "release"] == [["2"]]
+
+
+def test_a_release_is_for_the_bounds_that_it_was_drawn_for(ledger):
+    kept = reserve(ledger)
+    ledger.release(kept, "a", ["1/a"], lambda: ["1"])
+    with refuses("CV-L006"):
+        ledger.release(kept, "a", ["1/b"], never)
+
+
+def test_nothing_is_released_after_the_answer_or_without_a_reservation(ledger):
+    kept = reserve(ledger)
+    ledger.release(kept, "a", [], lambda: ["1"])
+    ledger.settle(kept, "1")
+    assert ledger.release(kept, "a", [], never) == ["1"]
+    with refuses("CV-L006"):
+        ledger.release(kept, "b", [], lambda: ["2"])
+    with refuses("CV-L013"):
+        ledger.release(Reservation("trial", "r9", "f", 9), "a", [], lambda: ["2"])
+    assert sum(entry.kind == "release" for entry in ledger.entries()) == 1
+    assert ledger.verify().ok
+
+
+def test_a_draw_that_could_not_be_stored_is_not_used(ledger):
+    kept = reserve(ledger)
+    ledger._store._run("PRAGMA query_only = 1")
+    with refuses("CV-L065"):
+        ledger.release(kept, "a", [], lambda: ["1"])
+    ledger._store._run("PRAGMA query_only = 0")
+    assert ledger.release(reserve(ledger), "a", [], lambda: ["2"]) == ["2"]
 
 
 def test_one_id_is_one_request(ledger):
@@ -220,9 +308,8 @@ def test_answers_must_be_json(ledger):
 def test_settling_is_once(ledger):
     reservation = ledger.reserve("trial", "r1", pure("0.5"), uses=USES, fingerprint="f", description={})
     ledger.settle(reservation, "1")
-    ledger.settle(reservation, "1")  # the same answer again changes nothing
-    with refuses("CV-L013"):
-        ledger.settle(reservation, "2")
+    # Another answer of the same request is not heard.
+    assert ledger.settle(reservation, "2") == 1
     with refuses("CV-L013"):
         ledger.settle(Reservation("trial", "r9", "f", 9), "1")
     with refuses("CV-L013"):

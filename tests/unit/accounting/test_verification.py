@@ -22,10 +22,10 @@ def chain(*entries):
     """Return rows that follow each other; an entry is its kind, data set, request and facts."""
     rows, previous = [], GENESIS
     registered = {}
-    for seq, (kind, dataset, request, facts) in enumerate(entries, 1):
+    for seq, (kind, dataset, request, facts, *name) in enumerate(entries, 1):
         if kind == "reserve":
             facts = facts | {"registered": registered.get(dataset, "")}
-        rows.append(seal(seq, previous, kind, dataset, request, facts))
+        rows.append(seal(seq, previous, kind, dataset, request, facts, *name))
         previous = rows[-1].hash
         if kind == "register":
             registered[dataset] = previous
@@ -60,14 +60,19 @@ def settle(request="one"):
     return ("settle", "trial", request, {"answer": "1", "fingerprint": "f"})
 
 
+def release(name="a", request="one"):
+    return ("release", "trial", request, {"bounds": [], "values": [], "fingerprint": "f"}, name)
+
+
 def problem(rows):
     return verify_rows(rows, None, None).problem
 
 
 def test_a_chain_in_order_has_no_problem():
-    rows = chain(register(), reserve(), settle(), reserve("two", 2), register("other"), settle("two"))
+    first = (register(), reserve(), release(), release("b"), settle(), reserve("two", 2))
+    rows = chain(*first, register("other"), release(request="two"), settle("two"))
     report = verify_rows(rows, None, rows[2].hash)
-    assert (report.problem, report.entries, report.head) == (None, 6, rows[-1].hash)
+    assert (report.problem, report.entries, report.head) == (None, 9, rows[-1].hash)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +82,15 @@ def test_a_chain_in_order_has_no_problem():
         ((register(), reserve(), reserve("one", 2)), "entry 3: request 'one' is reserved a second time"),
         ((register(), reserve(), settle(), settle()), "entry 4: request 'one' is settled a second time"),
         ((register(), settle()), "entry 2: request 'one' was not reserved before"),
+        ((register(), release()), "entry 2: request 'one' was not reserved before"),
+        (
+            (register(), reserve(), release(), release()),
+            "entry 4: request 'one' releases 'a' a second time",
+        ),
+        (
+            (register(), reserve(), settle(), release()),
+            "entry 4: request 'one' is answered before it releases this",
+        ),
         ((register("other"), reserve()), "entry 2: data set 'trial' was not registered before"),
         ((register(), reserve(requests=2)), "entry 2: its running total is wrong"),
         ((register(), ("refund", "trial", "one", {})), "entry 2: its kind 'refund' is unknown"),

@@ -80,10 +80,8 @@ def test_estimate_against_a_ledger_until_it_is_used_up(folder):
     assert shown["accounts"][0]["requests"] == 2
     assert [entry["kind"] for entry in shown["entries"]] == [
         "register",
-        "reserve",
-        "settle",
-        "reserve",
-        "settle",
+        *("reserve", "release", "release", "settle"),
+        *("reserve", "release", "release", "settle"),
     ]
     assert counterveil(folder, "ledger", "verify", "book.db").returncode == 0
 

@@ -158,7 +158,7 @@ def test_a_ledger_is_listed_by_pages_and_verified(steward, folder):
     assert "no page here" in words(steward.get(f"/data/{key}/requests/2"))
 
 
-def test_a_request_without_an_answer_says_that_its_charge_stands(steward, folder):
+def test_a_request_without_an_answer_says_that_it_goes_on(steward, folder):
     key = steward.register()
     study = cv.Study.from_toml(folder / "studies" / "primary.toml")
     with cv.Curator(folder / "trial.csv", study, ledger=folder / "ledger.db") as curator:
@@ -166,7 +166,7 @@ def test_a_request_without_an_answer_says_that_its_charge_stands(steward, folder
         with pytest.raises(TypeError):
             curator.ate(protects="outcome", epsilon=1, method="difference_in_means", request_id="lost")
     assert "charged and has no answer" in words(steward.get(f"/data/{key}/requests/2"))
-    assert "A request of this name was charged" in words(steward.confirm(key, request="lost"))
+    assert "goes on where it stopped" in words(steward.confirm(key, request="lost"))
 
 
 def test_a_ledger_that_cannot_be_read_is_named(steward, folder):

@@ -31,6 +31,7 @@ class NotingGate:
         self.plan, self.fixed, self.values, self.sensitivity = plan, fixed, {}, {}
 
     def release_vector(self, name, values, sensitivity):
+        values = values() if callable(values) else values
         self.values[name], self.sensitivity[name] = [float(value) for value in values], float(sensitivity)
         return ReleasedVector(self.fixed.get(name, tuple(values)), 1e-4)
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from typing import Any
 
+from counterveil.accounting import Reservation
 from counterveil.data import Study
 from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
@@ -71,7 +72,7 @@ class WatchedCurator(Curator):
         self._watch.computed.append((request.plan, compute))
         return super().run(request, compute)
 
-    def _gate(self, plan: Plan) -> WatchedGate:
+    def _gate(self, plan: Plan, reservation: Reservation) -> WatchedGate:  # noqa: ARG002
         return self._watch.gate(plan, self._noise)
 
 

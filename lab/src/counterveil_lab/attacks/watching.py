@@ -22,7 +22,7 @@ from counterveil.mechanisms import (
     RandomizedResponse,
     StableHistogram,
 )
-from counterveil.session.gate import Gate, Label, Released, ReleasedVector, Responses
+from counterveil.session.gate import Gate, Label, Released, ReleasedVector, Responses, Values
 from counterveil.session.plan import Kind, Plan
 
 Law = KnownSensitivityMechanism | Noise | Ball | Box | RandomizedResponse | StableHistogram
@@ -82,8 +82,9 @@ class WatchedGate(Gate):
 
         return self._note(name, Kind.SMOOTH, (value,), law, (smoothness, least), drawn)
 
-    def release_vector(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the vector that passes."""
+        values = values() if callable(values) else values
         kind = self._plan.kind(name)
         amount = self._plan.amount(name, kind)
         normal = self._plan.mechanism == "gaussian" or kind is Kind.NORMAL
@@ -137,8 +138,9 @@ class WatchedGate(Gate):
             self.passed.append(Passed(one, Kind.NUMBER, (value,), law_, (bound,), noisy_))
         return [Released(value, noise) for value, noise in zip(apart, stated, strict=True)]
 
-    def release_cells(self, name: str, values: Sequence[Fraction], sensitivity: Fraction) -> ReleasedVector:
+    def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
         """Return the cells that pass."""
+        values = values() if callable(values) else values
         amount = self._plan.amount(name, Kind.CELLS)
         law = Laplace(sensitivity / self._weaker, amount)
 

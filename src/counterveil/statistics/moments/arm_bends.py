@@ -136,10 +136,13 @@ def release_bends(
     """Return moments of the index's hats with weights and residuals of both arms."""
     assert scale.index is not None
     size = len(scale.index.knots)
-    found = records.run(bent_sums, scale, score, reaches, shares, clip)
-    sums = [BendSums(*(part.tolist() for part in found[first : first + 3])) for first in (0, 3)]
-    unit = Fraction(1, records.count * 4**TERM_BITS)
-    values = [unit * value for own in sums for value in _entries(own, size)]
+
+    def values() -> list[Fraction]:
+        found = records.run(bent_sums, scale, score, reaches, shares, clip)
+        sums = [BendSums(*(part.tolist() for part in found[first : first + 3])) for first in (0, 3)]
+        unit = Fraction(1, records.count * 4**TERM_BITS)
+        return [unit * value for own in sums for value in _entries(own, size)]
+
     released = gate.release_vector("bends", values, BendMoments(records.count).means)
     means, sd = released.floats().reshape(2, 4 * size - 1), sqrt(released.variance)
     hats, places, weight = np.zeros((2, size, size)), np.arange(size), float(PRODUCT)

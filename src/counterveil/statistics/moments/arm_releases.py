@@ -8,14 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from functools import partial
+from math import isqrt, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Standard, WholeSum, exact_arm_grams, grid_bits, steps
+from counterveil.numerics.products import Standard, WholeSum, exact_arm_grams, grid_bits, steps, upper_places
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
@@ -86,13 +87,16 @@ def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
     return (counts,)
 
 
+def _outcomes_between(records: Records, edges: Floats) -> NDArray[np.int64]:
+    return records.run(outcome_counts, edges, covariates=False)[0]
+
+
 def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
     low, high = -1.0, 1.0
     for look in (1, 2):
         edges = np.linspace(low, high, cells + 1)
-        (counts,) = records.run(outcome_counts, edges, covariates=False)
-        released = release_counts(gate, f"place {look}", counts, pure)
+        released = release_counts(gate, f"place {look}", partial(_outcomes_between, records, edges), pure)
         noisy, sd = released.floats(), sqrt(released.variance)
         if look == 1:
             low, high = _filled(noisy, sd, edges, records.count)
@@ -165,13 +169,17 @@ def release_look(
     """
     n, two_valued = records.count, records.features.two_valued
     size = len(two_valued)
-    first, second, (treated,) = records.run(look_sums)
     weight = Fraction(round(1000 * sqrt(max(counted, 1) / 8)), 1000) if share else Fraction(0)
-    one, places = Fraction(1, n << TERM_BITS), np.flatnonzero(chosen)
+    places = np.flatnonzero(chosen)
     squared = [place for place in places if not two_valued[place]]
-    values = [int(first[place]) * one for place in places]
-    values += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
-    values += [weight * Fraction(2 * treated - n, n)] if share else []
+
+    def values() -> list[Fraction]:
+        first, second, (treated,) = records.run(look_sums)
+        one = Fraction(1, n << TERM_BITS)
+        sums = [int(first[place]) * one for place in places]
+        sums += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
+        return sums + ([weight * Fraction(2 * treated - n, n)] if share else [])
+
     released = gate.release_vector(name, values, FeatureMoments(n, counted, weight).means)
     found, sd = released.floats(), sqrt(released.variance)
     means, squares = np.zeros(size), np.ones(size)
@@ -249,17 +257,19 @@ def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Float
     their squared lengths.
     """
     n, a, b = records.count, sqrt(scale.constant), sqrt(scale.outcome)
-    bits = grid_bits(max(scale.standard.limit, a, b))
-    totals = records.run(arm_gram_sums, scale, bits)
-    size = len(totals[0])
-    upper = [(i, j) for i in range(size) for j in range(i, size)]
-    unit = Fraction(1, n * 4**bits)
-    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(max(scale.standard.limit, a, b))
+        totals = records.run(arm_gram_sums, scale, bits)
+        unit, upper = Fraction(1, n * 4**bits), upper_places(len(totals[0]))
+        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
+
     reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
     released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
-    found = released.floats().reshape(2, len(upper))
+    found = released.floats().reshape(2, -1)
+    size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
     grams = np.zeros((2, size, size))
-    for place, (i, j) in enumerate(upper):
+    for place, (i, j) in enumerate(upper_places(size)):
         grams[:, i, j] = grams[:, j, i] = found[:, place] / (1.0 if i == j else float(OFF_DIAGONAL))
     lengths = np.array([a, *[1.0] * (size - 2), b])
     return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
@@ -286,9 +296,12 @@ def release_arm_residuals(
 ) -> ArmResiduals:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
     n, reach = records.count, scale.longest
-    sums, (square,) = records.run(arm_residuals, scale, lines, clip)
-    unit = Fraction(1, n * 4**TERM_BITS)
-    values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
+    def values() -> list[Fraction]:
+        sums, (square,) = records.run(arm_residuals, scale, lines, clip)
+        unit = Fraction(1, n * 4**TERM_BITS)
+        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
     released = gate.release_vector(name, values, ResidualMoments(n).means)
     found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
     return ArmResiduals(
@@ -308,8 +321,7 @@ def release_sizes(
     gate: Gate, records: Records, scale: Scale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
-    (counts,) = records.run(size_counts, scale, score, edges)
-    released = release_counts(gate, "sizes", counts, pure)
+    released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
     return released.floats(), sqrt(released.variance)
 
 
@@ -333,9 +345,13 @@ def release_arm_score(
 ) -> ScoreMoments:
     """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
     n = records.count
-    ((total, square),) = records.run(arm_score_sums, scale, score, clip)
-    one, weight = Fraction(1, n << TERM_BITS), float(SQUARE_WEIGHT)
-    values = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
+    weight = float(SQUARE_WEIGHT)
+
+    def values() -> list[Fraction]:
+        ((total, square),) = records.run(arm_score_sums, scale, score, clip)
+        one = Fraction(1, n << TERM_BITS)
+        return [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
+
     released = gate.release_vector("score", values, OrthogonalScore(n, Fraction(0)).means)
     found, sd = released.floats(), sqrt(released.variance)
     return ScoreMoments(

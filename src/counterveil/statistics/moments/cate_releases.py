@@ -127,17 +127,20 @@ def size_counts(row_blocks: Iterator[Block], weights: Floats) -> Sums:
 def release_statistics(gate: Gate, name: str, rows: UnitRows) -> Moments:
     """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
     n, size, arms = rows.count, rows.form.size, rows.form.arms
-    grams, products, square = rows.run(statistic_sums, arms)
-    unit = Fraction(1, n * 4**STATISTIC_BITS)
-    values: list[Fraction] = []
-    for place in range(arms):
-        values += [grams[place, i, i] * unit * DIAGONAL for i in range(size)]
-        values += [grams[place, i, j] * unit for i in range(size) for j in range(i + 1, size)]
-        values += [value * unit for value in products[place]]
-    values.append(square[0] * unit * SQUARE)
+
+    def values() -> list[Fraction]:
+        grams, products, square = rows.run(statistic_sums, arms)
+        unit = Fraction(1, n * 4**STATISTIC_BITS)
+        sums: list[Fraction] = []
+        for place in range(arms):
+            sums += [grams[place, i, i] * unit * DIAGONAL for i in range(size)]
+            sums += [grams[place, i, j] * unit for i in range(size) for j in range(i + 1, size)]
+            sums += [value * unit for value in products[place]]
+        return [*sums, square[0] * unit * SQUARE]
+
     released = gate.release_vector(name, values, ArmStatistics(n).means)
     found, sd = released.floats(), sqrt(released.variance)
-    matrices, each = [], (len(values) - 1) // arms
+    matrices, each = [], (len(found) - 1) // arms
     for place in range(arms):
         part = found[place * each : (place + 1) * each]
         matrix = np.zeros((size, size))
@@ -160,9 +163,12 @@ class Gradient:
 def release_gradient(gate: Gate, name: str, rows: UnitRows, weights: Floats, clip: float) -> Gradient:
     """Return the mean of u times the residual at these weights (arms, size), clipped to [-clip, clip]."""
     n = rows.count
-    sums, (square,) = rows.run(gradient_sums, weights, clip)
-    unit = Fraction(1, n * 4**TERM_BITS)
-    values = [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
+
+    def values() -> list[Fraction]:
+        sums, (square,) = rows.run(gradient_sums, weights, clip)
+        unit = Fraction(1, n * 4**TERM_BITS)
+        return [value * unit for value in sums] + [square * unit * SQUARE_WEIGHT]
+
     released = gate.release_vector(name, values, ResidualMoments(n).means)
     found, sd = released.floats(), sqrt(released.variance)
     factor = float(SQUARE_WEIGHT)
@@ -174,8 +180,7 @@ def release_size(gate: Gate, name: str, rows: UnitRows, weights: Floats) -> floa
 
     Skewed residuals that are clipped shift effects, so that few may be: as many as the noise of the counts hides.
     """
-    (counts,) = rows.run(size_counts, weights)
-    released = release_counts(gate, name, counts, pure=False)
+    released = release_counts(gate, name, lambda: rows.run(size_counts, weights)[0], pure=False)
     # Cells are added up from above, where there are few rows: noise of the full ones does not enter.
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]

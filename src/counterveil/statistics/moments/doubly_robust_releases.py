@@ -8,14 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import isqrt, sqrt
 from typing import Any
 
 import numpy as np
 
 from counterveil.data import Sums
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.products import Standard, WholeSum, exact_gram, grid_bits, squared_lengths, steps
+from counterveil.numerics.products import (
+    Standard,
+    WholeSum,
+    exact_gram,
+    grid_bits,
+    squared_lengths,
+    steps,
+    upper_places,
+)
 from counterveil.session import Gate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
@@ -79,14 +87,16 @@ def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     """
     n = records.count
     two_valued = records.features.two_valued if counted else np.zeros(0, dtype=np.bool_)
-    first, second, own = records.run(feature_moments, counted > 0)
-    t, y, yy = own
     weight = Fraction(round(1000 * sqrt(counted / 8)), 1000) if counted else Fraction(1)
-    one = Fraction(1, n << TERM_BITS)
-    square = SQUARE_WEIGHT * one / 2**TERM_BITS
-    values = [total * one for total in first]
-    values += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
-    values += [weight * Fraction(t, n), weight * y * one, weight * yy * square]
+
+    def values() -> list[Fraction]:
+        first, second, (t, y, yy) = records.run(feature_moments, counted > 0)
+        one = Fraction(1, n << TERM_BITS)
+        square = SQUARE_WEIGHT * one / 2**TERM_BITS
+        found = [total * one for total in first]
+        found += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
+        return [*found, weight * Fraction(t, n), weight * y * one, weight * yy * square]
+
     released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
     found, size = released.floats(), len(two_valued)
     squares = np.ones(size)
@@ -115,8 +125,7 @@ def length_counts(records: TableRecords, standard: Standard) -> Sums:
 def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
     """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
     size = records.features.size
-    (counts,) = records.run(length_counts, standard)
-    released = release_counts(gate, "norms", counts, pure)
+    released = release_counts(gate, "norms", lambda: records.run(length_counts, standard)[0], pure)
     noisy = released.floats()
     above = np.cumsum(noisy[::-1])[::-1][1:]
     sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
@@ -192,14 +201,19 @@ def release_products(
     `rows` makes them of a table's records and the arguments. No entry of w is beyond `largest`, no |w|^2 beyond
     `squared_reach`.
     """
-    bits, count = grid_bits(largest), records.count
-    (total,) = records.run(product_sums, rows, bits, *arguments)
-    upper = [(i, j) for i in range(len(total)) for j in range(i, len(total))]
-    unit = Fraction(1, count * 4**bits)
-    values = [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper]
+    count = records.count
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(largest)
+        (total,) = records.run(product_sums, rows, bits, *arguments)
+        unit = Fraction(1, count * 4**bits)
+        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+
     released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
-    noisy = np.zeros((len(total), len(total)))
-    for (i, j), value in zip(upper, released.floats(), strict=True):
+    found = released.floats()
+    size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
+    noisy = np.zeros((size, size))
+    for (i, j), value in zip(upper_places(size), found, strict=True):
         noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
     return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
 
@@ -262,10 +276,13 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
     a, b = Fraction(scaling.a), Fraction(scaling.b)
     pair = squared * (a + b) / 10
     root_a, root_b, root_pair = sqrt(scaling.a), sqrt(scaling.b), sqrt(float(pair))
-    bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
-    crossed, own = records.run(cross_sums, standard, scaling, root_pair, bits)
-    unit = Fraction(1, n * 4**bits)
-    values = [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
+        crossed, own = records.run(cross_sums, standard, scaling, root_pair, bits)
+        unit = Fraction(1, n * 4**bits)
+        return [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
+
     sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
     released = gate.release_vector("gram", values, sensitivity)
     sd, found = sqrt(released.variance), released.floats()
@@ -311,9 +328,12 @@ def release_residuals(
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
     n = records.count
     reach = sqrt(1.0 + standard.squared_length)
-    sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
-    unit = Fraction(1, n * 4**TERM_BITS)
-    values = [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
+    def values() -> list[Fraction]:
+        sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
+        unit = Fraction(1, n * 4**TERM_BITS)
+        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
     released = gate.release_vector(name, values, ResidualMoments(n).means)
     found, sd = released.floats(), sqrt(released.variance)
     weight = float(SQUARE_WEIGHT)
@@ -353,9 +373,12 @@ def release_score(
 ) -> ScorePass:
     """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
     n = records.count
-    ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
-    one = Fraction(1, n << TERM_BITS)
-    values = [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
+
+    def values() -> list[Fraction]:
+        ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
+        one = Fraction(1, n << TERM_BITS)
+        return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
+
     released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
     found, sd = released.floats(), sqrt(released.variance)
     return ScorePass(

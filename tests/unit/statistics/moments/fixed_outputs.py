@@ -22,6 +22,7 @@ class FixedGate:
         return Released(Fraction(self.answers.get(name, 0)), self.plan.noise(name, sensitivity))
 
     def release_cells(self, name, values, sensitivity, norm=1):
+        values = values() if callable(values) else values
         self._note(name, values, sensitivity, norm)
         return ReleasedVector(tuple(map(Fraction, self.answers.get(name, [0] * len(values)))), 1e-6)
 

@@ -18,6 +18,7 @@ class NotingGate:
         self.values, self.sensitivity = {}, {}
 
     def release_vector(self, name, values, sensitivity):
+        values = values() if callable(values) else values
         self.values[name], self.sensitivity[name] = [Fraction(v) for v in values], sensitivity
         return ReleasedVector(tuple(self.values[name]), 1e-12)
 

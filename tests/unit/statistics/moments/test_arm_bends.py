@@ -33,7 +33,7 @@ class NoisyGate(NotingGate):
 
     def release_vector(self, name, values, sensitivity):
         found = super().release_vector(name, values, sensitivity)
-        drawn = np.random.default_rng(1).normal(size=len(values)) * self.sd
+        drawn = np.random.default_rng(1).normal(size=len(found.values)) * self.sd
         noisy = found.floats() + drawn
         return type("Noisy", (), {"floats": lambda _: noisy, "variance": self.sd**2})()
 
