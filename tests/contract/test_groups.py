@@ -92,33 +92,6 @@ def ask_groups(method, pure, clip=CLIP, mechanism=None):
     )
 
 
-@pytest.mark.parametrize("pure", [True, False])
-def test_scores_of_groups(passed, pure):
-    result = ask_groups("scores", pure)
-    share, mean, square = centre_of(passed)
-    values, codes = scores(share, mean), np.select(SITES, [0, 1, 2])
-    clip, sd = CLIP / HALF, sd_of(passed, pure)
-    sizes, totals, squares = cell_numbers(passed, values, codes, 3, clip)
-    row_variance = drawn_together(sizes, totals, squares, sd, clip)
-    share_sd = passed["centre"].normal ** 0.5 / 2 if not pure else None
-    for k, one in enumerate(result.groups):
-        known = one.known
-        assert one.size == pytest.approx(sizes[k])
-        assert known.total == pytest.approx(totals[k] * HALF)
-        assert known.size == pytest.approx(sizes[k])
-        assert known.row_variance == pytest.approx(row_variance[k] * HALF**2)
-        assert known.total_sd == pytest.approx(sqrt(2) * sd * clip * HALF)
-        assert known.size_sd == one.size_sd == pytest.approx(sqrt(3) * sd)
-        assert (known.offset, known.bias, known.limit, known.heavy) == (0, 0, WIDTH, pure)
-        if share_sd is not None:
-            # A standard deviation of the outcome off, at least a fifth of half the range.
-            extra = max(square - mean**2, 0.04) * (share_sd / (share * (1 - share))) ** 2
-            assert known.extra == pytest.approx(extra * HALF**2)
-        ratio_fields(known)
-        exact = TRIAL["y"][SITES[k] & T].mean() - TRIAL["y"][SITES[k] & ~T].mean()
-        assert one.estimate == pytest.approx(exact, abs=5 * one.std_error.total)
-
-
 def ratio_fields(known):
     """Assert estimate, errors and Fieller's interval of a noisy ratio."""
     estimate = known.offset + known.total / known.size
@@ -155,6 +128,7 @@ def test_arms_of_groups(passed, pure, near):
             assert ratio.row_variance == pytest.approx(row_variance[place] * HALF**2)
             assert ratio.total_sd == pytest.approx(sqrt(2) * sd * clip * HALF)
             assert (ratio.limit, ratio.bias, ratio.heavy) == (HALF, 0, pure)
+            ratio_fields(ratio)
         assert one.size == pytest.approx(sizes[2 * k] + sizes[2 * k + 1])
         assert one.size_sd == pytest.approx(sqrt(6) * sd)
         assert one.estimate == pytest.approx(one.known.one.estimate - one.known.other.estimate)

@@ -50,7 +50,6 @@ from counterveil.statistics.moments.score_cells import (
     within_range,
 )
 
-FORMS = ("scores", "arms", "adjusted")
 PAGE = "statistics/moments/group_scores.proof.md"
 _MODEL_PAGES = (
     "statistics/moments/record_moments.proof.md",
@@ -164,7 +163,7 @@ class Scoring:
 def scoring(study: Study, source: Carrier, question: Question, ranks: bool = False) -> Scoring:
     """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
 
-    The question's method is one of `FORMS`; its settings are `Groups`, or None for the usual ones.
+    The question's method is "scores", "arms" or "adjusted"; its settings are `Groups`, or None for the usual ones.
     """
     form, budget, mechanism = question.method, question.budget, question.mechanism
     settings = question.settings or Groups()
