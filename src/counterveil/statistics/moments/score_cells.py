@@ -77,10 +77,24 @@ def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) ->
     return ends, released.floats(), sqrt(released.variance)
 
 
-def clip_without_histogram(score: Score, size: float, unit: float) -> Clip:
+def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> Clip:
     """Return a clip some standard deviations from the middle, from moments released before; `unit` as below."""
-    sizes = _BLIND * sqrt(score.variance), free_clip(score.variance, score.extra, size, unit)
+    sizes = _BLIND * sqrt(score.variance), free_clip(score.variance, score.extra, rows / cells, unit)
     return Clip(0.0, min(max(sizes), score.reach))
+
+
+def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> Clip:
+    """Return the clip of the shortest expected interval where few people carry the outcome, which may cut nobody off.
+
+    A clip at C takes at most the mean square over 4 C off a mean: (x - C)+ <= x^2 / (4 C).
+    """
+    size = rows / cells
+    sizes = np.geomspace(min(sqrt(score.variance), score.reach), score.reach, 32)
+    lost = _CARE * score.variance / (4 * sizes) * min(cells, _ONE_OF)
+    lost[-1] = 0.0
+    lengths = 2 * np.sqrt(score.variance / size + score.extra + (sizes * unit / size) ** 2) + lost
+    best = int(np.argmin(lengths))
+    return Clip(0.0, float(sizes[best]), float(lost[best]))
 
 
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:

@@ -43,6 +43,7 @@ from counterveil.statistics.moments.score_cells import (
     Placing,
     cell_terms,
     chosen_clip,
+    clip_of_few,
     clip_without_histogram,
     release_cells,
     release_histogram,
@@ -133,11 +134,12 @@ class Scoring:
             if histogram is None or score.crowded:
                 return whole_range(score)
             return within_range(chosen_clip(*histogram, rows, cells, unit), score)
-        if score.crowded and (histogram is None or isinstance(score, PlainScore)):
+        if score.crowded and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
             return Clip(0.0, score.reach)
         if histogram is None:
-            return clip_without_histogram(score, rows / cells, unit)
+            without = clip_of_few if score.crowded else clip_without_histogram
+            return without(score, rows, cells, unit)
         return chosen_clip(*histogram, rows, cells, unit, score.extra, score.part_reached)
 
     def _score(self, gate: Gate, records: Records) -> Score:

@@ -1,11 +1,13 @@
 """Scores of outcomes that few people have are not clipped, and adjusted scores move as effects do."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import counterveil as cv
 from counterveil.statistics.moments.row_scores import ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import chosen_clip, edges_of
+from counterveil.statistics.moments.score_cells import chosen_clip, clip_of_few, edges_of
 
 
 @pytest.mark.parametrize(("mean", "few"), [(-0.94, True), (0.94, True), (0.0, False), (-0.6, False)])
@@ -114,3 +116,16 @@ def test_one_cell_alone_still_has_a_width():
     clip = chosen_clip(ends, counts, 20.0, 10_000, 2, 30.0)
     assert clip.centre == 0
     assert 0 < clip.size < 0.1
+
+
+@pytest.mark.parametrize("unit", [0.1, 2.0, 30.0])
+def test_without_a_histogram_no_rare_score_loses_more_than_is_said(unit):
+    score = SimpleNamespace(variance=0.05, extra=0.0, reach=20.0)
+    clip = clip_of_few(score, 5_000, 2, unit)
+    assert clip.size <= score.reach
+    # Scores of one size, as rare as their mean square says; all of them may be in one of the two cells.
+    sizes = np.geomspace(0.1, score.reach, 400)
+    cut = 2 * np.minimum(score.variance / sizes**2, 1) * np.maximum(sizes - clip.size, 0)
+    assert cut.max() <= clip.lost
+    # Where noise allows, nobody is cut off.
+    assert (clip.size == pytest.approx(score.reach)) == (unit == 0.1)
