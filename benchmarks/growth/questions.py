@@ -144,7 +144,6 @@ GROUP_EFFECTS = {
     "weighting": asked("groups", "weighting", OUTCOME, PURE, GROUPS),
     "matching": asked("groups", "matching", OUTCOME, PURE, GROUPS),
     "auto, records": asked("groups", "auto", RECORD, GAUSSIAN, GROUPS),
-    "scores": asked("groups", "scores", RECORD, PURE, GROUPS, kind="trial"),
     "arms": asked("groups", "arms", RECORD, PURE, GROUPS, kind="trial"),
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
 }

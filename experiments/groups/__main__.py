@@ -73,7 +73,6 @@ ROWS = [
     replace(ONE, share=0.5, delta="0"),
     replace(ONE, share=0.3),
     replace(ONE, share=0.5, rows=3000),
-    replace(ONE, share=0.5, method="scores"),
     replace(ONE, share=0.5, method="arms"),
 ]
 

@@ -361,7 +361,6 @@ def ways() -> dict[str, Way]:
     for method in ("doubly_robust", "fold_aggregation"):
         found[f"ate {method.replace('_', ' ')}, record"] = _ate("record", OBSERVATIONAL, method=method)
     found["groups adjusted, record"] = _groups("record", OBSERVATIONAL, method="adjusted")
-    found["groups scores, record"] = _groups("record", TRIAL, method="scores")
     found["cate at points, record"] = _cate("record", queries=POINTS)
     found["policy value auto, record"] = _policy()
     found["targeting curve auto, record"] = _curve()

@@ -9,7 +9,7 @@ from counterveil_lab.attacks.mechanisms import MECHANISMS
 FORMS = [name for name in EVERYTHING if name not in MECHANISMS]
 EACH_UNIT = [
     "ate/weighting/outcome",
-    "groups/scores/record",
+    "groups/arms/record",
     "ate/trial/record/people",
     "ate/trial/record/whole clusters",
 ]

@@ -35,7 +35,7 @@ def adjusted(rows):
     size = rows.features.size
     none = np.zeros(size + 1)
     standard = Standard(np.zeros(size), np.ones(size), 2.0, 4.0)
-    return AdjustedScore(standard, Models(0.5, 0.0, none, none, none, 0.0), 0.1, 1.0, 0.5, 1e-4, 0.0, 0.0)
+    return AdjustedScore(standard, Models(0.5, 0.0, none, none, none, 0.0), 0.1, 0.5, 0.1, 1e-4, 0.0, 0.0)
 
 
 def cells(score, gate, rows, pure, arms=False):

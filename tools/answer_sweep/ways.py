@@ -177,7 +177,8 @@ def _questions() -> dict[str, Asked]:
     for method in ("scores", "arms", "adjusted", "auto"):
         declared = SHARED if method in ("scores", "auto") else TRIAL if method == "arms" else {}
         given = {"protects": "record", "method": method}
-        found[f"groups {method}"] = _other("groups", declared, by=["b", "c"], **given)
+        if method != "scores":
+            found[f"groups {method}"] = _other("groups", declared, by=["b", "c"], **given)
         if method == "arms":
             continue
         found[f"policy {method}"] = _other("policy_value", declared, policy=cv.Policy.where(b=[1]), **given)

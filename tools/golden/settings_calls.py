@@ -174,7 +174,8 @@ def _questions() -> Iterator[Call]:
     }
     for question, arguments in asked.items():
         yield from _calls("Groups", values, question, {}, method="adjusted", **RECORD, **arguments)
-        yield from _calls("Groups", values, question, SHARED, SMALL, method="scores", **RECORD, **arguments)
+        method = "arms" if question == "groups" else "scores"
+        yield from _calls("Groups", values, question, SHARED, SMALL, method=method, **RECORD, **arguments)
 
 
 def _functions() -> Iterator[Call]:

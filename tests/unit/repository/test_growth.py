@@ -14,10 +14,10 @@ from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
 from counterveil.questions.event_study import METHODS as PERIODS
 from counterveil.questions.groups.question import METHODS as GROUPS
+from counterveil.questions.groups.question import ONE_SCORE
 from counterveil.questions.outcomes import METHODS as LISTED
 from counterveil.questions.survival import METHODS as TIMES
 from counterveil.results.arms import METHODS as ARMS
-from counterveil.statistics.moments.scoring import FORMS as SCORES
 
 COVERED = {asked.covered for asked in ASKED.values()}
 
@@ -41,9 +41,8 @@ def forms():
     yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
     yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in ("auto", *known))
-    # A rule or a curve needs one score a person, which the form by arms does not give.
-    one_score = ("auto", *(form for form in SCORES if form != "arms"))
-    yield from ((what, name, "record") for what in ("policy_value", "targeting_curve") for name in one_score)
+    for what in ("policy_value", "targeting_curve"):
+        yield from ((what, name, "record") for name in ("auto", *ONE_SCORE))
 
 
 def published():

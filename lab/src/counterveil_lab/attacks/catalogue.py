@@ -251,7 +251,7 @@ def _published() -> Iterator[Audited]:
 def _groups_and_rules() -> Iterator[Audited]:
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("groups", method, declared=MORE | TRIAL, arguments={"by": "b"}, rows=24)
-    for method, declared in (("auto", SHARED), ("scores", SHARED), ("arms", TRIAL)):
+    for method, declared in (("auto", SHARED), ("arms", TRIAL)):
         yield _record("groups", method, declared=MORE | declared, arguments={"by": "b"})
     yield _record("groups", "adjusted", declared=MORE, arguments={"by": "b"}, rows=600, **FEW)
     for question, given in (

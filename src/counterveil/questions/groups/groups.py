@@ -137,7 +137,7 @@ def groups(
         protects: "outcome" (groups, arms and covariates are public) or "record" (nothing is).
         epsilon: privacy loss to spend on all groups together.
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
-            records protected "scores" or "arms" (trials) or "adjusted" (covariates).
+            records protected "arms" (trials) or "adjusted" (covariates).
         level: confidence level of the intervals, single or simultaneous.
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.

@@ -29,7 +29,7 @@ from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.score_cells import COUNT_NOISE, SUM_NOISE, term_noise
-from counterveil.statistics.moments.scoring import FORMS, Scoring
+from counterveil.statistics.moments.scoring import Scoring
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {
@@ -38,16 +38,23 @@ METHODS: dict[Unit, dict[str, type | None]] = {
         "weighting": Weighting,
         "matching": Matching,
     },
-    Unit.RECORD: dict.fromkeys(FORMS, Groups),
+    Unit.RECORD: dict.fromkeys(("arms", "adjusted"), Groups),
 }
+# Policies and curves need one score a person.
+ONE_SCORE = ("scores", "adjusted")
 
 
 def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
     """Return the checked question; nothing here looks at data or budget."""
-    refuse_several_arms(study)
     question = Question.ask(method=method, estimand="ATE", **arguments)
+    return _checked(study, question, METHODS[question.unit])
+
+
+def _checked(study: Study, question: Question, known: Mapping[str, type | None]) -> Question:
+    """Return the question, or refuse what its methods cannot answer."""
+    refuse_several_arms(study)
     refuse_extremes(study, question.budget)
-    known = METHODS[question.unit]
+    method = question.method
     refuse_unknown_method(method, ("auto", *known), f" with protects={question.unit.value!r}")
     if method in ("weighting", "matching", "adjusted"):
         require_covariates(study, method)
@@ -57,7 +64,7 @@ def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
 
 def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Question:
     """Return the checked question of a policy or a curve, which protect records only."""
-    question = ask_groups(study, method, mechanism=None, **arguments)
+    question = Question.ask(method=method, estimand="ATE", mechanism=None, **arguments)
     if question.unit is not Unit.RECORD:
         raise ParameterError(
             "CV-P543",
@@ -66,15 +73,7 @@ def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Quest
             got=f"protects={question.unit.value!r}",
             fix="leave protects out",
         )
-    if question.method == "arms":
-        raise ParameterError(
-            "CV-P543",
-            f"{what} needs one score a person",
-            expected="method='auto', 'scores' or 'adjusted'",
-            got="method='arms'",
-            fix="leave method out",
-        )
-    return question
+    return _checked(study, question, dict.fromkeys(ONE_SCORE, Groups))
 
 
 def checked_cost(cost: Number) -> float:
@@ -252,7 +251,6 @@ class LayoutPlaces:
 
 
 METHOD_TEXTS = {
-    "scores": "mean score of every group, by the share treated",
     "arms": "difference of the arms' means in every group",
     "adjusted": "mean doubly robust score of every group",
 }

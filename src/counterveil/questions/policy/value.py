@@ -39,6 +39,11 @@ from counterveil.statistics.moments.scoring import Scoring, scoring
 # Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
 
 
+# Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an
+# interval.
+_DOUBT = 0.7
+
+
 @dataclass(frozen=True, slots=True)
 class EffectSums:
     """For every cell its number of people, and mean, mean square and noise of (effect - cost) times its flag.
@@ -52,6 +57,7 @@ class EffectSums:
     squares: Floats
     noise_sd: float  # of a cell's mean
     size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
+    square_sd: float  # noise of a cell's mean square
     extra: Floats  # variance of errors of the models, in a cell's mean
     bias: float
     lost: float  # what clipping may take off the mean of everybody
@@ -60,7 +66,10 @@ class EffectSums:
     def sum(self, weights: Floats) -> NoisyRatio:
         """Return what is known about the sum over cells of weight times mean."""
         value = float(weights @ self.means)
-        row_variance = max(float(weights**2 @ self.squares) - value**2, 0.0)
+        squares = float(weights**2 @ self.squares) + _DOUBT * self.square_sd * float(
+            np.linalg.norm(weights**2)
+        )
+        row_variance = max(squares - value**2, 0.0)
         noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
         # Errors of the models may go together in all cells.
         extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
@@ -103,6 +112,7 @@ def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float)
         np.maximum(squares, 0.0) / rows,
         cells.total_sd * unit / rows,
         abs(worth) * left / rows,
+        cells.square_sd * unit**2 / rows,
         extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
         score.bias * unit,
         cells.lost * unit,

@@ -36,8 +36,12 @@ _SURE, _SEEN = 3.3, 1.0
 # What clipping takes off counts this many times beside the noise when clips are compared, and may lie in one cell
 # out of at most so many.
 _CARE, _ONE_OF = 1.5, 4
-# The nearest clip, in standard deviations of the scores; and where it is put without a histogram.
+# The nearest clip, in standard deviations of the scores; and the nearest without a histogram.
 _NEAREST, _BLIND = 2.0, 3.5
+# A clip is as long as noise allows that adds this part of the other errors.
+_SPARE = 0.25
+# Information is supposed to lie so far from one, as a standard deviation, and within these ends.
+_INFORMATION_SD, _INFORMATION = 0.2, (0.5, 1.5)
 # Part of the noise of a count that is supposed to hide rows in the first cell beyond those shown.
 _HIDDEN = 0.1
 # A histogram is worth its price where the noise of a cell is below this part of the rows.
@@ -60,22 +64,42 @@ def edges_of(reach: float) -> Floats:
 
 
 def score_counts(records: TableRecords, score: Score, edges: Floats) -> Sums:
-    """Return how many scores lie between every two edges."""
-    return (counts_between(edges, (score.value(part) for part in records.parts())),)
+    """Return how many scores lie between every two edges, as `placed` has them."""
+    return (counts_between(edges, (score.placed(part) for part in records.parts())),)
 
 
 def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) -> tuple[Floats, Floats, float]:
-    """Return a typical score of every cell, how many rows it holds (noisy), and the noise's standard deviation."""
+    """Return the ends of the cells, how many rows they hold (noisy), and the noise's standard deviation."""
     edges = edges_of(score.reach)
     (counts,) = records.run(score_counts, score, edges)
     released = release_counts(gate, "histogram", counts, pure)
     ends = np.concatenate([[edges[0] / _RATIO], edges, [edges[-1] / _RATIO]])
-    return (ends[1:] + ends[:-1]) / 2, released.floats(), sqrt(released.variance)
+    return ends, released.floats(), sqrt(released.variance)
 
 
-def clip_without_histogram(score: Score) -> Clip:
-    """Return a clip a fixed number of standard deviations from the middle, from moments released before."""
-    return Clip(0.0, min(_BLIND * sqrt(score.variance), score.reach))
+def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> Clip:
+    """Return a clip some standard deviations from the middle, from moments released before; `unit` as below."""
+    sizes = _BLIND * sqrt(score.variance), free_clip(score.variance, score.extra, rows / cells, unit)
+    return Clip(0.0, min(max(sizes), score.reach))
+
+
+def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> Clip:
+    """Return the clip of the shortest expected interval where few people carry the outcome, which may cut nobody off.
+
+    A clip at C takes at most the mean square over 4 C off a mean: (x - C)+ <= x^2 / (4 C).
+    """
+    size = rows / cells
+    sizes = np.geomspace(min(sqrt(score.variance), score.reach), score.reach, 32)
+    lost = _CARE * score.variance / (4 * sizes) * min(cells, _ONE_OF)
+    lost[-1] = 0.0
+    lengths = 2 * np.sqrt(score.variance / size + score.extra + (sizes * unit / size) ** 2) + lost
+    best = int(np.argmin(lengths))
+    return Clip(0.0, float(sizes[best]), float(lost[best]))
+
+
+def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
+    """Return the clip whose noise adds little to the other errors of the mean of `size` scores."""
+    return _SPARE * sqrt(variance / size + extra) * size / unit
 
 
 def whole_range(score: ArmScore) -> Clip:
@@ -90,28 +114,51 @@ def within_range(clip: Clip, score: ArmScore) -> Clip:
     return Clip((low + high) / 2, (high - low) / 2, clip.lost)
 
 
-def chosen_clip(middles: Floats, counts: Floats, sd: float, rows: int, cells: int, unit: float) -> Clip:
+def chosen_clip(
+    ends: Floats,
+    counts: Floats,
+    sd: float,
+    rows: int,
+    cells: int,
+    unit: float,
+    extra: float = 0.0,
+    part_reached: float = 1.0,
+) -> Clip:
     """Return the clip of least expected error of the mean of one of `cells` equal cells.
 
-    `unit` is the noise of a sum of scores clipped at one. Post-processing of released counts.
+    `unit` is the noise of a sum of scores clipped at one, `extra` the variance of other errors of that mean. The
+    histogram has how far scores could reach, of whose mean square theirs is `part_reached`: no more than that part of
+    what lies beyond a clip is lost, (x - C)+ <= x^2 (r - C)/r^2 for 0 <= x <= r <= 2 C. Post-processing of released
+    counts.
     """
     seen = _shown(counts, sd)
     if seen.sum() <= 0:
-        return Clip(0.0, float(middles[-1]))
+        return Clip(0.0, float(ends[-2]))
+    middles = (ends[1:] + ends[:-1]) / 2
     part = seen / seen.sum()
-    centre = float(part @ middles)
-    away = np.abs(middles - centre)
+    centre = part_reached * float(part @ middles)
+    far, near = _distances(ends, centre)
     # Within a cell scores differ by as much as it is wide: where one alone is shown that is all there is.
     width = np.interp(centre, middles, np.gradient(middles))
-    variance = float(part @ away**2) + float(width) ** 2 / 12
+    variance = part_reached * float(part @ (middles - centre) ** 2) + float(width) ** 2 / 12
     size = rows / cells
-    furthest = max(float(away[seen > 0].max()), 3 * sqrt(variance))
+    furthest = max(float(far[seen > 0].max()), 3 * sqrt(variance))
     sizes = np.geomspace(_NEAREST * sqrt(variance), furthest, 32)
     part = part + _unseen(seen, sd) / rows
-    beyond = np.array([float(part @ np.maximum(away - at, 0.0)) for at in sizes]) * min(cells, _ONE_OF)
+    # Scores of a cell are supposed to fill it evenly.
+    over = np.clip(far - sizes[:, None], 0.0, far - near)
+    cut = over**2 / (2 * (far - near)) + np.maximum(near - sizes[:, None], 0.0)
+    beyond = cut @ part * min(cells, _ONE_OF) * part_reached
     errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2
-    best = int(np.argmin(errors))
-    return Clip(centre, float(sizes[best]), float(beyond[best]))
+    best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
+    return Clip(centre, best, float(np.interp(best, sizes, beyond)))
+
+
+def _distances(ends: Floats, centre: float) -> tuple[Floats, Floats]:
+    """Return how far the further and the nearer end of every cell lie from a centre, 0 from inside a cell."""
+    low, high = ends[:-1] - centre, ends[1:] - centre
+    near = np.where((low < 0) & (high > 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+    return np.maximum(np.abs(low), np.abs(high)), near
 
 
 def _shown(counts: Floats, sd: float) -> Floats:
@@ -178,7 +225,7 @@ class ArmPlaces:
 class Cells:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
-    `lost` is what clipping may take off a mean.
+    `lost` is what clipping may take off a mean, `doubt` the variance that noise of the information adds to it.
 
     `totals` are sums of (psi - centre) over the cell's rows; their noise has no covariance with that of `sizes`.
     `treatment_residual` and `residual` are sums of what the models leave of treatment and outcome, where there are
@@ -194,6 +241,7 @@ class Cells:
     square_sd: float
     heavy: bool
     lost: float = 0.0
+    doubt: float = 0.0
     treatment_residual: Floats | None = None
     residual: Floats | None = None
     treatment_residual_sd: float = 0.0
@@ -274,11 +322,31 @@ def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: Clip, score: Score
         return found
     units = [bound / float(weight) for bound, weight in zip(score.left_bounds, terms.further, strict=True)]
     return replace(
-        found,
+        _whole_effects(found, noisy[5] * units[2], sd * units[2]),
         treatment_residual=noisy[3] * units[0],
         residual=noisy[4] * units[1],
         treatment_residual_sd=sd * units[0],
         residual_sd=sd * units[1],
+    )
+
+
+def _whole_effects(cells: Cells, information: Floats, sd: float) -> Cells:
+    """Return the cells with scores divided by their mean information, so that they move as much as effects do."""
+    count = sqrt(len(cells.sizes))
+    whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
+    noise = (sd * count / whole) ** 2
+    part = _INFORMATION_SD**2 / (_INFORMATION_SD**2 + noise)
+    by = float(np.clip(1 + part * (float(information.sum()) / whole - 1), *_INFORMATION))
+    mean = (cells.centre + float(cells.totals.sum()) / whole) / by
+    return replace(
+        cells,
+        totals=cells.totals / by,
+        squares=cells.squares / by**2,
+        centre=cells.centre / by,
+        total_sd=cells.total_sd / by,
+        square_sd=cells.square_sd / by**2,
+        lost=cells.lost / by,
+        doubt=part * noise * (mean / by) ** 2,
     )
 
 
@@ -325,4 +393,4 @@ def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:
     part = supposed / (supposed + treatment_doubt)
     shift = score.weight * part * treatment * outcome
     left = score.weight**2 * (part * treatment_doubt * outcome**2 + outcome_doubt * (part * treatment) ** 2)
-    return shift * sizes, left + score.extra
+    return shift * sizes, left + score.extra + cells.doubt

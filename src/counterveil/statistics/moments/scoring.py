@@ -43,6 +43,7 @@ from counterveil.statistics.moments.score_cells import (
     Placing,
     cell_terms,
     chosen_clip,
+    clip_of_few,
     clip_without_histogram,
     release_cells,
     release_histogram,
@@ -50,7 +51,6 @@ from counterveil.statistics.moments.score_cells import (
     within_range,
 )
 
-FORMS = ("scores", "arms", "adjusted")
 PAGE = "statistics/moments/group_scores.proof.md"
 _MODEL_PAGES = (
     "statistics/moments/record_moments.proof.md",
@@ -67,8 +67,6 @@ _RANKS = Fraction(5, 100)
 _LARGE_HISTOGRAM = Fraction(10, 100)
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
-# Between these the factor lies by which weights of a shrunk propensity are too small.
-_ATTENUATION = (0.7, 1.1)
 # Effects are supposed to differ along so many directions of the covariates, out of all of them.
 _DIRECTIONS = 1
 
@@ -131,18 +129,18 @@ class Scoring:
             low, high = self.study.outcome_range
             return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
         histogram = release_histogram(gate, records, score, self.pure) if self.has_histogram else None
+        rows, unit = self.source.rows, self.unit()
         if isinstance(score, ArmScore):
             if histogram is None or score.crowded:
                 return whole_range(score)
-            return within_range(chosen_clip(*histogram, self.source.rows, cells, self.unit()), score)
-        if score.crowded:
-            # Those few who carry the outcome are hidden by the noise of the histogram.
+            return within_range(chosen_clip(*histogram, rows, cells, unit), score)
+        if score.crowded and isinstance(score, PlainScore):
+            # Those few who carry the outcome are hidden by the noise of a histogram of scores.
             return Clip(0.0, score.reach)
         if histogram is None:
-            return clip_without_histogram(score)
-        found = chosen_clip(*histogram, self.source.rows, cells, self.unit())
-        # Adjusted scores have no range to end at: what noise hides of them is not bounded, and said not to be covered.
-        return found if isinstance(score, PlainScore) else replace(found, lost=0.0)
+            without = clip_of_few if score.crowded else clip_without_histogram
+            return without(score, rows, cells, unit)
+        return chosen_clip(*histogram, rows, cells, unit, score.extra, score.part_reached)
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
@@ -167,7 +165,7 @@ class Scoring:
 def scoring(study: Study, source: Carrier, question: Question, ranks: bool = False) -> Scoring:
     """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
 
-    The question's method is one of `FORMS`; its settings are `Groups`, or None for the usual ones.
+    The question's method is "scores", "arms" or "adjusted"; its settings are `Groups`, or None for the usual ones.
     """
     form, budget, mechanism = question.method, question.budget, question.mechanism
     settings = question.settings or Groups()
@@ -239,24 +237,14 @@ def _adjusted(
         standard,
         nuisances.models,
         settings.least_propensity,
-        attenuation=_attenuation(nuisances),
         residual_bound=residual_clip(nuisances),
+        residual_variance=nuisances.residual_variance,
         doubt=_LENGTH * nuisances.treatment_variance,
         extra=nuisances.treatment_variance * nuisances.product / nuisances.variance**2
         + _wrong_weights(nuisances),
         bias=nuisances.bias / nuisances.variance,
+        crowded=nuisances.least_clip > 0,
     )
-
-
-def _attenuation(nuisances: Nuisances) -> float:
-    """Return by how much weights of a shrunk propensity are too small, on average.
-
-    Differences between groups are multiplied by the mean of e(1-e) over that of the shrunk one.
-    """
-    models = nuisances.models
-    shown = float(models.shrunk @ nuisances.gram.matrix @ models.shrunk)
-    supposed = models.share * (1 - models.share) - shown
-    return float(np.clip(nuisances.variance / max(supposed, 0.04), *_ATTENUATION))
 
 
 def _wrong_weights(nuisances: Nuisances) -> float:

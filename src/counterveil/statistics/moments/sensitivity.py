@@ -209,9 +209,10 @@ class CellTerms:
 
 
 SCORE_TERMS = CellTerms()
-# With two further sums, of what the models leave of treatment and outcome; pure noise pays for every weight.
-MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5)))
-PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20)))
+# With further sums, of what the models leave of treatment and outcome and of the information; pure noise pays for every
+# weight.
+MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5), Fraction(1, 10)))
+PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10)))
 
 
 # How far one record can move the centred contrast, its second moment, and the totals it is built on.

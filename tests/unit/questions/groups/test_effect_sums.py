@@ -49,7 +49,7 @@ def test_errors_that_both_models_show_are_taken_off():
     # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
     none, a, b = np.zeros(2), 0.1, 0.2
     models = Models(0.5, 0.0, none, none, none, OFFSET)
-    score = AdjustedScore(None, models, 0.1, 1.0, 0.5, doubt=1e6, extra=0.0, bias=0.0)
+    score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
     wrong = replace(
         CELLS,
         totals=SIZES * score.weight * a * b,
@@ -67,11 +67,14 @@ def test_errors_that_both_models_show_are_taken_off():
 def test_a_weighted_sum_knows_its_noise_its_spread_and_its_errors():
     means, squares = np.array([0.2, -0.1, 0.3]), np.array([0.5, 0.4, 0.6])
     extra, weights = np.array([0.01, 0.04, 0.09]), np.array([1.0, -2.0, 0.5])
-    sums = EffectSums(100, np.array([50.0, 30.0, 20.0]), means, squares, 0.03, 0.04, extra, 0.1, 0.01, False)
+    sums = EffectSums(
+        100, np.array([50.0, 30.0, 20.0]), means, squares, 0.03, 0.04, 0.5, extra, 0.1, 0.01, False
+    )
     known = sums.sum(weights)
     value = float(weights @ means)
     assert known.total / known.size == pytest.approx(value)
-    assert known.row_variance == pytest.approx(float(weights**2 @ squares) - value**2)
+    doubt = 0.7 * 0.5 * np.linalg.norm(weights**2)
+    assert known.row_variance == pytest.approx(float(weights**2 @ squares) + doubt - value**2)
     assert known.total_sd / known.size == pytest.approx(np.sqrt(5.25) * 0.05)
     # Errors of the models may go together in all cells, whatever the signs of the weights.
     assert known.extra == pytest.approx((1 * 0.1 + 2 * 0.2 + 0.5 * 0.3) ** 2)

@@ -130,7 +130,7 @@ def test_facts_survive_json_and_every_rendering_says_simulated(tmp_path):
         (cv.Policy.where(site=["west"]), {}, "CV-P545"),
         (cv.Policy.where(age=["old"]), {}, "CV-P545"),
         (SOUTH, {"protects": "outcome"}, "CV-P543"),
-        (SOUTH, {"method": "arms"}, "CV-P543"),
+        (SOUTH, {"method": "arms"}, "CV-P016"),
         (SOUTH, {"method": "matching"}, "CV-P016"),
     ],
 )

@@ -25,7 +25,7 @@ MODELS = Models(
 SCORES = {
     "plain": PlainScore(0.4, 0.1, 0.0, 0.3),
     "arms": ArmScore(0.1, 0.3),
-    "adjusted": AdjustedScore(STANDARD, MODELS, 0.1, 1.0, 0.6, 1e-4, 0.0, 0.0),
+    "adjusted": AdjustedScore(STANDARD, MODELS, 0.1, 0.6, 0.1, 1e-4, 0.0, 0.0),
 }
 
 

@@ -20,7 +20,7 @@ Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 TERM_BITS = 20
 _ONE = 1 << TERM_BITS
 # A propensity beyond these ends is noise.
-_LOW, _HIGH = -1.0, 2.0
+LOWEST, _HIGHEST = -1.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Models:
 
     def treatment_residual(self, u: Floats, t: Floats) -> Floats:
         """Return t less its unshrunk model, for every row."""
-        found: Floats = t - np.clip(self.share + projected(u, self.treatment), _LOW, _HIGH)
+        found: Floats = t - np.clip(self.share + projected(u, self.treatment), LOWEST, _HIGHEST)
         return found
 
     def score(self, u: Floats) -> Floats:
