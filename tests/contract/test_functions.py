@@ -80,26 +80,6 @@ def test_covariance_of_an_effect_from_looks():
     assert_allclose(found.noise, ((noise + extra) * gain @ gain.T)[1:, 1:])
 
 
-def test_one_effect_for_all_keeps_its_interval():
-    data = people(300, 5)
-    model = ask_cate("t_learner", data, study(randomised=True), epsilon=0.2, delta=0)
-    assert not model.heterogeneous
-    (one,) = model.table
-    low, high = one.interval()
-    result = cv.ate(
-        data,
-        study(randomised=True),
-        method="trial",
-        settings=cv.settings.Trial("none", "pooled"),
-        protects="record",
-        epsilon=0.2,
-        noise=cv.SeededNoise(2),
-    )
-    half = result.uncertainty.half_width(0.95)
-    assert_allclose(model.effect(GRID), result.estimate)
-    assert_allclose((high - low) / 2, half)
-
-
 def test_a_released_effect_as_a_model():
     known = Uncertainty(None, 0.04, 0.04, extra=0.01, bias=0.3)
     result = SimpleNamespace(

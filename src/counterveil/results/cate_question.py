@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil.accounting import Uses
 from counterveil.data import Range, Study
 from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
 from counterveil.data.features import require_covariates
@@ -177,6 +178,10 @@ class CateQuestion(Question):
     """The public arguments of one request for effects; `queries` is None where a function is asked for."""
 
     queries: Queries | None = None
+
+    def uses(self, study: Study, question: str = "cate") -> Uses:
+        """Return what the ledger compares with the account's charter; an average effect is asked for as `cate`, too."""
+        return Question.uses(self, study, question)
 
     def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
         """Return the request that the ledger sees: the plan and a public description."""

@@ -1,8 +1,9 @@
-"""One effect for everybody in the clothes of a function, and the test that decides between the two."""
+"""One effect for everybody in the clothes of a function, and the rule and the test that decide between the two."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import hypot, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,18 @@ _NOT_FOR_PEOPLE = "how the effect differs between people"
 _NEGLIGIBLE = 1e-10
 # Under this name a model keeps the p-value of the test that effects do not differ.
 P_VALUE = "heterogeneity_p"
+# Before anything is spent, in parts of the outcome's range: the standard deviation that effects are supposed to have
+# between people, and that of outcomes given treatment and covariates.
+PLAUSIBLE, TYPICAL_SD = 1 / 16, 1 / 6
+
+
+def pays(noise: float, functions: int, rows: int) -> bool:
+    """Return whether a function is expected to be closer to effects of plausible difference than one number is.
+
+    `noise` is that of its effects. Sampling is that of its weights but the first, which one number has too.
+    """
+    sampling = 2 * TYPICAL_SD * sqrt((functions - 1) / rows)
+    return hypot(noise, sampling) <= PLAUSIBLE
 
 
 def one_effect_model(study: Study, level: float, result: Result) -> CateModel:

@@ -15,6 +15,7 @@ from counterveil.data import Layout, Range, Study, silence, strata_codes_of
 from counterveil.errors import ParameterError
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
     LayoutPlaces,
@@ -33,8 +34,7 @@ from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
-from counterveil.statistics.linear.series import affords_function, series
-from counterveil.statistics.linear.weighting import weighting
+from counterveil.statistics.linear.series import function_pays, series
 from counterveil.statistics.moments.cate_fitting import choose_design, strength
 from counterveil.statistics.moments.r_learner import r_learner
 from counterveil.statistics.moments.row_scores import Score
@@ -133,7 +133,7 @@ def _answers(
     )
 
 
-# The choice of a method for effects as functions, from public numbers alone.
+# The choice between a function and one number, and of a method, from public numbers alone.
 
 
 # Rows times mu a function from which the R-learner is as accurate as the T-learner.
@@ -141,27 +141,29 @@ _STRONG = 150.0
 
 
 def automatic(session: Session, question: CateQuestion) -> CateModel:
-    """Return the T-learner where rows or budget are few, the R-learner where there are many.
+    """Return the T-learner where rows or budget are few, the R-learner where there are many, else one number.
 
-    Either gives one number, and says so, where the budget is too small for effects that differ, or where noise and
-    sampling explain how they differ.
+    Settings ask for a function. Without them it is one number where a function is not expected to be closer to the
+    effects, and where noise and sampling explain how a released function differs.
     """
-    settings = question.settings or Cate()
     rows, budget = session.batches.rows, question.budget
-    design = choose_design(session.study, rows, budget, settings)
+    design = choose_design(session.study, rows, budget, question.settings or Cate())
+    if question.settings is None and not design.pays:
+        return one_number(session, question)
     strong = not budget.pure and strength(rows, budget, design.basis.size) >= _STRONG
-    return (r_learner if strong and design.affordable else t_learner)(session, question)
-
-
-# The choice where only outcomes are private.
+    return (r_learner if strong else t_learner)(session, question)
 
 
 def automatic_outcome(session: Session, question: CateQuestion) -> CateModel:
-    """Return the series where public numbers afford effects that differ, else the average effect by weighting."""
-    if question.settings is not None or affords_function(session, question):
-        return series(session, question)
-    asked = question.in_pure_noise(session.account().rule)
-    return one_effect_model(session.study, question.level, weighting(session, asked))
+    """Return the series if only outcomes are private, or one number, as for records."""
+    if question.settings is None and not function_pays(session, question):
+        return one_number(session, question)
+    return series(session, question)
+
+
+def one_number(session: Session, question: CateQuestion) -> CateModel:
+    """Return the average effect that `ate` answers with for the whole budget, the same for everybody."""
+    return one_effect_model(session.study, question.level, average_effect(session, question))
 
 
 # Which form answers which question about effects: the table behind `method=`, `protects=` and `settings=`.

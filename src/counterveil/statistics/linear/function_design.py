@@ -119,7 +119,7 @@ def basis_groups(basis: Basis) -> Places:
 
 def functions_of(table: Table, settings: Series) -> Functions | None:
     """Return the functions for a table, the largest degree that its rows afford; None where not even the first is."""
-    basis = _largest_basis(table, settings)
+    basis = largest_basis(table, settings)
     if basis is None:
         return None
     features = covariate_features(table)
@@ -162,7 +162,8 @@ def _weights(table: Table, basis: Basis, residual: Floats, gram: Floats) -> Floa
     return np.asarray(most / np.maximum(leverage, most))
 
 
-def _largest_basis(table: Table, settings: Series) -> Basis | None:
+def largest_basis(table: Table, settings: Series) -> Basis | None:
+    """Return the functions of the largest degree that rows afford; None where not even the first is."""
     products = len(table.study.covariates) <= FEW if settings.products is None else settings.products
     highest = settings.degree or (_WITH_PRODUCTS if products else _WITHOUT)
     for degree in range(highest, 0, -1):

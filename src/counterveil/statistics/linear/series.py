@@ -16,6 +16,7 @@ from math import sqrt
 
 import numpy as np
 
+from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
@@ -23,7 +24,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import matrix_power
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
-from counterveil.results.one_effect import Unshrunk, decided
+from counterveil.results.one_effect import TYPICAL_SD, Unshrunk, decided, pays
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Series
 from counterveil.statistics.linear.function_design import (
@@ -33,6 +34,7 @@ from counterveil.statistics.linear.function_design import (
     beyond,
     first_size,
     functions_of,
+    largest_basis,
 )
 from counterveil.statistics.linear.function_looks import (
     Known,
@@ -67,10 +69,8 @@ _CLIPPED, _MOST_CLIPPED = (2.4, 1.2), 0.12
 _NEAR_END, _TIMES_CLIPPED = 0.05, 1.25
 # A pure budget is worth about a mu of this part of its epsilon.
 _PURE_MU = 0.25
-# Rows for each function of first degree from which, with more than a few covariates, functions pay; and noise of
-# effects, in parts of what effects may differ by, up to which they do.
-_ROWS_A_FUNCTION, _MOST_NOISE = 80, 0.5
-_DIFFER, _TYPICAL_SIZE = 1 / 8, 1 / 6
+# Rows for each function of first degree from which, with more than a few covariates, functions pay.
+_ROWS_A_FUNCTION = 80
 # Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
 _BALL_TAIL = 1.25
 # Weights beyond the last order are supposed to fall with this power of it.
@@ -90,21 +90,31 @@ class Design:
     pure: bool
 
 
-def affords_function(session: Session, question: CateQuestion) -> bool:
-    """Return whether public numbers afford effects that differ between people; nothing is spent."""
+def function_pays(session: Session, question: CateQuestion) -> bool:
+    """Return whether a function is expected to be closer to effects that differ than one number; nothing is spent."""
     table = session.table
-    size = first_size(table)
-    if 2 * size > table.rows // 8 or size > MOST_FEATURES or size < 2:
+    largest, first = largest_basis(table, Series()), first_size(table)
+    if largest is None:
         return False
-    if len(table.study.covariates) > FEW and table.rows < _ROWS_A_FUNCTION * size:
+    few = len(table.study.covariates) <= FEW
+    if not few and table.rows < _ROWS_A_FUNCTION * first:
         return False
+    return pays(_noise(table, question, largest.size, first), first, table.rows)
+
+
+def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> float:
+    """Return the noise of effects that is expected of the last look, in parts of the outcome's range.
+
+    Gaussian noise: that of the functions of first degree, with residuals clipped at a typical size. Pure noise is drawn
+    for all functions together, so that each has more of it the more there are, and residuals are clipped less closely.
+    """
     share = float(np.mean(table.treated))
-    # Noise of effects by the last look, with residuals of a typical size.
-    amount = _mu(question) * sqrt(
-        _effects_part(_parts(len(table.study.covariates), question.budget.pure)) / 100
-    )
-    noise = size / (2 * share * (1 - share) * table.rows) * 2 * _TYPICAL_SIZE / amount
-    return noise <= _MOST_NOISE * _DIFFER
+    part = _effects_part(_parts(len(table.study.covariates), question.budget.pure)) / 100
+    if question.budget.pure:
+        size, sd = largest, 3 * TYPICAL_SD * sqrt(largest) / (part * float(question.budget.epsilon))
+    else:
+        size, sd = first, 2 * TYPICAL_SD / (_mu(question) * sqrt(part))
+    return size * sd / (2 * share * (1 - share) * table.rows)
 
 
 def series(session: Session, question: CateQuestion) -> CateModel:

@@ -22,7 +22,7 @@ from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, uppe
 from counterveil.privacy import Budget
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
-from counterveil.results.one_effect import Unshrunk, decided
+from counterveil.results.one_effect import Unshrunk, decided, pays
 from counterveil.session import Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_releases import Gradient, Moments
@@ -285,12 +285,11 @@ _LENGTH = 0.92
 # Covariates up to which functions of several are multiplied.
 _FEW = 3
 _SPLINE_DEGREE = 4
-# Strength (rows times mu a feature) from which a degree is taken, with products of covariates and without; the
-# last one is where effects that differ between people begin to pay.
-_WITH_PRODUCTS = ((6, 150.0), (5, 60.0), (4, 12.0), (3, 10.0), (2, 7.0), (1, 4.0))
-_WITHOUT = ((4, 400.0), (3, 150.0), (2, 9.0), (1, 8.0))
-# Rows times mu below which one number for all is closer to the effects than any function, measured.
-_LEAST = 65.0
+# Strength (rows times mu a feature) from which a degree is taken, with products of covariates and without.
+_WITH_PRODUCTS = ((6, 150.0), (5, 60.0), (4, 0.0), (3, 0.0), (2, 0.0), (1, 0.0))
+_WITHOUT = ((4, 400.0), (3, 150.0), (2, 0.0), (1, 0.0))
+# Noise of effects in parts of the outcome's range, times strength and the root of the number of features: measured.
+_NOISE, _PURE_NOISE = 6.5, 13.0
 # Rows for each function of first degree below which, with more than a few covariates, shrunken fits adjust for
 # confounding so much worse than one adjusted effect for all that this is closer to the effects.
 _ROWS_A_FUNCTION = 80
@@ -298,11 +297,11 @@ _ROWS_A_FUNCTION = 80
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """A basis, the length to which rows are shortened, and whether the public numbers afford it."""
+    """A basis, the length to which rows are shortened, and whether it is expected to be closer than one number."""
 
     basis: Basis
     length: float
-    affordable: bool
+    pays: bool
 
 
 def strength(rows: int, budget: Budget, features: int) -> float:
@@ -320,28 +319,43 @@ def _mu(budget: Budget) -> float:
 
 
 def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Design:
-    """Return the largest basis that rows and budget afford, or the smallest one marked as not affordable."""
+    """Return the largest basis that is expected to pay, from public numbers, or the smallest one if none is."""
     if settings.degree is not None or settings.basis == "spline":
-        degree = settings.degree or _SPLINE_DEGREE
-        basis = _basis(study, degree, settings)
-        if basis.size > MOST_FEATURES:
-            raise _too_many(basis.size)
-        return _design(basis, affordable=True)
+        return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), pays=True)
     products = _products(study, settings)
     smallest = _basis(study, 1, settings)
     if not products and rows < _ROWS_A_FUNCTION * smallest.size:
-        return _design(smallest, affordable=False)
+        return _design(smallest, pays=False)
     for degree, least in _WITH_PRODUCTS if products else _WITHOUT:
         basis = _basis(study, degree, settings)
-        enough = max(least, _LEAST / basis.size)
-        if basis.size <= MOST_FEATURES and strength(rows, budget, basis.size) >= enough:
-            return _design(basis, affordable=True)
-    return _design(basis, affordable=False)
+        enough = strength(rows, budget, basis.size) >= least
+        if (
+            enough
+            and basis.size <= MOST_FEATURES
+            and pays(_noise(rows, budget, basis.size), basis.size, rows)
+        ):
+            return _design(basis, pays=True)
+    return _design(smallest, pays=False)
 
 
-def _design(basis: Basis, affordable: bool) -> Design:
+def design_of(session: Session, question: CateQuestion) -> Design:
+    """Return the basis that a function is released in, or raise CV-P526 where it is too large."""
+    settings = question.settings or Cate()
+    design = choose_design(session.study, session.batches.rows, question.budget, settings)
+    if design.basis.size > MOST_FEATURES:
+        raise _too_many(design.basis.size)
+    return design
+
+
+def _noise(rows: int, budget: Budget, features: int) -> float:
+    """Return the noise of effects that is expected in functions of so many features, in parts of the range."""
+    size = _PURE_NOISE if budget.pure else _NOISE
+    return size / sqrt(features) / strength(rows, budget, features)
+
+
+def _design(basis: Basis, pays: bool) -> Design:
     # The root mean squared length under the uniform mechanism is a public number of the basis.
-    return Design(basis, _LENGTH * sqrt(float(basis.squares.sum())), affordable)
+    return Design(basis, _LENGTH * sqrt(float(basis.squares.sum())), pays)
 
 
 def _basis(study: Study, degree: int, settings: Cate) -> Basis:

@@ -25,7 +25,7 @@ from counterveil.statistics.moments.cate_fitting import (
     Fit,
     Passes,
     System,
-    choose_design,
+    design_of,
     effect_model,
     effect_weights,
     first_fit,
@@ -52,7 +52,6 @@ from counterveil.statistics.moments.t_learner import (
     REACH,
     SIZE,
     arm_system,
-    constant_effect,
     constant_of,
     effect_prior,
     guess,
@@ -68,12 +67,9 @@ _BOTH = sqrt(2.0)
 
 
 def r_learner(session: Session, question: CateQuestion) -> CateModel:
-    """Return the effect as a function, or as one number where the public numbers do not afford more."""
+    """Return the effect as a function of the covariates, by one regression of both arms."""
     require_gaussian(question, "r_learner")
-    settings = question.settings or Cate()
-    design = choose_design(session.study, session.batches.rows, question.budget, settings)
-    if not design.affordable:
-        return constant_effect(session, question)
+    settings, design = question.settings or Cate(), design_of(session, question)
     steps = [f"step {place + 1}" for place in range(_PASSES if settings.passes is None else settings.passes)]
     plan = vector_plan(question, _shares(steps))
 

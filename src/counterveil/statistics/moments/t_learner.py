@@ -5,7 +5,6 @@ Lineage: the T-learner (Kuenzel et al. 2019) from noisy second moments.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 from math import sqrt
@@ -13,15 +12,12 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.features import feature_map
-from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Prior
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, vector_plan
-from counterveil.results.one_effect import one_effect_model
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate
 from counterveil.statistics.moments.cate_fitting import (
@@ -29,7 +25,7 @@ from counterveil.statistics.moments.cate_fitting import (
     Fit,
     Passes,
     System,
-    choose_design,
+    design_of,
     effect_model,
     effect_weights,
     first_fit,
@@ -49,45 +45,7 @@ from counterveil.statistics.moments.cate_releases import (
     release_size,
     release_statistics,
 )
-from counterveil.statistics.moments.contrast import POOLED, compare
-from counterveil.statistics.moments.doubly_robust import adjusts, doubly_robust
-from counterveil.statistics.moments.doubly_robust_plan import Design as AdjustingDesign
-from counterveil.statistics.moments.doubly_robust_plan import fewest_rows
 from counterveil.statistics.moments.kernels.unit_rows import MomentSpan
-
-# One effect for all, for where rows and budget do not afford effects that differ between people.
-
-
-def constant_effect(session: Session, question: CateQuestion) -> CateModel:
-    """Return the private average effect as a function that is the same for everybody.
-
-    A declared trial compares its arms as they are. Otherwise the effect is adjusted for the covariates, or
-    refused with CV-P527 where public numbers do not afford that.
-    """
-    average = replace(question, settings=None)
-    if session.study.randomised is True:
-        return one_effect_model(session.study, question.level, compare(session, average, POOLED))
-    if not adjusts(session, average):
-        raise _unaffordable(session, average)
-    return one_effect_model(session.study, question.level, doubly_robust(session, average))
-
-
-def _unaffordable(session: Session, question: CateQuestion) -> ParameterError:
-    features = feature_map(session.study, 1).size
-    design = AdjustingDesign(session.batches.rows, features, question.budget, question.mechanism)
-    return ParameterError(
-        "CV-P527",
-        "rows and budget are too small to adjust for these covariates",
-        expected=f"at least {fewest_rows(design)} rows for one adjusted effect with {features} features and "
-        f"{question.budget}"
-        if design.fits
-        else "fewer covariates: one matrix of second moments holds no more",
-        got=f"{session.batches.rows} rows",
-        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most); cv.ate with "
-        "cv.settings.Auto(kappa=0.25) gives an average effect under a declared bound on confounding; "
-        "protects='outcome' needs fewer rows and guarantees less",
-    )
-
 
 # How large weights may be before anything is seen: public, in units of half the outcome's range.
 
@@ -143,11 +101,8 @@ _SPAN_SEED = 11
 
 
 def t_learner(session: Session, question: CateQuestion) -> CateModel:
-    """Return the effect as a function, or as one number where the public numbers do not afford more."""
-    settings = question.settings or Cate()
-    design = choose_design(session.study, session.batches.rows, question.budget, settings)
-    if not design.affordable:
-        return constant_effect(session, question)
+    """Return the effect as a function of the covariates, by a regression in each arm."""
+    settings, design = question.settings or Cate(), design_of(session, question)
     count = _PASSES if settings.passes is None else settings.passes
     pass_names = [f"residuals {place + 1}" for place in range(count)]
     plan = vector_plan(question, _shares(pass_names))

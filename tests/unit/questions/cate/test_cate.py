@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -91,24 +92,67 @@ def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
     assert str(read) == str(answers)
 
 
-@pytest.mark.parametrize("method", ["auto", "t_learner", "r_learner"])
-def test_what_cannot_be_adjusted_for_is_refused(method):
+def test_what_cannot_be_adjusted_for_is_refused():
     """The same rule as of the average effect: nothing is answered by arms as they are, and nothing is spent."""
     with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(1, "1e-5"), noise=cv.SeededNoise(1)) as curator:
-        with pytest.raises(cv.CounterveilError, match="CV-P527"):
-            curator.cate(epsilon=0.01, method=method)
+        for asked in (curator.cate, partial(curator.ate, protects="record")):
+            with pytest.raises(cv.CounterveilError, match="CV-P404"):
+                asked(epsilon=0.01, delta="1e-6")
         left = curator.remaining()
         assert (left.epsilon, left.delta) == (1, cv.Budget(1, "1e-5").delta)
-    with pytest.raises(cv.CounterveilError, match="CV-P404"):
-        cv.ate(
-            DATA.frame,
-            DATA.study,
-            protects="record",
-            epsilon=0.01,
-            delta="1e-6",
-            method="doubly_robust",
-            noise=cv.SeededNoise(1),
-        )
+
+
+STRATA = cv.Study(
+    "t", "y", (0, 1), {"x": cv.Range(0, 1).cut("1/2"), "g": cv.Categories(["a", "b"])}, control=0
+)
+
+
+def of_strata(rows, differ=0.0, seed=1):
+    rng = np.random.default_rng(seed)
+    frame = {"x": rng.uniform(size=rows), "g": rng.choice(["a", "b"], rows), "t": rng.integers(0, 2, rows)}
+    effects = 0.1 + differ * (2 * frame["x"] - 1)
+    return frame | {"y": np.clip(0.4 + frame["t"] * effects + rng.normal(0, 0.1, rows), 0, 1)}
+
+
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+@pytest.mark.parametrize("study", [STRATA, replace(STRATA, randomised=True)])
+def test_one_number_is_what_ate_answers_for_the_whole_budget(protects, study):
+    asked = {"protects": protects, "epsilon": "0.1", "delta": 0}
+    found = cv.cate(of_strata(600, 0.3), study, noise=cv.SeededNoise(2), **asked)
+    same = cv.ate(of_strata(600, 0.3), study, noise=cv.SeededNoise(2), **asked)
+    assert not found.heterogeneous
+    assert found.spent == same.spent
+    assert found.guarantee == same.guarantee
+    assert found.details["chosen_by_auto"] == same.details["chosen_by_auto"]
+    (one,) = found.table
+    assert one.estimate == pytest.approx(same.estimate)
+    # Intervals of one effect are cut to what the outcome allows.
+    low, high = one.interval()
+    assert (high - low) / 2 == pytest.approx(same.uncertainty.half_width(0.95), rel=1e-5)
+
+
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+@pytest.mark.parametrize(("rows", "epsilon", "function"), [(300, "0.1", False), (6000, 1, True)])
+def test_outcomes_have_no_part_in_the_first_choice(protects, rows, epsilon, function):
+    """The method is the same for people whose effects differ strongly, do not differ, and have other outcomes."""
+    frames = [of_strata(rows, 0.3), of_strata(rows), of_strata(rows) | {"y": np.zeros(rows)}]
+    words = {"protects": protects, "epsilon": epsilon, "delta": "1e-6", "noise": cv.SeededNoise(2)}
+    found = [cv.cate(frame, replace(STRATA, randomised=True), **words) for frame in frames]
+    tested = ["heterogeneity_p" in one.details for one in found]
+    assert tested == [function] * 3
+    assert found[0].heterogeneous == function
+
+
+def test_learners_asked_by_name_give_a_function_at_any_budget():
+    for method in ("t_learner", "r_learner"):
+        found = ask("0.05", method=method)
+        assert found.heterogeneous
+        assert found.basis.size == 3
+    names = {f"x{place}": cv.Range(0, 1) for place in range(120)}
+    rng = np.random.default_rng(1)
+    frame = {name: rng.uniform(size=200) for name in (*names, "y")} | {"t": rng.integers(0, 2, 200)}
+    with pytest.raises(cv.CounterveilError, match="CV-P526"):
+        cv.cate(frame, cv.Study("t", "y", (0, 1), names, control=0), epsilon=1, method="t_learner")
 
 
 def test_public_numbers_choose_the_functions():
@@ -120,9 +164,9 @@ def test_public_numbers_choose_the_functions():
     assert sizes == sorted(sizes)
     assert sizes[0] < sizes[-1]
     many = choose_design(dataset_2(100).study, 3000, cv.Budget(1, "1e-6"), settings)
-    assert many.affordable
-    assert many.basis.size == 61
-    assert not choose_design(dataset_2(100).study, 1000, cv.Budget("0.1", "1e-6"), settings).affordable
+    assert many.pays
+    assert many.basis.size == 31
+    assert not choose_design(dataset_2(100).study, 1000, cv.Budget("0.1", "1e-6"), settings).pays
     assert strength(1000, cv.Budget(1), 10) < strength(1000, cv.Budget(1, "1e-6"), 10)
 
 
