@@ -21,7 +21,7 @@ WORDS = {
     NEEDED: "number needed to treat: 1 over the difference of mean outcomes {whose}; negative for one outcome fewer",
 }
 WHOSE = {
-    Estimand.ATE: "of everyone in the study",
+    Estimand.ATE: "of everyone in the {where}",
     Estimand.ATT: "of those who received the treatment",
     Estimand.ATC: "of those who did not receive the treatment",
     Estimand.ATO: "of people weighted by overlap",

@@ -20,6 +20,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
+from counterveil.privacy.caveats import OPENING, read_fact, read_facts
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import MEASURES, MeasureResult, difference_result
 from counterveil.results.ratio import RatioResult
@@ -33,7 +34,8 @@ _NEEDED = (
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
     *("diagnostics", "uncertainty"),
 )
-_OPENING = ("warning", "caution", "interval_of", "condition", "assumes", "population", "sentence")
+_SAID = ("warning", "caution", "sentence")
+_OPENING = (*_SAID, *OPENING)
 _UNCERTAINTY = (
     *("noise", "variance", "variance_cap", "variance_noise", "variance_apart", "extra", "bias", "limits"),
 )
@@ -80,9 +82,12 @@ def check_document(document: object) -> None:
 def _check_opening(facts: Fields) -> None:
     for name in ("method", "treatment", "outcome"):
         facts.text(name, 500)
-    for name in _OPENING:
+    for name in _SAID:
         if name in facts.values:
             facts.text(name, _LONG_TEXT)
+    for name in OPENING:
+        if name in facts.values:
+            read_fact(name, facts.values[name])
     facts.choice("estimand", tuple(Estimand))
     facts.number("level", 1e-6, 1 - 1e-9)
 
@@ -118,7 +123,7 @@ def _check_guarantee(facts: Fields) -> None:
 
 
 def _check_texts(facts: Fields) -> None:
-    facts.texts("not_covered")
+    read_facts("not_covered", facts.values["not_covered"])
     facts.table("diagnostics")
     releases = facts.values["releases"]
     pairs = isinstance(releases, list) and len(releases) <= _MOST_RELEASES

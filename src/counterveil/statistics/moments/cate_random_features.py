@@ -19,6 +19,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, FourierFeatures
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.products import blocks, projected
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion, require_gaussian
 from counterveil.session import Gate, Kind, Session
@@ -179,9 +180,10 @@ def _model(
             ("weights", "Gaussian noise; the whole budget on the other half"),
         ),
         not_covered=(
-            "the bias of the penalty, which may be large, and sampling error: intervals cover privacy noise alone",
-            "undeclared covariates; errors of the models of treatment and outcome",
+            Caveat.PENALTY_BIAS,
+            Caveat.UNDECLARED_COVARIATES,
+            Caveat.ERRORS_OF_MODELS,
         ),
         details={"penalty": penalty, "bandwidth": features.bandwidth, "features": features.size},
-        interval_of="the penalised regression on these rows; the intervals cover privacy noise alone",
+        interval_of=Target.PENALISED_REGRESSION,
     )

@@ -33,7 +33,15 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.whole_logistic import probabilities
 from counterveil.privacy import Budget, Estimand
-from counterveil.results.method_words import UNADJUSTED, WEIGHTED
+from counterveil.privacy.caveats import (
+    Caveat,
+    ClippedPropensities,
+    ErrorsOfPropensity,
+    Fact,
+    SmallArms,
+    Target,
+    WeightedContrast,
+)
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -102,30 +110,24 @@ def _amount(budget: Budget, mechanism: str, share: float) -> float:
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
-def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str | None:
+def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> Fact | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
-    return WEIGHTED.format(low=weighing.low, high=weighing.high) if nuisances.adjusted else UNADJUSTED
+    return WeightedContrast(weighing.low, weighing.high) if nuisances.adjusted else Target.UNADJUSTED_CONTRAST
 
 
-def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: Estimand) -> tuple[str, ...]:
+def not_covered(study: Study, settings: IPW, fitting: Fitting | None, estimand: Estimand) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
-    clamping = "clamping of outcomes to the declared range"
     if study.treated_share is not None:
-        return (clamping,)
-    penalty, clip = 0.0 if fitting is None else fitting.penalty, settings.clip or 0.0
-    shrunk = " and shrunk" if settings.shrink else ""
-    said = [
-        f"errors of the propensity model: it is penalised ({penalty:.3g}), noisy{shrunk}, which leaves residual "
-        "confounding",
-        "CONFOUNDING by anything that is not among the covariates, or not linear in the logit",
-        f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped",
-        clamping,
-    ]
-    if estimand is not Estimand.ATE:
-        said.append(f"arms smaller than {float(LEAST_SHARE):.0%} of everyone")
-    return tuple(said)
+        return (Caveat.CLAMPING,)
+    return (
+        ErrorsOfPropensity(0.0 if fitting is None else fitting.penalty, bool(settings.shrink)),
+        Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
+        ClippedPropensities(settings.clip or 0.0),
+        Caveat.CLAMPING,
+        *(() if estimand is Estimand.ATE else (SmallArms(float(LEAST_SHARE)),)),
+    )
 
 
 def releases(

@@ -25,8 +25,8 @@ from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, 
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Estimand
-from counterveil.results.method_words import DIVIDED, SHRUNK
+from counterveil.privacy import Estimand, caveats
+from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Responses, Session
@@ -178,7 +178,7 @@ def _result(
             "debiased_estimate": lifted,
             "se_debiased": debiased.total_sd,
         },
-        interval_of=DIVIDED if settings.debias else SHRUNK,
+        interval_of=Target.DIVIDED_CONTRAST if settings.debias else Target.SHRUNK_CONTRAST,
     )
 
 
@@ -192,14 +192,7 @@ def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tupl
     )
 
 
-def not_covered(shrinkage: Shrinkage, debias: bool) -> tuple[str, ...]:
+def not_covered(shrinkage: Shrinkage, debias: bool) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
-    shrunk = f"SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {shrinkage.factor:.2g}"
-    divided = (
-        "SHRINKAGE: the factor divided by is exact only if the effect does not vary and nothing confounds"
-    )
-    return (
-        divided if debias else shrunk,
-        "CONFOUNDING: scores with this much noise adjust for little of it",
-        "clamping of outcomes to the declared range",
-    )
+    shrunk = Caveat.SHRINKAGE_DIVIDED if debias else caveats.Shrinkage(shrinkage.factor)
+    return shrunk, Caveat.CONFOUNDING_BEHIND_NOISY_SCORES, Caveat.CLAMPING

@@ -26,7 +26,7 @@ from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import BLOCK, LENGTH_ERROR, clipped_sum, projected_steps
 from counterveil.privacy import Budget, Estimand
-from counterveil.results.method_words import WITHIN_STRATA, little_adjusted
+from counterveil.privacy.caveats import Caveat, NotAdjusted, Target
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Session
@@ -345,9 +345,9 @@ def _result(
         **question.effect_terms(study),
         releases=_releases(session.batches.rows, contrast),
         not_covered=(
-            "CONFOUNDING: only one noisy combination of the covariates is adjusted for",
-            "strata so small that their released counts were raised to a minimum",
-            "clamping of outcomes to the declared range",
+            Caveat.CONFOUNDING_BUT_ONE_DIRECTION,
+            Caveat.SMALL_STRATA,
+            Caveat.CLAMPING,
         ),
         details={
             "rows": session.batches.rows,
@@ -355,7 +355,7 @@ def _result(
             "share_treated": weighting.share,
             "strata_weight": weighting.blend,
         },
-        interval_of=WITHIN_STRATA,
+        interval_of=Target.CONTRAST_WITHIN_STRATA,
     )
 
 
@@ -375,7 +375,7 @@ def _bounded(plain: Result, kappa: float, width: float) -> Result:
         kappa,
         sd,
         share,
-        little_adjusted(kappa),
+        NotAdjusted(kappa, one_direction=True),
     )
 
 

@@ -28,12 +28,13 @@ from counterveil.numerics.strata import (
     unmatched_rows,
 )
 from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat, StrataLeftOut
 from counterveil.results.effect import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session, SmoothNoise
 from counterveil.settings import Stratified
-from counterveil.statistics.strata.bounded import caveats, population
+from counterveil.statistics.strata.bounded import caveats
 from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import smooth_unmatched_change
 from counterveil.statistics.strata.smooth_plan import (
@@ -211,9 +212,9 @@ def _result(
     pages = (*PAGES, "statistics/strata/unmatched.proof.md") if settings.unmatched else PAGES
     mechanisms = (plan.smooth_noise("effect", design.effect).name, "laplace")
     lacking = (
-        population(question.estimand, None)
+        StrataLeftOut(question.estimand, None)
         if settings.unmatched
-        else "people in strata that lack an arm: their effect is counted as zero (unmatched=True gives their share)"
+        else Caveat.STRATA_COUNTED_AS_ZERO_SHARE_UNKNOWN
     )
     return Result(
         estimate=drawn.effect * width / people,

@@ -9,6 +9,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import RANGE_STEPS, ROUNDING, effect_sum, single_effect_sum
 from counterveil.privacy import Estimand
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -89,7 +90,7 @@ def _result(
                 else (("share of the estimand's people", "sensitivity 1 / n"),)
             ),
         ),
-        not_covered=caveats(study, "people in strata that lack an arm: their effect is counted as zero"),
+        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
         details=details,
     )
 

@@ -8,6 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Proof
+from counterveil.privacy.caveats import Caveat
 from counterveil.session import SeededNoise
 
 NAMES = ("a", "b", "c")
@@ -91,7 +92,7 @@ def test_estimands_differ_where_the_effect_does():
 def test_result_says_that_there_is_no_interval_for_the_effect_and_survives_json():
     result = ask_for(people(500))
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(result).replace("\n", " ")
-    assert "CONFOUNDING" in result.not_covered[0]
+    assert result.not_covered[0] is Caveat.CONFOUNDING_BUT_ONE_DIRECTION
     assert result.guarantee.proof is Proof.FINITE_SAMPLE
     assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
     with cv.Curator(people(500), STUDY, budget=cv.Budget(1), noise=SeededNoise(0)) as curator:
