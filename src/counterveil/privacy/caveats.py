@@ -350,7 +350,7 @@ class AtSites(Detail):
 Fact: TypeAlias = StrEnum | Detail
 
 # What each field of an answer may say.
-_KINDS: dict[str, tuple[type, ...]] = {
+FIELDS: dict[str, tuple[type, ...]] = {
     "not_covered": (
         Caveat,
         *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias, MisspecifiedModels),
@@ -417,7 +417,7 @@ def _plain(value: Any) -> Any:
 
 def read_fact(role: str, value: object) -> Any:
     """Return the fact of a field of an answer, or raise `UnreadableError`; nothing of what was written is repeated."""
-    for kind in _KINDS[role]:
+    for kind in FIELDS[role]:
         if isinstance(value, str) and issubclass(kind, StrEnum) and value in set(kind):
             return kind(value)
         if isinstance(value, dict) and value.get("name") == kind.__name__ and issubclass(kind, Detail):

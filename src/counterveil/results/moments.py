@@ -23,7 +23,7 @@ from counterveil.results.effect import Ends, check_level
 from counterveil.results.formula import Formula, parse_formula
 from counterveil.results.regression import CONSTANT, Regression, finite
 from counterveil.results.shown import Shown
-from counterveil.results.stored import load, reads_facts, save
+from counterveil.results.stored import VERSION, check_version, load, reads_facts, save
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -186,6 +186,7 @@ class Moments(Shown):
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
         return {
+            "version": VERSION,
             "moments_of": list(self.columns),
             "treatment": self.treatment,
             "outcome": self.outcome,
@@ -216,6 +217,7 @@ class Moments(Shown):
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Moments:
         """Return the moments written by `to_dict` or `stored`."""
+        check_version(facts)
         found = cls(
             treatment=facts["treatment"],
             outcome=facts["outcome"],

@@ -35,7 +35,7 @@ from counterveil.results.effect import (
     uncertainty_to_dict,
 )
 from counterveil.results.shown import Shown, sentence_of
-from counterveil.results.stored import reads_facts
+from counterveil.results.stored import VERSION, check_version, reads_facts
 
 if TYPE_CHECKING:
     from counterveil.results.confounding import Sensitivity
@@ -140,6 +140,7 @@ class Released(Shown):
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
         opening = {name: getattr(self, name) for name in OPENING}
         return {
+            "version": VERSION,
             "method": self.method,
             "treatment": self.treatment,
             "outcome": self.outcome,
@@ -201,6 +202,7 @@ class Released(Shown):
 
 def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Released` that `stored` wrote."""
+    check_version(facts)
     return {
         "method": facts["method"],
         "treatment": facts["treatment"],

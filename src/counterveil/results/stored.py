@@ -24,6 +24,8 @@ from counterveil.bounded_reading import read_json
 from counterveil.errors import ClaimError, CounterveilError, ParameterError, shown
 
 Read = TypeVar("Read")
+# Of files and of answers in ledgers; those of another version are refused.
+VERSION = 2
 # What reading a file of another kind, or half of one, can end with.
 _FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -45,6 +47,12 @@ def load(
         raise refusal(f"{shown(path)}: {error.code}, {error.got}") from None
     except _FAULTS as fault:
         raise refusal(f"{shown(path)}: {type(fault).__name__}") from None
+
+
+def check_version(facts: Mapping[str, Any]) -> None:
+    """Raise ValueError for facts that another version wrote."""
+    if facts["version"] != VERSION:
+        raise ValueError("another version")
 
 
 def no_effects(got: str, writer: str) -> ParameterError:

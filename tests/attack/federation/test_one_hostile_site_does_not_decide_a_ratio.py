@@ -165,9 +165,9 @@ def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
 
 
 def test_words_of_one_site_do_not_stop_the_others(lying):
-    study = lying({"West": {"population": "x"}}, measure="ratio")
+    study = lying({"West": {"population": {"name": "KeptByTrim", "trim": "x"}}}, measure="ratio")
     assert (
-        "words that the requested method does not say"
+        "of itself that the requested method does not say"
         in {one.site: one.state for one in states(study)}["West"]
     )
     assert "weight_West" not in pooled(study).details

@@ -25,6 +25,7 @@ from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import MEASURES, MeasureResult, difference_result
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.stored import VERSION
 
 # The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
 
@@ -32,7 +33,7 @@ from counterveil.results.result import Result
 _NEEDED = (
     *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "uncertainty"),
+    *("diagnostics", "uncertainty", "version"),
 )
 _SAID = ("warning", "caution", "sentence")
 _OPENING = (*_SAID, *OPENING)
@@ -80,6 +81,7 @@ def check_document(document: object) -> None:
 
 
 def _check_opening(facts: Fields) -> None:
+    facts.whole("version", VERSION, VERSION)
     for name in ("method", "treatment", "outcome"):
         facts.text(name, 500)
     for name in _SAID:
@@ -166,7 +168,7 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
 # Fields of a measure's document that are computed with, and those that are shown and never computed with.
 _MEASURE = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "measure", "estimand"),
+    *("diagnostics", "measure", "estimand", "version"),
 )
 _MEASURE_SHOWN = (
     *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
