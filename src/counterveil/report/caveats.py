@@ -103,7 +103,7 @@ _WORDS: dict[Fact, str] = {
     Caveat.CLUSTERS_DEPEND: "dependence between clusters",
     Caveat.NOISE_OF_SHARES: "noise in the shares of people, which are as released",
     Caveat.NOISE_OF_VARIANCE: "noise of the released variance",
-    Caveat.COVERAGE_MEASURED: "small samples: coverage of these large-sample intervals was measured, not proved",
+    Caveat.COVERAGE_MEASURED: "large-sample intervals, whose coverage was measured, not proved",
     Caveat.CENSORING: "CENSORING that depends on what would have happened: it is taken to be independent",
     Caveat.CENSORING_WITHIN_STRATA: "CENSORING that depends on what would have happened within strata: it is taken to "
     "be independent",

@@ -60,8 +60,8 @@ def _asked(facts: dict[str, Any], method: bool) -> str:
     about = f" from {rows:,.0f} {unit_word(facts)}" if isinstance(rows, int | float) else ""
     about += f" in {clusters:,.0f} clusters" if isinstance(clusters, int | float) else ""
     effect = f'We estimated the effect of "{facts["treatment"]}" on "{facts["outcome"]}"'
-    said, how = lead_sentence(facts), _first_clause(str(facts["method"]), _METHOD)
-    return f"{effect}{about} ({said}{f'; {how}' if method and how and not said.startswith(how) else ''})."
+    how = _first_clause(str(facts["method"]), _METHOD) if method else ""
+    return f"{effect}{about} ({lead_sentence(facts)}{f'; {how}' if how else ''})."
 
 
 def _first_clause(text: str, most: int) -> str:

@@ -176,11 +176,9 @@ def lead_sentence(facts: Facts) -> str:
 
 
 def lead_line(facts: Facts, most: int | None = None) -> str:
-    """Return what was estimated and how, the method in at most so many words; once where both are the same."""
-    said, method = lead_sentence(facts), str(facts["method"])
-    if said.startswith(method):
-        return said
-    return f"{said}; {method if most is None else few_words(method, most)}"
+    """Return what was estimated and how, the method in at most so many words."""
+    method = str(facts["method"])
+    return f"{lead_sentence(facts)}; {method if most is None else few_words(method, most)}"
 
 
 def interval_sentence(facts: Facts) -> str:
