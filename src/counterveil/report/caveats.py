@@ -6,41 +6,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from counterveil.privacy import Estimand
+from counterveil.privacy import Estimand, caveats
 from counterveil.privacy.caveats import (
     OPENING,
     AtSites,
-    BiasBeyond,
     Caveat,
-    ClippedFolds,
-    ClippedOutliers,
-    ClippedPropensities,
-    ConfoundingBeyond,
     Curvature,
-    Downweighted,
-    ErrorsOfPropensity,
     Fact,
     FoldModels,
-    KeptByTrim,
-    KeptPeople,
-    LearnerBias,
-    LearnersAnswer,
-    LinearScores,
-    MisspecifiedModels,
-    NotAdjusted,
-    NotExpressed,
-    OneLook,
-    OtherEstimand,
-    OtherFunctions,
     ParallelTrends,
-    ResidualImbalance,
-    Shrinkage,
-    SitesLeftOut,
-    SitesWithoutAnswer,
-    SmallArms,
-    StrataLeftOut,
     Target,
-    WeightedContrast,
     confounding,
     read_fact,
     read_facts,
@@ -144,23 +119,24 @@ _WORDS: dict[Fact, str] = {
 }
 # Of facts with numbers: a format of their fields.
 _FORMATS: dict[type, str] = {
-    ConfoundingBeyond: "CONFOUNDING beyond the declared kappa = {kappa:g}",
-    LearnerBias: "bias of the learner ({learner}) on about {rows} rows, and CONFOUNDING that it does not remove",
-    MisspecifiedModels: "misspecified models: outcomes that are not linear in the covariates with one effect, where "
-    "the propensity model, penalised ({penalty:.3g}) and noisy, is wrong as well",
-    OtherEstimand: "any difference between {estimand} and ATE: under randomisation they agree in expectation",
-    SmallArms: "arms smaller than {share:.0%} of everyone",
-    ResidualImbalance: "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of "
-    "about {sds:.2g} s; the interval covers it up to its allowance for bias",
-    ClippedFolds: "effects of folds more than {bound:.4g} from {centre:.4g}, which are clipped",
-    Downweighted: "rows with unusual covariates are downweighted: about {share:.1%} of rows count less; where effects "
-    "are not linear this shifts what a regression estimates",
-    Shrinkage: "SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {factor:.2g}",
-    OneLook: "P-VALUE of this look alone: over all looks together, zero is ruled out only below {alpha:.3g}",
-    WeightedContrast: "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; it "
-    "estimates the effect only if those scores are correct",
-    LearnersAnswer: "the expected answer of {learner} on about {rows} rows",
-    KeptByTrim: "people whose propensity scores trim={trim} keeps",
+    caveats.ConfoundingBeyond: "CONFOUNDING beyond the declared kappa = {kappa:g}",
+    caveats.LearnerBias: "bias of the learner ({learner}) on about {rows} rows, and CONFOUNDING that it does not "
+    "remove",
+    caveats.MisspecifiedModels: "misspecified models: outcomes that are not linear in the covariates with one effect, "
+    "where the propensity model, penalised ({penalty:.3g}) and noisy, is wrong as well",
+    caveats.OtherEstimand: "any difference between {estimand} and ATE: under randomisation they agree in expectation",
+    caveats.SmallArms: "arms smaller than {share:.0%} of everyone",
+    caveats.ResidualImbalance: "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias "
+    "of about {sds:.2g} s; the interval covers it up to its allowance for bias",
+    caveats.ClippedFolds: "effects of folds more than {bound:.4g} from {centre:.4g}, which are clipped",
+    caveats.Downweighted: "rows with unusual covariates are downweighted: about {share:.1%} of rows count less; where "
+    "effects are not linear this shifts what a regression estimates",
+    caveats.Shrinkage: "SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {factor:.2g}",
+    caveats.OneLook: "P-VALUE of this look alone: over all looks together, zero is ruled out only below {alpha:.3g}",
+    caveats.WeightedContrast: "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; "
+    "it estimates the effect only if those scores are correct",
+    caveats.LearnersAnswer: "the expected answer of {learner} on about {rows} rows",
+    caveats.KeptByTrim: "people whose propensity scores trim={trim} keeps",
 }
 _PEOPLE = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}
 
@@ -181,33 +157,33 @@ def _composed(fact: Fact) -> str:
         case ParallelTrends():
             rest = "confounding of changes, and effects before treatment starts, are not covered"
             return f"PARALLEL TRENDS assumed: {trend_words(fact)}; {rest}"
-        case ErrorsOfPropensity(penalty, shrunk):
+        case caveats.ErrorsOfPropensity(penalty, shrunk):
             noisy = "noisy and shrunk" if shrunk else "noisy"
             return (
                 f"errors of the propensity model: it is penalised ({penalty:.3g}), {noisy}, which leaves residual "
                 "confounding"
             )
-        case BiasBeyond(errors, of_each_arm):
+        case caveats.BiasBeyond(errors, of_each_arm):
             whose = " of each arm's mean" if of_each_arm else ""
             return f"bias beyond {errors:g} standard errors from sampling{whose}"
-        case OtherFunctions(balanced):
+        case caveats.OtherFunctions(balanced):
             return (
                 "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "
                 f"features ({', '.join(balanced)}) by more than the allowance for bias"
             )
-        case NotExpressed(families):
+        case caveats.NotExpressed(families):
             return f"outcomes or effects that the functions cannot express ({', '.join(families)})"
-        case StrataLeftOut(estimand, None):
+        case caveats.StrataLeftOut(estimand, None):
             return f"people in strata that lack an arm: the effect is that of {_PEOPLE[estimand]} in the other strata"
-        case StrataLeftOut(estimand, limit):
+        case caveats.StrataLeftOut(estimand, limit):
             return (
                 f"strata that lack an arm or are unbalanced: the effect is an average over {_PEOPLE[estimand]} in "
                 f"which a stratum counts at most {limit:g} times its smaller arm (the weight kept shows how much is "
                 "lost)"
             )
-        case ClippedPropensities(clip):
+        case caveats.ClippedPropensities(clip):
             return f"scores outside [{clip:.3g}, {1 - clip:.3g}], which are clipped"
-        case ClippedOutliers(columns, reaches, in_sds):
+        case caveats.ClippedOutliers(columns, reaches, in_sds):
             unit = " standard deviations" if in_sds else ""
             predicted = "from what other columns predict (both released)"
             said = (
@@ -215,19 +191,19 @@ def _composed(fact: Fact) -> str:
                 for name, reach in zip(columns, reaches, strict=True)
             )
             return f"outliers are clipped: {'; '.join(said)}"
-        case SitesLeftOut(sites):
+        case caveats.SitesLeftOut(sites):
             return f"the people of sites left out: {', '.join(sites)}"
-        case SitesWithoutAnswer(sites, states):
+        case caveats.SitesWithoutAnswer(sites, states):
             said = (f"{site} ({state})" for site, state in zip(sites, states, strict=True))
             return f"the people at sites without a valid answer: {'; '.join(said)}"
-        case NotAdjusted(kappa, one_direction):
+        case caveats.NotAdjusted(kappa, one_direction):
             used, bound = "covariates were not used", "confounding"
             if one_direction:
                 used, bound = "covariates were used for one noisy direction only", "residual confounding"
             return f"adjusted=False, {used}; the interval covers if kappa <= {kappa:g}, the declared bound on {bound}"
-        case LinearScores():
+        case caveats.LinearScores():
             return _linear(fact)
-        case KeptPeople(kept, rows, limit):
+        case caveats.KeptPeople(kept, rows, limit):
             return (
                 f"the {kept:,} of {rows:,} people whose propensity score is in [{limit:.3g}, {1 - limit:.3g}]"
             )
@@ -245,7 +221,7 @@ def trend_words(fact: ParallelTrends) -> str:
     )
 
 
-def _linear(fact: LinearScores) -> str:
+def _linear(fact: caveats.LinearScores) -> str:
     more = ["their squares"] * fact.squares + ["pairwise products"] * fact.products
     linear = " and ".join([", ".join(["linear in the covariates", *more[:-1]]), *more[-1:]])
     bends = {
