@@ -11,7 +11,6 @@ import types
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from enum import StrEnum, auto
-from functools import lru_cache
 from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from counterveil.bounded_reading import Fields, UnreadableError
@@ -433,7 +432,7 @@ def read_facts(role: str, values: object) -> tuple[Any, ...]:
 
 
 def _detail(kind: type[Detail], role: str, value: dict[str, Any]) -> Detail:
-    hints = _hints(kind)
+    hints = get_type_hints(kind)
     table = Fields.of(role, value, ("name", *hints))
     if kind is AtSites:
         sites, inner = tuple(table.texts("sites", _MOST, _LONGEST)), table.values["facts"]
@@ -445,11 +444,6 @@ def _detail(kind: type[Detail], role: str, value: dict[str, Any]) -> Detail:
 
 def _nested(value: object) -> bool:
     return isinstance(value, dict) and value.get("name") == AtSites.__name__
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: type[Detail]) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _field(table: Fields, name: str, hint: Any) -> Any:

@@ -29,13 +29,13 @@ from counterveil.results.measure_words import (
     LIFT,
     NAMES,
     NEEDED,
-    WHOSE,
     WORDS,
     averaged_in_words,
     called,
     difference_in_words,
     means_in_words,
     replaced_in_words,
+    whose_words,
 )
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.result import OneEffect, Result, provenance_from_dict
@@ -271,7 +271,7 @@ class MeasureResult(Result):
         return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
 
     def _sentence_in(self, where: str) -> str:
-        whose = WHOSE[self.estimand].format(where=where) + (
+        whose = whose_words(self.estimand, where) + (
             "" if self.population is None else f", among {people_words(self.population)}"
         )
         if self.measure == DIFFERENCE:
