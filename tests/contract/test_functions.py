@@ -12,6 +12,7 @@ from tests.contract.trials import LOW, WIDTH, ask, people, study
 
 import counterveil as cv
 from counterveil.inference import Uncertainty
+from counterveil.privacy.caveats import FoldModels
 from counterveil.results.one_effect import one_effect_model
 from counterveil.statistics.moments.cate_fitting import Fit, Passes, System, effect_weights
 
@@ -95,14 +96,14 @@ def test_a_released_effect_as_a_model():
         diagnostics={},
         interval_of=None,
         condition=None,
-        assumes="lines are enough",
+        assumes=FoldModels.OUTCOME,
     )
     made = one_effect_model(study(randomised=True), 0.9, result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3
     assert made.weights[0] == 1.5
     assert made.covariance[0, 0] == pytest.approx((half / norm.ppf(0.95)) ** 2)
     assert made.noise_covariance[0, 0] == pytest.approx(0.01)
-    assert "lines are enough" in made.caution
+    assert made.assumes is FoldModels.OUTCOME
 
 
 def test_bins_answer_for_the_query_s_bin():

@@ -276,7 +276,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of(
         "judging._check_question",
-        "hold(site_words.fits(ask, request.declaration, result), OTHER_WORDS)",
+        "hold(site_facts.fits(ask, request.declaration, result), OTHER_FACTS)",
         "pass",
         _LIES,
     ),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tools.reference.api_page import api_page
 from tools.reference.carriers_page import carriers_page
+from tools.reference.caveats_page import caveats_page
 from tools.reference.cli_page import cli_page
 from tools.reference.figures import marked_pages
 
@@ -16,6 +17,7 @@ PAGES = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/api.md": api_page,
     "docs/reference/carriers.md": carriers_page,
+    "docs/reference/caveats.md": caveats_page,
 }
 
 

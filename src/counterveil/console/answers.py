@@ -16,6 +16,7 @@ from counterveil.console.refusals import unknown
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError
+from counterveil.privacy.caveats import KeptByTrim
 from counterveil.report import html_page, markdown_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
@@ -118,8 +119,7 @@ def _result(entries: list[Entry]) -> Any:
         result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:
         # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
-        kept = f"people whose propensity scores trim={asked['trim']} keeps"
-        return replace(result, population=kept)
+        return replace(result, population=KeptByTrim(str(asked["trim"])))
     return result
 
 

@@ -28,7 +28,7 @@ from counterveil.data.study import Study
 from counterveil.data.survey import Survey
 from counterveil.data.table import Table, numeric_columns
 from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import nearest, no_such_column
+from counterveil.data.wrong_data import meant, no_such_column
 from counterveil.errors import CounterveilError, DataError, Refusal
 
 # Undeclared labels of one column that are listed, the most frequent first.
@@ -256,18 +256,17 @@ def _fill(study: Study, name: str) -> str:
 
 def _renamed(name: str, study: Study, known: Iterable[str]) -> str | None:
     """Return the line with the name that was probably meant."""
-    advice = nearest(name, known, "the data")
-    meant = next((each for each in known if advice == f"did you mean {each!r}?"), None)
-    if meant is None:
+    probably = meant(name, known)
+    if probably is None:
         return None
     if study.several is not None and name in study.several.names:
-        return in_table("outcomes", meant, toml_value(study.to_dict()["outcomes"][name]))
+        return in_table("outcomes", probably, toml_value(study.to_dict()["outcomes"][name]))
     for role, column in (("treatment", study.treatment), ("outcome", study.outcome)):
         if name == column:
-            return line(role, meant)
+            return line(role, probably)
     if name in study.covariates:
-        return in_table("covariates", meant, toml_value(domain_to_dict(study.covariates[name])))
-    return f"# {advice}"
+        return in_table("covariates", probably, toml_value(domain_to_dict(study.covariates[name])))
+    return f"# did you mean {probably!r}?"
 
 
 def _advice(known: Iterable[str], document: Mapping[str, Any], study: Study) -> list[Finding]:

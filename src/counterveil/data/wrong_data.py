@@ -20,13 +20,19 @@ _LISTED = 12
 def nearest(name: object, known: Iterable[object], owner: str) -> str:
     """Return advice on which known name was probably meant."""
     names = [str(candidate) for candidate in known]
-    folded = {candidate.casefold(): candidate for candidate in names}
-    close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
-    if close:
-        return f"did you mean {folded[close[0]]!r}?"
+    probably = meant(name, names)
+    if probably is not None:
+        return f"did you mean {probably!r}?"
     listed = ", ".join(repr(candidate) for candidate in names[:_LISTED])
     more = ", ..." if len(names) > _LISTED else ""
     return f"{owner} has: {listed}{more}" if names else f"{owner} has no columns"
+
+
+def meant(name: object, known: Iterable[str]) -> str | None:
+    """Return the known name that was probably meant, None where none is close."""
+    folded = {candidate.casefold(): candidate for candidate in known}
+    close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.6)
+    return folded[close[0]] if close else None
 
 
 def no_such_column(name: str, known: Iterable[object]) -> DataError:

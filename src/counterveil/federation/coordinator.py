@@ -17,6 +17,7 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.public_limits import COPY, NOT_AN_ANSWER, Declared, SetAsideError
 from counterveil.federation.study_files import StudyFolder, check_pooling
+from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.agreement import released_numbers
 from counterveil.questions.pooled.pool import PooledResult, pool
 from counterveil.questions.pooled.reading import rows_of
@@ -252,14 +253,14 @@ def pooled(
 ) -> PooledResult | MeasureResult:
     """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few."""
     study, found = folder.study, states(folder)
-    missing = [f"{each.site} ({each.state})" for each in found if not each.answered]
+    gone = [each for each in found if not each.answered]
     results = {each.site: each.result for each in found if each.result is not None}
     if len(results) < study.quorum:
         raise FederationError(
             "CV-F020",
             "too few sites answered",
             expected=f"valid answers of at least {study.quorum} sites",
-            got=f"{len(results)}; not {'; '.join(missing)}",
+            got=f"{len(results)}; not {'; '.join(f'{each.site} ({each.state})' for each in gone)}",
             fix="run the study again: sites that answered are not asked again, and nobody pays twice",
         )
     if method is not None:
@@ -270,9 +271,9 @@ def pooled(
         level=study.ask.level if level is None else level,
         weight_limits=_weight_limits(folder, results),
     )
-    if not missing:
+    if not gone:
         return effect
-    absent = f"the people at sites without a valid answer: {'; '.join(missing)}"
+    absent = SitesWithoutAnswer(tuple(each.site for each in gone), tuple(each.state for each in gone))
     return replace(effect, not_covered=(absent, *effect.not_covered))
 
 

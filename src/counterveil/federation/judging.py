@@ -8,7 +8,7 @@ from math import isclose, sqrt
 
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError
-from counterveil.federation import site_words
+from counterveil.federation import site_facts
 from counterveil.federation.judging_differences import check_difference
 from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.noise_checks import (
@@ -31,11 +31,11 @@ from counterveil.federation.public_limits import (
     NO_HEAD,
     NO_RESULT,
     NOT_AN_ANSWER,
+    OTHER_FACTS,
     OTHER_LIMITS,
     OTHER_NOISE,
     OTHER_PRIVACY,
     OTHER_QUESTION,
-    OTHER_WORDS,
     OUT_OF_REACH,
     TOO_MANY_ROWS,
     WENT_BACK,
@@ -172,7 +172,7 @@ def _check_question(request: Request, declared: Declared, result: Result) -> Non
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget
     hold(kept and paid, OTHER_PRIVACY)
-    hold(site_words.fits(ask, request.declaration, result), OTHER_WORDS)
+    hold(site_facts.fits(ask, request.declaration, result), OTHER_FACTS)
 
 
 def _checked(request: Request, declared: Declared, result: Result) -> Result:

@@ -61,7 +61,7 @@ class RefusedError(Exception):
         super().__init__(code)
 
 
-VERSION = 3
+VERSION = 4
 # A request has a few kilobytes, a reply some hundred with balance tables.
 _LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

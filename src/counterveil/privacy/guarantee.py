@@ -128,8 +128,12 @@ class Estimand(StrEnum):
     @property
     def sentence(self) -> str:
         """The estimand in words."""
+        return self.sentence_of(None)
+
+    def sentence_of(self, everyone: str | None) -> str:
+        """Return the estimand in words; `everyone` names those in the study where they are not simply people."""
         return {
-            Estimand.ATE: "average effect of the treatment on everyone in the study",
+            Estimand.ATE: f"average effect of the treatment on {everyone or 'everyone in the study'}",
             Estimand.ATT: "average effect of the treatment on those who received it",
             Estimand.ATC: "average effect the treatment would have had on those who did not receive it",
             Estimand.ATO: "overlap-weighted average effect: people count by e(1-e), e being their "

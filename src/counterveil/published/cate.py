@@ -13,6 +13,7 @@ from counterveil.data import Study
 from counterveil.errors import ParameterError
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Proof
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion
 from counterveil.published.cate_learners import (
     DR,
@@ -142,10 +143,10 @@ class KernelSettings(StageSettings):
 
 
 NOT_COVERED = (
-    "PRIVACY: the claim of this form is refuted; what a record loses is not known",
-    "CONFOUNDING by what is not among the covariates",
-    "sampling error and bias of the fitted models",
-    "clamping of outcomes and covariates to the declared ranges",
+    Caveat.PRIVACY_REFUTED,
+    Caveat.CONFOUNDING,
+    Caveat.SAMPLING_AND_MODELS,
+    Caveat.CLAMPING_OF_COVARIATES_TOO,
 )
 
 
@@ -189,7 +190,7 @@ def paper_answers(
     remark: str,
     method: str,
     release: str,
-    interval_of: str,
+    interval_of: Target,
 ) -> CateAnswers:
     """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)

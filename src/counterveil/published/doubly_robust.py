@@ -21,6 +21,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.privacy.caveats import Caveat
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
 from counterveil.results.result import Result
@@ -177,11 +178,11 @@ def _result(session: Session, question: PublishedQuestion, plan: Plan, published
             ("variance of the scores", f"noise of standard deviation {published.variance_sd:.4g}, likewise"),
         ),
         not_covered=(
-            "PRIVACY: the claim is asymptotic, and false for some data of any size; the noise's scale, which is "
-            "shown here, is computed from the rows",
-            "errors of the fitted models: those beyond the product that large samples make small",
-            "CONFOUNDING by anything that is not among the covariates",
-            "noise of the released variance; clamping of outcomes to the declared range",
+            Caveat.PRIVACY_ASYMPTOTIC,
+            Caveat.ERRORS_BEYOND_PRODUCT,
+            Caveat.CONFOUNDING,
+            Caveat.NOISE_OF_VARIANCE,
+            Caveat.CLAMPING,
         ),
         details={
             "adjusted": True,

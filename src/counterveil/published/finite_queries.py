@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
+from counterveil.privacy.caveats import Target
 from counterveil.published.asking import PublishedQuestion, QueryForm
 from counterveil.published.cate import (
     PROOF,
@@ -90,7 +91,7 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
             method=f"{settings.learner}-learner, second stage {learner_label(settings.effect)}, influence-function "
             "noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
-            interval_of="no quantity: the scale of the published noise is private, so that none can be given",
+            interval_of=Target.NO_QUANTITY,
         ).stored()
 
     return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))

@@ -18,6 +18,7 @@ from scipy.linalg import solve_triangular
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
+from counterveil.privacy.caveats import Target
 from counterveil.published.asking import PublishedQuestion, QueryForm
 from counterveil.published.cate import (
     BATCH,
@@ -245,7 +246,7 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
             method=f"{settings.learner}-learner by kernel regression, Gaussian process noise ({settings.algorithm}), "
             "as published",
             release=f"one path of a Gaussian process, standard deviation {form.scale:.4g} at a point",
-            interval_of="the fitted kernel regression: its sampling error and its bias are not in them",
+            interval_of=Target.KERNEL_REGRESSION,
         ).stored()
 
     return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))

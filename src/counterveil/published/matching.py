@@ -27,6 +27,7 @@ from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_c
 from counterveil.numerics.mirrored_rows import MirroredRows
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Budget, Estimand, Proof, Unit, show
+from counterveil.privacy.caveats import Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_twice
 from counterveil.published.proved_matching import PAGE as RECORD_PAGE
@@ -323,5 +324,5 @@ def _record_result(
             "debiased_estimate": float(effect) / shrinkage.factor,
             "min_epsilon_loss": lost,
         },
-        interval_of="the contrast of randomized treatments, which randomized response shrinks towards zero",
+        interval_of=Target.SHRUNK_CONTRAST,
     )

@@ -31,9 +31,9 @@ from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import two_parts
 from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand, Unit, exact
+from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm
 from counterveil.published.proved_weighting import shrunk
-from counterveil.results.method_words import CROSS_FITTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -81,21 +81,17 @@ def releases(plan: ParallelPlan, declared: float | None) -> tuple[tuple[str, str
     return tuple(said)
 
 
-def not_covered(penalty: float, declared: float | None) -> tuple[str, ...]:
+def not_covered(penalty: float, declared: float | None) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
     if declared is not None:
-        return (
-            "clipping of scores far beyond their predicted standard deviation",
-            "clamping of outcomes to the declared range",
-        )
+        return Caveat.CLIPPED_FAR_SCORES, Caveat.CLAMPING
     return (
-        "misspecified models: outcomes that are not linear in the covariates with one effect, where the propensity "
-        f"model, penalised ({penalty:.3g}) and noisy, is wrong as well",
-        "CONFOUNDING by anything that is not among the covariates",
-        f"propensities outside [{CLIP:.3g}, {1 - CLIP:.3g}], which are clipped, and scores far "
-        "beyond their predicted standard deviation",
-        "clamping of outcomes to the declared range; the interval is a large-sample one whose coverage was "
-        "measured, not proved",
+        MisspecifiedModels(penalty),
+        Caveat.CONFOUNDING,
+        ClippedPropensities(CLIP),
+        Caveat.CLIPPED_FAR_SCORES,
+        Caveat.CLAMPING,
+        Caveat.COVERAGE_MEASURED,
     )
 
 
@@ -263,7 +259,7 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
         **question.effect_terms(study),
         releases=releases(design.plan, design.declared),
         not_covered=not_covered(design.penalty, design.declared),
-        assumes=None if design.declared is not None else CROSS_FITTED,
+        assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
         details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
         | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
     )

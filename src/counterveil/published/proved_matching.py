@@ -26,9 +26,9 @@ from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, 
 from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Estimand, Unit, exact
+from counterveil.privacy import Estimand, Unit, caveats, exact
+from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.published.asking import EffectForm
-from counterveil.results.method_words import SHRUNK
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
@@ -197,7 +197,7 @@ def _result(
             "debiased_estimate": float(effect) / shrinkage.factor,
             "se_debiased": shrunk.total_sd / shrinkage.factor,
         },
-        interval_of=SHRUNK,
+        interval_of=Target.SHRUNK_CONTRAST,
     )
 
 
@@ -211,13 +211,9 @@ def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tupl
     )
 
 
-def not_covered(shrinkage: Shrinkage) -> tuple[str, ...]:
+def not_covered(shrinkage: Shrinkage) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
-    return (
-        f"SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {shrinkage.factor:.2g}",
-        "CONFOUNDING: scores with this much noise adjust for little of it",
-        "clamping of outcomes to the declared range",
-    )
+    return caveats.Shrinkage(shrinkage.factor), Caveat.CONFOUNDING_BEHIND_NOISY_SCORES, Caveat.CLAMPING
 
 
 # How far one record can move its released score, and the matched sum that follows from released scores.

@@ -30,6 +30,7 @@ from counterveil.numerics.strata import (
     pooled_squares,
 )
 from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.privacy.caveats import Caveat
 from counterveil.published.asking import EffectForm
 from counterveil.published.strata_sensitivity import (
     StratumCounts,
@@ -177,7 +178,7 @@ def _result(
         method="exact matching on strata, smooth sensitivity",
         **question.effect_terms(study),
         releases=_releases(rows, design),
-        not_covered=caveats(study, "people in strata that lack an arm: their effect is counted as zero"),
+        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
         details=details,
         # A released share of people divides both the estimate and its variance.
         variance_apart="share" not in dict(design.shares),

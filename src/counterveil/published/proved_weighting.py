@@ -33,8 +33,16 @@ from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.privacy.caveats import (
+    Caveat,
+    ClippedPropensities,
+    ErrorsOfPropensity,
+    Fact,
+    SmallArms,
+    Target,
+    WeightedContrast,
+)
 from counterveil.published.asking import EffectForm
-from counterveil.results.method_words import UNADJUSTED, WEIGHTED
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -94,28 +102,24 @@ def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
-def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> str | None:
+def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> Fact | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
-    return WEIGHTED.format(low=weighing.low, high=weighing.high) if nuisances.adjusted else UNADJUSTED
+    return WeightedContrast(weighing.low, weighing.high) if nuisances.adjusted else Target.UNADJUSTED_CONTRAST
 
 
-def not_covered(design: Design, estimand: Estimand) -> tuple[str, ...]:
+def not_covered(design: Design, estimand: Estimand) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
-    clamping = "clamping of outcomes to the declared range"
     if design.fitting is None:
-        return (clamping,)
-    said = [
-        f"errors of the propensity model: it is penalised ({design.fitting.penalty:.3g}), noisy and shrunk, which "
-        "leaves residual confounding",
-        "CONFOUNDING by anything that is not among the covariates, or not linear in the logit",
-        f"scores outside [{design.clip:.3g}, {1 - design.clip:.3g}], which are clipped",
-        clamping,
-    ]
-    if estimand is not Estimand.ATE:
-        said.append(f"arms smaller than {float(LEAST_SHARE):.0%} of everyone")
-    return tuple(said)
+        return (Caveat.CLAMPING,)
+    return (
+        ErrorsOfPropensity(design.fitting.penalty, True),
+        Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
+        ClippedPropensities(design.clip),
+        Caveat.CLAMPING,
+        *(() if estimand is Estimand.ATE else (SmallArms(float(LEAST_SHARE)),)),
+    )
 
 
 def releases(study: Study, design: Design, weighing: Weighing) -> tuple[tuple[str, str], ...]:

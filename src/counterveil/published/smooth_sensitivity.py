@@ -22,6 +22,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
 from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
@@ -126,14 +127,14 @@ def _result(
             ("its variance", "Laplace noise on the printed bound"),
             ("logarithm of the bound", "Gaussian noise, textbook scale"),
         ),
-        not_covered=caveats(study, "people in strata that lack an arm: their effect is counted as zero"),
+        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
         details={
             "rows": session.table.rows,
             "mechanism": "laplace",
             "beta": found.smoothness,
             "sensitivity_bound": bound,
         },
-        interval_of="the published estimate; that its variance and its scale are noisy themselves is ignored",
+        interval_of=Target.PUBLISHED_ESTIMATE,
         variance_apart=True,
     )
 

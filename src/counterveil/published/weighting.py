@@ -23,6 +23,7 @@ from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
@@ -38,8 +39,8 @@ REMARK = (
     "that arm: they estimate another quantity. Details give the delta that this draw lost at its epsilon"
 )
 _SHRUNK = {
-    Estimand.ATT: "the effect on the treated times the share treated",
-    Estimand.ATC: "the effect on the untreated times their share",
+    Estimand.ATT: Target.TREATED_TIMES_SHARE,
+    Estimand.ATC: Target.UNTREATED_TIMES_SHARE,
 }
 
 # Bounds that the paper assumes for the true propensity, which nothing enforces; the penalty of the propensity model;
@@ -181,7 +182,7 @@ def _result(
     study: Study = session.study
     rows = session.table.rows
     cap = min(published.true / 2, _LARGEST) ** 2 * rows
-    target = _SHRUNK.get(question.estimand, "the contrast weighted by unclipped noisy scores")
+    target = _SHRUNK.get(question.estimand, Target.UNCLIPPED_CONTRAST)
     return Result(
         estimate=published.value,
         uncertainty=Uncertainty(noise, cap, cap),
@@ -196,8 +197,8 @@ def _result(
             ),
         ),
         not_covered=(
-            "errors of the propensity model: noise in the weights enters exponentially and biases the sum",
-            "CONFOUNDING that the penalised model without intercept leaves",
+            Caveat.ERRORS_OF_NOISY_WEIGHTS,
+            Caveat.CONFOUNDING_LEFT_BY_PENALTY,
         ),
         details={
             "rows": rows,

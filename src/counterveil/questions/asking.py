@@ -57,7 +57,9 @@ def _for_reports(
     if not isinstance(found, Released):
         return found
     repeat = repeat_of(ask.__name__, session.study, arguments, session.simulated)
-    rows = session.in_memory if found.guarantee.unit is Unit.OUTCOME else None
+    if found.guarantee.unit is not Unit.OUTCOME:
+        return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
+    rows = session.in_memory
     return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))
 
 

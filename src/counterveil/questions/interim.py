@@ -20,6 +20,7 @@ from counterveil.accounting import Ledger, Look, Looks
 from counterveil.data import Study
 from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Budget, Number, exact
+from counterveil.privacy.caveats import OneLook
 from counterveil.questions.ate import answer, ask
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
@@ -55,7 +56,6 @@ def alphas(rows: Sequence[int], alpha: Fraction, spending: str) -> tuple[Fractio
 __all__ = ["look", "planned"]
 
 # A reader who compares the p-value with 5 % would look too often.
-_P_VALUE = "P-VALUE of this look alone: over all looks together, zero is ruled out only below {:.3g}"
 
 
 def planned(
@@ -147,7 +147,7 @@ def answer_look(session: Session, number: int, **arguments: Any) -> Result:
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
     said["level_of_all_looks"] = looks.level
     words = f"{found.method}; look {said['look']}, all intervals together {100 * looks.level:g} %"
-    caveats = (*found.not_covered, _P_VALUE.format(float(this.alpha)))
+    caveats = (*found.not_covered, OneLook(float(this.alpha)))
     return replace(found, method=words, not_covered=caveats, details=found.details | said)
 
 

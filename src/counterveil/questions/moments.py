@@ -16,6 +16,7 @@ from counterveil.data import Study, silence
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
+from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.moments import Matrix, Moments
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
@@ -177,11 +178,8 @@ class _Found:
     basis: Floats
     releases: tuple[tuple[str, str], ...]
     weighted_down: float
-    clipped: tuple[str, ...]
+    clipped: ClippedOutliers
     pages: tuple[str, ...]
-
-
-_WINDOW = "further than {:.3g} standard deviations from what other columns predict (both released)"
 
 
 def _of_records(found: ReleasedMoments) -> _Found:
@@ -189,11 +187,9 @@ def _of_records(found: ReleasedMoments) -> _Found:
     noise = np.full(found.matrix.shape, found.sd)
     np.fill_diagonal(noise, sqrt(2.0) * found.sd)
     whole = np.abs(rows.mix) @ rows.reaches
-    clipped = tuple(
-        f"{name} {_WINDOW.format(window)}"
-        for name, window, most in zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
-        if window < most
-    )
+    windows = zip(rows.columns.names, rows.windows[1:], whole[1:], strict=True)
+    narrow = {name: float(window) for name, window, most in windows if window < most}
+    clipped = ClippedOutliers(tuple(narrow), tuple(narrow.values()), in_sds=True)
     releases = (
         ("means and squares of all columns", "l2 sensitivity by their number"),
         ("counts of rows by length and of outcomes by distance, twice", "one cell each"),
@@ -217,8 +213,8 @@ def _of_outcomes(found: OutcomeMoments) -> _Found:
     )
     place = rows.columns.singles - 1
     reach = rows.clip * rows.columns.ends[place][1]
-    clipped = f"{rows.columns.names[place]} further than {reach:.3g} from what other columns predict (both released)"
-    said = (clipped,) if rows.clip < 1.0 + float(np.abs(rows.prediction).sum()) else ()
+    clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
+    said = ClippedOutliers((rows.columns.names[place],) * clips, (float(reach),) * clips, in_sds=False)
     return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, OUTCOME_PAGES)
 
 
@@ -242,18 +238,14 @@ def _result(session: Session, question: Question, columns: Columns, found: _Foun
     )
 
 
-def _caveats(found: _Found) -> tuple[str, ...]:
+def _caveats(found: _Found) -> tuple[Fact, ...]:
     """Return what intervals of regressions do not cover."""
-    weighted = (
-        f"rows with unusual covariates are downweighted: about {found.weighted_down:.1%} of rows count less; where "
-        "effects are not linear this shifts what a regression estimates"
-    )
     return (
-        "UNEQUAL VARIANCES of errors: standard errors are classical",
-        "omitted variables: a coefficient is an effect only if the formula holds what it must",
-        *([weighted] if found.weighted_down > 0 else []),
-        *([f"outliers are clipped: {'; '.join(found.clipped)}"] if found.clipped else []),
-        "clamping to the declared ranges",
+        Caveat.UNEQUAL_VARIANCES,
+        Caveat.OMITTED_VARIABLES,
+        *((Downweighted(found.weighted_down),) if found.weighted_down > 0 else ()),
+        *((found.clipped,) if found.clipped.columns else ()),
+        Caveat.CLAMPING_TO_RANGES,
     )
 
 

@@ -123,7 +123,7 @@ def _single(facts: Facts, one: Facts) -> list[Item]:
 
 
 def _how(facts: Facts, one: Facts) -> str:
-    if facts["how"] == "standardised difference":
+    if facts["how"] == "standardised":
         known = (
             "" if one.get("sd") is None else f" with an outcome SD of {rounded(one['sd'], one['sd'] / 10)}"
         )
@@ -133,7 +133,7 @@ def _how(facts: Facts, one: Facts) -> str:
             'ask for measure="ratio", or give baseline='
         )
         return f"approximate, from the standardised difference{known}{rare if facts['risks'] else ''}"
-    return f"from the {facts['how']}"
+    return {"means": "from the released means", "baseline": "from the declared baseline"}[facts["how"]]
 
 
 def _asked(facts: Facts) -> list[Item]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
+from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
 from counterveil.report.figures import details_sentence
 from counterveil.report.page import (
@@ -69,7 +70,7 @@ def details(facts: dict[str, Any]) -> str:
             ("Balance of the covariates", html_balance(facts)),
             ("Overlap of the arms", html_overlap(facts)),
             ("Unmeasured confounding", html_sensitivity(facts)),
-            ("What the intervals do not cover", _listed(facts["not_covered"])),
+            ("What the intervals do not cover", _listed(caveat_words(facts))),
             ("What is guaranteed", _guarantee(facts)),
             ("What was released, and what it cost", _price(facts)),
             ("For a paper", f"<p>{escape(write_up(facts))}</p>"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.balance import balance_cells, overlap_rows, overlap_sentence
+from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import benchmark_cells, sensitivity_items
 from counterveil.report.confounding import effect_cells as withstood_cells
 from counterveil.report.figures import details_sentence
@@ -58,7 +59,7 @@ def markdown_page(facts: dict[str, Any]) -> str:
         _items(numbers),
         *_diagnostics(facts),
         "## What the intervals do not cover",
-        _list(facts["not_covered"]),
+        _list(caveat_words(facts)),
         *_guarantee(facts),
         "## For a paper",
         escaped(write_up(facts)),

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 from counterveil.privacy import Budget
+from counterveil.report.caveats import trends_of
 from counterveil.report.measures import effect_noun, estimated, plural, value_words
 from counterveil.report.view import (
-    assumption,
     caveat_names,
     from_to,
     lead_sentence,
@@ -46,7 +46,7 @@ def write_up(facts: dict[str, Any]) -> str:
     ]:
         said = [*first, _asked(facts, rest), *_assumed(facts), _found(facts, told, parts)]
         said += [_guaranteed(facts, rest)]
-        limits = [_not_covered(facts["not_covered"], letters)] if facts["not_covered"] else []
+        limits = [_not_covered(facts, letters)] if facts["not_covered"] else []
         public_said = _public(facts) if public else "What is public is listed in the full report."
         text = " ".join([*said, public_said, *limits])
         if len(text.split()) <= MOST_WORDS:
@@ -60,8 +60,8 @@ def _asked(facts: dict[str, Any], method: bool) -> str:
     about = f" from {rows:,.0f} {unit_word(facts)}" if isinstance(rows, int | float) else ""
     about += f" in {clusters:,.0f} clusters" if isinstance(clusters, int | float) else ""
     effect = f'We estimated the effect of "{facts["treatment"]}" on "{facts["outcome"]}"'
-    said, how = lead_sentence(facts), _first_clause(str(facts["method"]), _METHOD)
-    return f"{effect}{about} ({said}{f'; {how}' if method and how and not said.startswith(how) else ''})."
+    how = _first_clause(str(facts["method"]), _METHOD) if method else ""
+    return f"{effect}{about} ({lead_sentence(facts)}{f'; {how}' if how else ''})."
 
 
 def _first_clause(text: str, most: int) -> str:
@@ -76,16 +76,14 @@ def _closed(text: str) -> bool:
     return all(text.count(one) == text.count(other) for one, other in ("()", "[]", "{}"))
 
 
-def _not_covered(not_covered: list[str], letters: int) -> str:
-    names, left = caveat_names(not_covered, letters)
+def _not_covered(facts: dict[str, Any], letters: int) -> str:
+    names, left = caveat_names(facts, letters)
     return f"Not covered: {'; '.join([*names, *([_LIMITS] if left else [])])}."
 
 
 def _assumed(facts: dict[str, Any]) -> list[str]:
-    said = assumption(facts)
-    if said is None:
-        return []
-    return [f"Parallel trends are assumed:{said.partition(':')[2].partition(';')[0]}."]
+    trends = trends_of(facts)
+    return [] if trends is None else [f"Parallel trends are assumed: {trends}."]
 
 
 def _found(facts: dict[str, Any], told: int, parts: bool) -> str:

@@ -265,8 +265,11 @@ class Curve:
     outer: tuple[list[float], list[float]]
 
 
-def curve_chart(curve: Curve, label: str, across: str, up: str, shares: bool = False, extra: str = "") -> str:
-    """Return a chart of a curve, its intervals and its band; `shares` says that the axis is one of percentages."""
+def curve_chart(curve: Curve, label: str, across: str, up: str, shares: bool = False) -> str:
+    """Return a chart of a curve, its intervals and its band.
+
+    `shares` says that the axis is one of percentages; what the same share at random would gain is drawn too.
+    """
     low, high = min(0.0, *curve.outer[0]), max(0.0, *curve.outer[1])
     if not isfinite(high - low) or low == high:
         return ""
@@ -281,7 +284,7 @@ def curve_chart(curve: Curve, label: str, across: str, up: str, shares: bool = F
     points = [(x(a), y(b)) for a, b in zip(curve.x, curve.middle, strict=True)]
     inside = area(curve.outer, "paler-fill") + area(curve.inner, "pale-fill")
     inside += line((0, y(0)), (100, y(0)), "zero") + shape(points, "line ink")
-    if extra == "at random":
+    if shares:
         inside += shape([points[0], points[-1]], "thin dashed")
     names = [f"{value:.0%}" for value in along] if shares else labels(along)
     marks = [(y(value), text) for value, text in zip(values, labels(values), strict=True)]
@@ -306,7 +309,6 @@ def gain_plot(facts: Facts) -> str:
         "share of people treated, those ranked highest first (released)",
         f"gain in {facts['outcome']} per person",
         shares=True,
-        extra="at random",
     )
     caption = (
         "Line: estimated gain over treating nobody. Strong band: the interval at one share. Faint band: holds for the "

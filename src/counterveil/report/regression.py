@@ -6,6 +6,7 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
+from counterveil.report.caveats import caveat_words
 from counterveil.report.figures import details_sentence
 from counterveil.report.text import wrapped
 from counterveil.report.view import (
@@ -50,7 +51,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     items: list[Item] = [
         ("Regress", f'free, as often as you like: moments.regress("{outcome} ~ {treatment} + ...")'),
         ("Guarantee", guarantee_line(facts)),
-        ("Not covered", "; ".join(facts["not_covered"]) if full else short_caveats(facts["not_covered"])),
+        ("Not covered", "; ".join(caveat_words(facts)) if full else short_caveats(facts)),
     ]
     if full:
         items += _provenance(facts)
@@ -107,7 +108,7 @@ def _notes(facts: Facts, full: bool) -> list[Item]:
         *first,
         ("Guarantee", guarantee_line(facts)),
         ("Errors", _LEAST),
-        ("Not covered", "; ".join(facts["not_covered"])),
+        ("Not covered", "; ".join(caveat_words(facts))),
     ]
 
 

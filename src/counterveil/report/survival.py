@@ -24,7 +24,7 @@ def arm_rows(facts: Facts, arm: str) -> list[dict[str, Any]]:
     for row in facts["curves"]:
         if row["arm"] != arm:
             continue
-        if found and facts["curves_fall"] == "at the ends of cells":
+        if found and facts["steps"]:
             # A step: level until the end of the cell.
             found.append(found[-1] | {"time": row["time"]})
         found.append(row)

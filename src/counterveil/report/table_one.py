@@ -24,7 +24,6 @@ _FOR_SALE = (
     "choose for it, on top of what this result spent; the smaller, the wider the intervals of its figures. Ask as "
     "below; result.to_html(path, overlap=summary) then shows it in this place."
 )
-_DECLARED = "the domains of the covariates"  # among what is public where there are any
 _ASK = """summary = cv.overlap(data, study, epsilon=0.5)
 result.to_html("report.html", overlap=summary)
 
@@ -51,11 +50,11 @@ def _row(row: Facts) -> list[str]:
 
 def table_one_words(facts: Facts) -> str:
     """Return what the table is, or what it would cost; empty where there is nothing to say."""
-    if facts.get("table_one"):
-        return _EXACT
-    declared = any(text.startswith(_DECLARED) for text in facts["guarantee"]["public"])
-    if str(facts["guarantee"]["protects"]) != "record" or not declared:
+    found = facts.get("table_one")
+    if found is None:
         return ""
+    if found:
+        return _EXACT
     return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
 
 

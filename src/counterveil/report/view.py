@@ -13,6 +13,7 @@ from math import floor, isfinite, log10
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, show
+from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
 from counterveil.report.figures import details_sentence
 
 Facts = dict[str, Any]
@@ -175,18 +176,17 @@ def lead_sentence(facts: Facts) -> str:
 
 
 def lead_line(facts: Facts, most: int | None = None) -> str:
-    """Return what was estimated and how, the method in at most so many words; once where both are the same."""
-    said, method = lead_sentence(facts), str(facts["method"])
-    if said.startswith(method):
-        return said
-    return f"{said}; {method if most is None else few_words(method, most)}"
+    """Return what was estimated and how, the method in at most so many words."""
+    method = str(facts["method"])
+    return f"{lead_sentence(facts)}; {method if most is None else few_words(method, most)}"
 
 
 def interval_sentence(facts: Facts) -> str:
     """Return what the intervals cover, in words."""
     covers = "covers sampling error and privacy noise together"
-    if facts.get("interval_of"):
-        covers += f", of {facts['interval_of']}: NOT AN INTERVAL FOR THE EFFECT"
+    target = opening_of(facts, "interval_of")
+    if target is not None:
+        covers += f", of {target_words(target)}: NOT AN INTERVAL FOR THE EFFECT"
     return "; ".join([covers, *_remarks_on_intervals(facts)])
 
 
@@ -257,16 +257,15 @@ def guarantee_line(facts: Facts) -> str:
     return f"{said}; {large}" if large else said
 
 
-def short_caveats(not_covered: list[str]) -> str:
+def short_caveats(facts: Facts) -> str:
     """Return what intervals do not cover in few words: the name of each caveat, and how many are left out."""
-    said, left = caveat_names(not_covered, _CAVEATS)
+    said, left = caveat_names(facts, _CAVEATS)
     return "; ".join([*said, *([f"and {left} more"] if left else [])])
 
 
-def caveat_names(not_covered: list[str], most: int) -> tuple[list[str], int]:
+def caveat_names(facts: Facts, most: int) -> tuple[list[str], int]:
     """Return the names of the first caveats, of at most so many letters together, and how many are left out."""
-    # A caveat is a name, a colon and what is to be said of it.
-    names = [text if len(text) <= _CAVEAT else text.partition(":")[0] for text in not_covered]
+    names = [text if len(text) <= _CAVEAT else text.partition(":")[0] for text in caveat_words(facts)]
     said: list[str] = []
     for name in dict.fromkeys(names):
         if said and len("; ".join([*said, name])) > most:
@@ -308,7 +307,7 @@ def short_view(facts: Facts) -> View:
     items.append(("Guarantee", guarantee_line(facts)))
     items += [("Remark", remark) for remark in short_remarks(facts, _REMARKS, _REMARK)]
     items += _assumed(facts)
-    items.append(("Not covered", short_caveats(facts["not_covered"])))
+    items.append(("Not covered", short_caveats(facts)))
     items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
     return View(_first(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
@@ -323,7 +322,7 @@ def full_view(facts: Facts) -> View:
         *facts.get("notes", []),
         *_assumed(facts),
         ("Details", details_sentence(facts["details"], unit_word(facts))),
-        ("Not covered", "; ".join(facts["not_covered"])),
+        ("Not covered", "; ".join(caveat_words(facts))),
         *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
         ("Public", "; ".join(map(brief, guarantee["public"]))),
@@ -335,16 +334,9 @@ def full_view(facts: Facts) -> View:
     return View(_first(facts), title(facts), lead_line(facts), tables, items)
 
 
-def assumption(facts: Facts) -> str | None:
-    """Return what a comparison of changes assumes, None where outcomes are no changes."""
-    return next((text for text in facts["not_covered"] if text.startswith("PARALLEL TRENDS")), None)
-
-
 def _assumed(facts: Facts) -> list[Item]:
-    said = assumption(facts)
-    return (
-        [] if said is None else [("Assumes", "parallel trends:" + said.partition(":")[2].partition(";")[0])]
-    )
+    trends = trends_of(facts)
+    return [] if trends is None else [("Assumes", f"parallel trends: {trends}")]
 
 
 def _confounding(facts: Facts) -> list[Item]:

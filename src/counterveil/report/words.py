@@ -7,10 +7,10 @@ from math import exp
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Proof, show
+from counterveil.report.caveats import opening_of, supposed_words, target_words
 from counterveil.report.measures import direction_words, effect_noun, measured, plural, value_words
 from counterveil.report.pictures import widest
 from counterveil.report.view import (
-    assumption,
     curvature_words,
     from_to,
     lead_sentence,
@@ -70,7 +70,7 @@ def question_words(facts: Facts) -> str:
     if kind == "pooled":
         return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
     if kind == "survival":
-        return f"Does {what} change the time to “{facts['outcome'].removeprefix('time to ')}”?"
+        return f"Does {what} change the {on}?"
     if kind == "outcomes":
         return f"By how much does {what} change each of several outcomes?"
     if kind == "ratio":
@@ -83,11 +83,12 @@ def question_words(facts: Facts) -> str:
 
 def answer_words(facts: Facts) -> list[str]:
     """Return what came out, in sentences that claim no more than the intervals do."""
-    if facts.get("interval_of"):
+    target = opening_of(facts, "interval_of")
+    if target is not None:
         released = next((one for one in facts["effects"] if one.get("summary")), facts["effects"][0])
         return [
             f"No interval for the effect can be given. The released number is "
-            f"{_amount(released)}; the interval around it is for {facts['interval_of']}.",
+            f"{_amount(released)}; the interval around it is for {target_words(target)}.",
         ]
     if not facts["effects"]:
         return ["Nothing was asked for at any point."]
@@ -98,7 +99,7 @@ def answer_words(facts: Facts) -> list[str]:
         "periods": _periods,
         "function": _function,
     }.get(kind_of(facts), _several if len(facts["effects"]) > 1 else _one)
-    return [*told(facts), *_supposed(facts)]
+    return [*told(facts), *supposed_words(facts)]
 
 
 def _one(facts: Facts) -> list[str]:
@@ -239,23 +240,6 @@ def _function(facts: Facts) -> list[str]:
         _interval(facts, centre, "There, the"),
         *_several(facts)[1:2],
     ]
-
-
-def _supposed(facts: Facts) -> list[str]:
-    """Return what has to hold beyond the interval for the number to be an effect."""
-    trends = assumption(facts)
-    if trends is not None:
-        return [f"This supposes parallel trends:{trends.partition(':')[2].partition(';')[0]}."]
-    said = " ".join(facts["not_covered"]).lower()
-    if "nothing is adjusted for" in said:
-        return ["Nothing was adjusted for: people with and without treatment may differ in other ways."]
-    if "confounding" in said:
-        return [
-            "It is an effect only if nothing but the declared covariates drives both treatment and outcome."
-        ]
-    if "undeclared covariates" in said:
-        return ["Covariates that were not declared play no part in it."]
-    return []
 
 
 # What is protected, and how strongly.

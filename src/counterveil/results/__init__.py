@@ -1,6 +1,7 @@
 """What was asked and what was answered: questions, results, and how they are stored and read back."""
 
 from counterveil.privacy import Guarantee
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.arms import ArmsResult
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_model import CateModel
@@ -22,6 +23,7 @@ __all__ = [
     "ArmsResult",
     "CateAnswers",
     "CateModel",
+    "Caveat",
     "Coefficient",
     "Compliance",
     "Effect",

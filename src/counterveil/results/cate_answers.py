@@ -15,9 +15,9 @@ from counterveil.data.labels import Label
 from counterveil.errors import Refusal
 from counterveil.inference import level_of_each
 from counterveil.inference.ratio import NoisyRatio
+from counterveil.report.caveats import first_words
 from counterveil.results.effect import Effect, check_level, interval_facts
 from counterveil.results.result import Released, provenance_from_dict
-from counterveil.results.shown import first_words
 from counterveil.results.stored import load, no_effects, reads_facts, save
 
 Floats = NDArray[np.float64]

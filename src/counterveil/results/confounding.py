@@ -33,7 +33,7 @@ from counterveil.results.shown import Shown
 _TIMES = (1.0, 2.0, 3.0)
 # Confounders that explain less of the treatment than this are not compared with.
 _LEAST = 1e-3
-_MEANS, _BASELINE, _SD = "released means", "declared baseline", "standardised difference"
+_MEANS, _BASELINE, _SD = "means", "baseline", "standardised"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from math import inf
 
 from counterveil.errors import ParameterError, shown
+from counterveil.privacy.caveats import Fact
+from counterveil.report.caveats import target_words
 
 
-def refuse_no_interval(interval_of: str | None) -> None:
+def refuse_no_interval(interval_of: Fact | None) -> None:
     """Raise CV-P664 where intervals are for something else than the effect."""
     if interval_of is not None:
         raise ParameterError(
             "CV-P664",
             "this result has no interval for the effect whose sensitivity could be shown",
             expected="a result whose interval is for the effect",
-            got=f"an interval for {interval_of}",
+            got=f"an interval for {target_words(interval_of)}",
             fix="ask with a method that adjusts for the measured confounders first",
         )
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from counterveil.inference import Uncertainty
+from counterveil.privacy.caveats import Curvature, LinearScores
 from counterveil.results.effect import interval_facts
-from counterveil.results.method_words import UNDETECTED
 
 if TYPE_CHECKING:
     from counterveil.results.result import Result
@@ -45,5 +45,5 @@ def _shown(result: Result) -> tuple[float, float] | None:
     if known is None:
         return None
     longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
-    said = result.assumes is not None and result.assumes.endswith(UNDETECTED)
-    return result.curvature_interval() if longer or said else None
+    doubted = isinstance(result.assumes, LinearScores) and result.assumes.curvature is Curvature.UNDETECTED
+    return result.curvature_interval() if longer or doubted else None

@@ -20,13 +20,18 @@ WORDS = {
     LIFT: "lift: the ratio of mean outcomes {whose}, treated over control, less 1; 0 is no effect",
     NEEDED: "number needed to treat: 1 over the difference of mean outcomes {whose}; negative for one outcome fewer",
 }
-WHOSE = {
-    Estimand.ATE: "of everyone in the study",
+_WHOSE = {
+    Estimand.ATE: "of everyone in the {where}",
     Estimand.ATT: "of those who received the treatment",
     Estimand.ATC: "of those who did not receive the treatment",
     Estimand.ATO: "of people weighted by overlap",
 }
 _CALLED = {RATIO: "ratio of means", ODDS: "odds ratio", LIFT: "lift", NEEDED: "number needed to treat"}
+
+
+def whose_words(estimand: Estimand, where: str = "study") -> str:
+    """Return whose outcomes are averaged."""
+    return _WHOSE[estimand].format(where=where)
 
 
 def called(measure: str, outcome_range: Ends | None) -> str:

@@ -14,6 +14,7 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, Quotient
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Estimand, Unit
+from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
 from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
 from counterveil.results.mean_facts import (
@@ -28,13 +29,13 @@ from counterveil.results.measure_words import (
     LIFT,
     NAMES,
     NEEDED,
-    WHOSE,
     WORDS,
     averaged_in_words,
     called,
     difference_in_words,
     means_in_words,
     replaced_in_words,
+    whose_words,
 )
 from counterveil.results.own_scale import OwnScale
 from counterveil.results.result import OneEffect, Result, provenance_from_dict
@@ -265,15 +266,17 @@ class MeasureResult(Result):
         return notes
 
     def _sentence(self) -> str:
-        whose = WHOSE[self.estimand] + ("" if self.population is None else f", among {self.population}")
-        if self.measure == DIFFERENCE:
-            said = f"difference of mean outcomes {whose}, treated less control"
-        else:
-            said = WORDS[self.measure].format(whose=whose)
         if not isinstance(self.means, PooledMeans):
-            return said
-        how = averaged_in_words(self.means, self.details)
-        return f"{said.replace('in the study', 'in the sites')}; {how}"
+            return self._sentence_in("study")
+        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+
+    def _sentence_in(self, where: str) -> str:
+        whose = whose_words(self.estimand, where) + (
+            "" if self.population is None else f", among {people_words(self.population)}"
+        )
+        if self.measure == DIFFERENCE:
+            return f"difference of mean outcomes {whose}, treated less control"
+        return WORDS[self.measure].format(whose=whose)
 
     @classmethod
     @reads_facts

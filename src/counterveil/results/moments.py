@@ -16,13 +16,14 @@ from counterveil.inference.noisy_moments import Fit, NoisyMoments, least_squares
 from counterveil.inference.weak_instruments import anderson_rubin, joint_p_value, joint_statistic
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Unit
+from counterveil.privacy.caveats import Fact, read_facts, written
 from counterveil.report import View, moments_view
 from counterveil.results.compliance import Compliance
 from counterveil.results.effect import Ends, check_level
 from counterveil.results.formula import Formula, parse_formula
 from counterveil.results.regression import CONSTANT, Regression, finite
 from counterveil.results.shown import Shown
-from counterveil.results.stored import load, reads_facts, save
+from counterveil.results.stored import VERSION, check_version, load, reads_facts, save
 
 Matrix = tuple[tuple[float, ...], ...]
 
@@ -55,7 +56,7 @@ class Moments(Shown):
     guarantee: Guarantee
     spent: Budget
     releases: tuple[tuple[str, str], ...]
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     details: dict[str, float | str]
 
     def regress(self, formula: str, level: float | None = None) -> Regression:
@@ -185,6 +186,7 @@ class Moments(Shown):
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
         return {
+            "version": VERSION,
             "moments_of": list(self.columns),
             "treatment": self.treatment,
             "outcome": self.outcome,
@@ -197,7 +199,7 @@ class Moments(Shown):
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent.to_dict(),
             "releases": [list(release) for release in self.releases],
-            "not_covered": list(self.not_covered),
+            "not_covered": [written(one) for one in self.not_covered],
             "details": self.details,
         }
 
@@ -215,6 +217,7 @@ class Moments(Shown):
     @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Moments:
         """Return the moments written by `to_dict` or `stored`."""
+        check_version(facts)
         found = cls(
             treatment=facts["treatment"],
             outcome=facts["outcome"],
@@ -228,7 +231,7 @@ class Moments(Shown):
             guarantee=Guarantee.from_dict(facts["guarantee"]),
             spent=Budget.from_dict(facts["spent"]),
             releases=tuple((name, text) for name, text in facts["releases"]),
-            not_covered=tuple(facts["not_covered"]),
+            not_covered=read_facts("not_covered", facts["not_covered"]),
             details=dict(facts["details"]),
         )
         found._check()

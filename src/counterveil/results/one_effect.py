@@ -12,11 +12,11 @@ from scipy.special import chdtrc
 from counterveil.data import Study
 from counterveil.inference.uncertainty import pointwise
 from counterveil.numerics.bases import constant_basis
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.cate_model import CateModel
 from counterveil.results.result import Result
 
 Floats = NDArray[np.float64]
-_NOT_FOR_PEOPLE = "how the effect differs between people"
 # Directions of less variance than this part of the largest are noise of rounding.
 _NEGLIGIBLE = 1e-10
 # Under this name a model keeps the p-value of the test that effects do not differ.
@@ -50,7 +50,7 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
         guarantee=result.guarantee,
         spent=result.spent,
         releases=result.releases,
-        not_covered=(_NOT_FOR_PEOPLE, *result.not_covered),
+        not_covered=(Caveat.NOT_FOR_PEOPLE, *result.not_covered),
         heterogeneous=False,
         details=result.details,
         diagnostics=result.diagnostics,
@@ -114,7 +114,7 @@ def decided(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
         weights=np.array([mean @ model.weights]),
         covariance=np.array([[mean @ model.covariance @ mean]]),
         noise_covariance=np.array([[mean @ model.noise_covariance @ mean]]),
-        not_covered=(_NOT_FOR_PEOPLE, *model.not_covered),
+        not_covered=(Caveat.NOT_FOR_PEOPLE, *model.not_covered),
         heterogeneous=False,
         higher=None,
         shrinkage=None if model.shrinkage is None else np.array([mean @ model.shrinkage]),

@@ -18,7 +18,14 @@ from counterveil.results.mean_facts import (
     means_from_dict,
     means_to_dict,
 )
-from counterveil.results.measure_words import DIFFERENCE, NEEDED, WHOSE, WORDS, called, replaced_in_words
+from counterveil.results.measure_words import (
+    DIFFERENCE,
+    NEEDED,
+    WORDS,
+    called,
+    replaced_in_words,
+    whose_words,
+)
 from counterveil.results.measures import (
     OF_MEANS,
     Measured,
@@ -158,7 +165,7 @@ class OutcomesResult(Comparison):
         adjusted = self.holm_p_values
         said = self.estimand.sentence
         if self.measure != DIFFERENCE:
-            said = WORDS[self.measure].format(whose=WHOSE[self.estimand])
+            said = WORDS[self.measure].format(whose=whose_words(self.estimand))
         names = list(dict.fromkeys(one.outcome for one in self.released))
         return {
             "title": f"Effect of {self.treatment} on {len(names)} outcomes",

@@ -14,8 +14,8 @@ from counterveil.data.labels import Label
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import ParameterError, StudyError, shown
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
+from counterveil.privacy.caveats import REPLACED_BY_TRENDS, Caveat, Fact, OtherEstimand, ParallelTrends
 from counterveil.results.effect import check_level
-from counterveil.results.method_words import called_here
 from counterveil.results.stored import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
 
@@ -292,6 +292,27 @@ def refuse_extremes(study: Study, budget: Budget) -> None:
         )
 
 
+_ELSEWHERE = {
+    "aipw": "doubly_robust",
+    "dml": "doubly_robust",
+    "dr": "doubly_robust",
+    "cross_fitting": "cross_fit",
+    "iptw": "ipw",
+    "psm": "matching",
+    "cem": "stratified",
+    "exact_matching": "stratified",
+    "dim": "difference_in_means",
+}
+
+
+def _called_here(method: object, known: Sequence[str]) -> str:
+    """Return what a method of another name is called here, an empty text where it is not among the known ones."""
+    if not isinstance(method, str):
+        return ""
+    found = _ELSEWHERE.get(method.lower().replace("-", "_").replace(" ", "_"))
+    return f"here it is called {found!r}; " if found in known else ""
+
+
 def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
     """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
     if not isinstance(method, str) or method not in known:
@@ -300,7 +321,7 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             "unknown method",
             expected=f"method={' or '.join(map(repr, known))}{where}",
             got=f"method={shown(method)}",
-            fix=f"{called_here(method, known)}choose one of these; 'auto' picks from public numbers only",
+            fix=f"{_called_here(method, known)}choose one of these; 'auto' picks from public numbers only",
         )
 
 
@@ -330,16 +351,17 @@ def refuse_overlap(question: Question) -> None:
         )
 
 
-def causal_caveats(study: Study, estimand: Estimand) -> tuple[str, ...]:
+def causal_caveats(study: Study, estimand: Estimand) -> tuple[Fact, ...]:
     """Return what an unadjusted comparison does not cover, from what the study declares."""
-    caveats = ["clamping of outcomes to the declared range"]
     if study.randomised is not True:
-        caveats.insert(0, "CONFOUNDING: the study is not declared randomised and nothing is adjusted for")
-    elif estimand is not Estimand.ATE:
-        caveats.append(
-            f"any difference between {estimand.value} and ATE: under randomisation they agree in expectation"
-        )
-    return tuple(caveats)
+        return Caveat.NOTHING_ADJUSTED, Caveat.CLAMPING
+    return (Caveat.CLAMPING, *(() if estimand is Estimand.ATE else (OtherEstimand(estimand),)))
+
+
+def adjusted_caveats(study: Study, *own: Fact) -> tuple[Fact, ...]:
+    """Return what a comparison adjusted for the covariates does not cover, among it what is its own."""
+    open_to = () if study.randomised is True else (Caveat.CONFOUNDING,)
+    return (*open_to, *own, Caveat.CLAMPING)
 
 
 def usual_estimand(study: Study, estimand: str | None) -> Estimand:
@@ -352,30 +374,16 @@ def usual_estimand(study: Study, estimand: str | None) -> Estimand:
     return Estimand.ATT if study.before is not None and study.randomised is not True else Estimand.ATE
 
 
-# What stands for confounding where outcomes are changes.
-TRENDS = "PARALLEL TRENDS assumed"
-_UNCONFOUNDED = (
-    "CONFOUNDING by anything",
-    "CONFOUNDING: the study is not declared randomised",
-    "CONFOUNDING within",
-)
-
-
-def with_trends(study: Study, not_covered: tuple[str, ...], treated: bool) -> tuple[str, ...]:
+def with_trends(study: Study, not_covered: tuple[Fact, ...], treated: bool) -> tuple[Fact, ...]:
     """Return what intervals do not cover, with what a comparison of changes assumes in place of no confounding.
 
     `treated` says that the effect is that of the treated alone; for others, more is assumed.
     """
     if study.before is None or study.randomised is True:
         return not_covered
-    adjusted = study.covariates and not any(text.startswith(_UNCONFOUNDED[1]) for text in not_covered)
-    others = "untreated people with the same covariates" if adjusted else "the untreated"
-    both = "" if treated else ", and with treatment that of the untreated as that of the treated did"
-    said = (
-        f"{TRENDS}: without treatment, {study.outcome!r} of the treated would have changed as that of {others} "
-        f"did{both}; confounding of changes, and effects before treatment starts, are not covered"
-    )
-    return (said, *(text for text in not_covered if not text.startswith(_UNCONFOUNDED)))
+    adjusted = bool(study.covariates) and Caveat.NOTHING_ADJUSTED not in not_covered
+    trends = ParallelTrends(study.outcome, adjusted, of_untreated=not treated)
+    return (trends, *(one for one in not_covered if one not in REPLACED_BY_TRENDS))
 
 
 def refuse_undeclared_trial(study: Study) -> None:

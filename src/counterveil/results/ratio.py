@@ -66,7 +66,7 @@ class RatioResult(Result):
         )
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
         return shown | {
-            "sentence": f"difference of ratios of sums, {self.outcome}",
+            "sentence": f"{self.outcome}, treated minus control",
             "notes": [("Ratios", by_arm)],
         }
 

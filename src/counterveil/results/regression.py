@@ -13,6 +13,7 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference.noisy_moments import Fit
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
+from counterveil.privacy.caveats import Fact, written
 from counterveil.report import View, regression_text, regression_view
 from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Ends, StdError, check_level, within
@@ -87,7 +88,7 @@ class Regression(Shown):
     level: float
     guarantee: Guarantee
     spent: Budget
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     again: Callable[[float], Regression]
     endogenous: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
@@ -246,7 +247,7 @@ class Regression(Shown):
             else [list(ends) for ends in self.anderson_rubin],
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent.to_dict(),
-            "not_covered": list(self.not_covered),
+            "not_covered": [written(one) for one in self.not_covered],
         }
 
     def view(self, full: bool = False) -> View:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof
+from counterveil.privacy.caveats import OPENING, Fact, confounding, read_fact, read_facts, written
 from counterveil.report import (
     Repeat,
     View,
@@ -20,6 +21,7 @@ from counterveil.report import (
     short_view,
     write_up,
 )
+from counterveil.report.caveats import depends_words, first_words, people_words, target_words
 from counterveil.results.curvature import curvature_columns, curvature_facts, wider
 from counterveil.results.effect import (
     Effect,
@@ -32,17 +34,12 @@ from counterveil.results.effect import (
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
-from counterveil.results.shown import Shown, first_words, sentence_of
-from counterveil.results.stored import reads_facts
+from counterveil.results.shown import Shown, sentence_of
+from counterveil.results.stored import VERSION, check_version, reads_facts
 
 if TYPE_CHECKING:
     from counterveil.results.confounding import Sensitivity
     from counterveil.results.overlap import OverlapSummary
-
-# Words among what is not covered that say that omitted confounders are possible.
-_CONFOUNDED = ("confounding", "undeclared covariates")
-# What is stored only where there is something to say.
-_OPENING = ("interval_of", "condition", "assumes", "population")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -57,7 +54,8 @@ class Released(Shown):
     on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
     the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
     it too.
-    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not stored.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they are
+    private, are for reports and not stored.
     """
 
     method: str
@@ -67,13 +65,13 @@ class Released(Shown):
     guarantee: Guarantee
     spent: Budget
     releases: tuple[tuple[str, str], ...]
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
-    interval_of: str | None = None
-    condition: str | None = None
-    assumes: str | None = None
-    population: str | None = None
+    interval_of: Fact | None = None
+    condition: Fact | None = None
+    assumes: Fact | None = None
+    population: Fact | None = None
     repeat: Repeat | None = field(default=None, compare=False)
     by_arm: dict[str, Any] | None = field(default=None, compare=False)
 
@@ -95,8 +93,7 @@ class Released(Shown):
     @property
     def may_be_confounded(self) -> bool:
         """Whether there is an interval for the effect which omitted confounders could make wrong."""
-        said = " ".join(self.not_covered).lower()
-        return self.interval_of is None and any(word in said for word in _CONFOUNDED)
+        return self.interval_of is None and bool(confounding(self.not_covered))
 
     # What a kind of result adds.
 
@@ -130,8 +127,9 @@ class Released(Shown):
     def _source(self) -> dict[str, Any]:
         """Return the provenance as columns of a data frame."""
         return {
-            "conf_of": self.interval_of or "the effect",
-            **{name: text for name in ("assumes", "population") if (text := getattr(self, name)) is not None},
+            "conf_of": target_words(self.interval_of),
+            **({} if self.assumes is None else {"assumes": depends_words(self.assumes)}),
+            **({} if self.population is None else {"population": people_words(self.population)}),
             "epsilon": float(self.spent.epsilon),
             "delta": float(self.spent.delta),
             "protects": self.guarantee.unit.value,
@@ -140,8 +138,9 @@ class Released(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        optional = {name: getattr(self, name) for name in _OPENING}
+        opening = {name: getattr(self, name) for name in OPENING}
         return {
+            "version": VERSION,
             "method": self.method,
             "treatment": self.treatment,
             "outcome": self.outcome,
@@ -149,10 +148,10 @@ class Released(Shown):
             "guarantee": self.guarantee.to_dict(),
             "spent": self.spent.to_dict(),
             "releases": [list(release) for release in self.releases],
-            "not_covered": list(self.not_covered),
+            "not_covered": [written(one) for one in self.not_covered],
             "details": self.details,
             "diagnostics": self.diagnostics,
-            **{name: text for name, text in optional.items() if text is not None},
+            **{name: written(fact) for name, fact in opening.items() if fact is not None},
         } | self._numbers()
 
     def to_dict(self) -> dict[str, Any]:
@@ -203,6 +202,7 @@ class Released(Shown):
 
 def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments of `Released` that `stored` wrote."""
+    check_version(facts)
     return {
         "method": facts["method"],
         "treatment": facts["treatment"],
@@ -211,10 +211,10 @@ def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
         "guarantee": Guarantee.from_dict(facts["guarantee"]),
         "spent": Budget.from_dict(facts["spent"]),
         "releases": tuple((name, text) for name, text in facts["releases"]),
-        "not_covered": tuple(facts["not_covered"]),
+        "not_covered": read_facts("not_covered", facts["not_covered"]),
         "details": dict(facts["details"]),
         "diagnostics": dict(facts["diagnostics"]),
-        **{name: facts.get(name) for name in _OPENING},
+        **{name: read_fact(name, facts[name]) for name in OPENING if facts.get(name) is not None},
     }
 
 

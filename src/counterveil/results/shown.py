@@ -1,4 +1,4 @@
-"""What results, plans and summaries share: the words they say first, and rows as a data frame, text and HTML."""
+"""What results, plans and summaries share: rows as a data frame, text and HTML."""
 
 from __future__ import annotations
 
@@ -9,46 +9,9 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.errors import MissingExtraError, installing
 from counterveil.privacy import Estimand, Protected
+from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, markdown_view, text_of
-
-_EVERYONE = "everyone in the study"
-
-
-def first_words(
-    *,
-    interval_of: str | None,
-    condition: str | None = None,
-    assumes: str | None = None,
-    population: str | None = None,
-) -> str | None:
-    """Return what is said before any number, None where there is nothing to say.
-
-    The gravest is said alone: no interval for the effect, then no adjustment, then models that were assumed.
-    """
-    depends = no_interval(interval_of) or _unadjusted(condition) or _supposed(assumes)
-    return "; ".join(filter(None, (_trimmed(population), depends))) or None
-
-
-def no_interval(interval_of: str | None) -> str | None:
-    """Return what is said first where intervals are for something else than the effect, else None."""
-    return (
-        None
-        if interval_of is None
-        else f"NO VALID INTERVAL FOR THE EFFECT: the interval is for {interval_of}"
-    )
-
-
-def _unadjusted(condition: str | None) -> str | None:
-    return None if condition is None else f"NOT ADJUSTED: {condition}"
-
-
-def _supposed(assumes: str | None) -> str | None:
-    return None if assumes is None else f"MODELS ASSUMED: the interval is valid if {assumes}"
-
-
-def _trimmed(population: str | None) -> str | None:
-    return None if population is None else f"TRIMMED: the effect is that of {population}, not of everyone"
-
+from counterveil.report.caveats import people_words
 
 # Rows as a data frame of whichever library is installed.
 
@@ -141,13 +104,14 @@ class Shown:
         return fragment(self.view())
 
 
-def sentence_of(estimand: Estimand, whose: Protected, population: str | None) -> dict[str, str]:
+def sentence_of(estimand: Estimand, whose: Protected, population: Fact | None) -> dict[str, str]:
     """Return what was estimated as a fact, none where the estimand's own sentence says it."""
     if whose is not Protected.CLUSTER and population is None:
         return {}
-    said = estimand.sentence
-    if whose is Protected.CLUSTER:
-        said = said.replace(_EVERYONE, "the clusters of the study, each counting once")
-    if population is not None:
-        said = said.replace(_EVERYONE, population) if _EVERYONE in said else f"{said}, among {population}"
-    return {"sentence": said}
+    everyone = "the clusters of the study, each counting once" if whose is Protected.CLUSTER else None
+    if population is None:
+        return {"sentence": estimand.sentence_of(everyone)}
+    kept = people_words(population)
+    if estimand is Estimand.ATE and everyone is None:
+        return {"sentence": estimand.sentence_of(kept)}
+    return {"sentence": f"{estimand.sentence_of(everyone)}, among {kept}"}

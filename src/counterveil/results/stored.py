@@ -24,6 +24,8 @@ from counterveil.bounded_reading import read_json
 from counterveil.errors import ClaimError, CounterveilError, ParameterError, shown
 
 Read = TypeVar("Read")
+# Of files and of answers in ledgers; those of another version are refused.
+VERSION = 2
 # What reading a file of another kind, or half of one, can end with.
 _FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
@@ -45,6 +47,12 @@ def load(
         raise refusal(f"{shown(path)}: {error.code}, {error.got}") from None
     except _FAULTS as fault:
         raise refusal(f"{shown(path)}: {type(fault).__name__}") from None
+
+
+def check_version(facts: Mapping[str, Any]) -> None:
+    """Raise ValueError for facts that another version wrote."""
+    if facts["version"] != VERSION:
+        raise ValueError("another version")
 
 
 def no_effects(got: str, writer: str) -> ParameterError:
@@ -347,18 +355,23 @@ def _globals_of(code: CodeType) -> list[str]:
 
 def _installed(module: str) -> bool:
     """Return whether a module belongs to a package with a version, which then stands for its text."""
-    origin = _origin(module)
-    return origin is not None and not origin.startswith("file ")
+    return _version(module) is not None
 
 
-def _origin(module: str) -> str | None:
-    """Return which text a module is: the version of its package, or the hash of its file; None where neither is."""
+def _version(module: str) -> str | None:
+    """Return the version of the package that a module is in, None where it has none."""
     top = module.partition(".")[0]
     if top in sys.stdlib_module_names and top != "__main__":
         return f"python {sys.version_info.major}.{sys.version_info.minor}"
     version = getattr(sys.modules.get(top), "__version__", None)
-    if isinstance(version, str):
-        return f"{top} {version}"
+    return f"{top} {version}" if isinstance(version, str) else None
+
+
+def _origin(module: str) -> str | None:
+    """Return which text a module is: the version of its package, or the hash of its file; None where neither is."""
+    version = _version(module)
+    if version is not None:
+        return version
     file = getattr(sys.modules.get(module), "__file__", None)
     if file is None or module == "__main__":
         return None

@@ -10,6 +10,7 @@ from typing import Any
 from counterveil.errors import ParameterError, shown
 from counterveil.inference.log_rank import LogRank, NoisyTables, answers_of, log_rank_of
 from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
+from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.view import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts
 from counterveil.results.question import Question
@@ -154,9 +155,8 @@ class SurvivalResult(Released):
             f"{self.times[-1]:g}, and mean time free of the event up to it",
             "effects": [one.facts() for one in self.table],
             "curves": self.curves(),
-            "curves_fall": "at the ends of cells"
-            if self.tables.convention == "end"
-            else "evenly within cells",
+            # Curves fall at the ends of cells, else evenly within them.
+            "steps": self.tables.convention == "end",
             "at_risk": {arm: list(self.at_risk(arm)) for arm in ARMS},
             "log_rank": {"statistic": test.statistic, "p_value": test.p_value, "cells": test.cells},
             "restricted_mean_ratio": {
@@ -249,21 +249,17 @@ def survival_result(
     )
 
 
-def _caveats(session: Session, question: Question, convention: str) -> tuple[str, ...]:
-    adjusted = question.method != "kaplan_meier"
-    within = {"stratified": " within strata", "weighting": " in the weighted arms"}.get(question.method, "")
-    found = [f"CENSORING that depends on what would have happened{within}: it is taken to be independent"]
-    if session.study.randomised is not True:
-        kind = (
-            "CONFOUNDING by anything but the declared covariates"
-            if adjusted
-            else "CONFOUNDING: the study is not "
-        )
-        found.insert(0, kind if adjusted else f"{kind}declared randomised and nothing is adjusted for")
-    if convention == "end":
-        found.append("times between the ends of cells: they are taken to lie at the ends")
-    else:
-        found.append(
-            "arms that lose people in different parts of cells: beyond a quarter of what is possible"
-        )
-    return (*found, "events after the horizon")
+_CENSORING = {
+    "stratified": Caveat.CENSORING_WITHIN_STRATA,
+    "weighting": Caveat.CENSORING_IN_WEIGHTED_ARMS,
+}
+
+
+def _caveats(session: Session, question: Question, convention: str) -> tuple[Fact, ...]:
+    open_to = Caveat.NOTHING_ADJUSTED if question.method == "kaplan_meier" else Caveat.CONFOUNDING
+    return (
+        *(() if session.study.randomised is True else (open_to,)),
+        _CENSORING.get(question.method, Caveat.CENSORING),
+        Caveat.BETWEEN_ENDS_OF_CELLS if convention == "end" else Caveat.UNEVEN_CENSORING,
+        Caveat.AFTER_THE_HORIZON,
+    )

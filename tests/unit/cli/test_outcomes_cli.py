@@ -46,4 +46,4 @@ def test_measures_are_answered_and_withstand_confounders(folder):
     assert json.loads(found.stdout)["measure"] == "ratio"
     strength = RUNNER.invoke(app, ["sensitivity", "answer.json", "--json"])
     assert strength.exit_code == 0, strength.output
-    assert json.loads(strength.stdout)["how"] == "released means"
+    assert json.loads(strength.stdout)["how"] == "means"

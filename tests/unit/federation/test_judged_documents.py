@@ -12,6 +12,7 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
 from counterveil.federation.public_limits import SetAsideError
 from counterveil.privacy import Proof
+from counterveil.privacy.caveats import Target
 from counterveil.questions.pooled.pool import pool
 from counterveil.questions.typed_settings import settings_from_values
 from counterveil.results.measures import difference_result
@@ -182,7 +183,21 @@ FALSE = [
     {"limits": None},
     {"bias": 1e9},
 ]
-FIRST = [{"population": "x"}, {"interval_of": "BUY SHARES"}, {"condition": "x"}, {"assumes": "y" * 19_000}]
+FIRST = [
+    {"population": {"name": "KeptPeople", "kept": 5, "rows": 10, "limit": 0.1}},
+    {"interval_of": "BUY SHARES"},
+    {"interval_of": "divided_contrast"},
+    {"condition": {"name": "NotAdjusted", "kappa": 7.0, "one_direction": False}},
+    {"assumes": "y" * 19_000},
+    {"assumes": {"name": "AtSites", "sites": ["BUY"], "facts": ["outcome"]}},
+    {"not_covered": ["BUY SHARES"]},
+    {"not_covered": [{"name": "LearnerBias", "learner": "BUY SHARES", "rows": 5}]},
+    {"not_covered": [{"name": "SitesLeftOut", "sites": ["North"]}]},
+    {"not_covered": [{"name": "OtherFunctions", "balanced": ["BUY SHARES"]}]},
+    {"not_covered": [{"name": "ParallelTrends", "outcome": "BUY", "adjusted": True, "of_untreated": True}]},
+    {"not_covered": [{"name": "SmallArms", "share": "BUY"}]},
+    {"not_covered": [{"name": "SmallArms", "share": 0.1, "more": "BUY"}]},
+]
 FORMS = {
     "weighting": (WEIGHTED, OBSERVED),
     "matching": ({"method": "matching"} | OUTCOME, OBSERVED),
@@ -236,14 +251,13 @@ def test_a_budget_that_leaves_nothing_for_the_share_sets_a_site_aside(mechanism)
         assert believed(request, facts, [{"arm_means__known__variance_noise__epsilon": part}]) == []
 
 
-def test_words_are_those_of_the_declared_study():
+def test_facts_are_those_of_the_declared_study():
     request, facts = document(CONTRAST, "difference", study=OBSERVED)
-    confounded = sent(request, facts).interval_of
-    assert "confounding included" in confounded
+    assert sent(request, facts).interval_of is Target.CONFOUNDED_DIFFERENCE
+    confounded = facts["interval_of"]
     # Neither may a site leave out what its method must say, nor say it of a trial.
     assert believed(request, facts, [{"interval_of": None}]) == []
     assert believed(*document(CONTRAST, "difference"), [{"interval_of": confounded}]) == []
-    assert believed(request, facts, [{"interval_of": confounded + "."}]) == []
 
 
 def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
@@ -251,7 +265,7 @@ def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
     assert facts["difference"]["limits"] is None
     assert difference_result(sent(request, facts)).limits == (-1.0, 1.0)
     request, facts = document(CONTRAST, "nnt")
-    assert believed(request, facts, [{"interval_of": "x", "difference__limits": None}]) == []
+    assert believed(request, facts, [{"interval_of": "divided_contrast", "difference__limits": None}]) == []
 
 
 @pytest.mark.parametrize("measure", ["odds_ratio", "lift"])

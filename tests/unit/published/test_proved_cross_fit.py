@@ -6,6 +6,7 @@ import pytest
 import counterveil as cv
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
+from counterveil.privacy.caveats import MisspecifiedModels
 from counterveil.session import SeededNoise
 
 DATA = synth(seed=30_001, n=12_000, covariates=5, outcome_range=(0, 3))
@@ -30,7 +31,7 @@ def test_is_near_the_truth_and_covers_it(estimand, epsilon, delta):
 
 def test_says_what_is_not_covered_and_what_was_done():
     result = ask()
-    assert result.not_covered[0].startswith("misspecified models")
+    assert isinstance(result.not_covered[0], MisspecifiedModels)
     assert result.details["adjusted"] is True
     assert 0 < result.details["slope_shrinkage"] <= 1
     assert "published/robust_score.proof.md" in result.guarantee.pages
@@ -52,7 +53,7 @@ def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     assert low < 0.5 < high
     assert result.uncertainty.extra == result.uncertainty.bias == 0
     assert result.details["declared_propensity"] == 0.5
-    assert "misspecified" not in result.not_covered[0]
+    assert not isinstance(result.not_covered[0], MisspecifiedModels)
     treated_only = ask(frame, study, estimand="ATT")
     assert abs(treated_only.estimate - 0.5) < 4 * treated_only.std_error.total
 

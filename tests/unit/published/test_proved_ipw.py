@@ -10,6 +10,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import StudyError
 from counterveil.privacy import Budget, Estimand, Proof
+from counterveil.privacy.caveats import ErrorsOfPropensity, Target
 from counterveil.published import proved_weighting as ipw
 from counterveil.published.proved_weighting import STEPS, arm_centres, shrunk
 from counterveil.results.question import Question
@@ -118,7 +119,7 @@ def test_an_estimated_propensity_has_no_valid_interval_for_the_effect(tmp_path):
     page = result.to_html(tmp_path / "page.html").read_text()
     for rendering in (str(result), result.to_latex(), page, json.dumps(result.to_dict())):
         assert "NO VALID INTERVAL FOR THE EFFECT" in rendering.replace("\n", " ")
-    assert result.not_covered[0].startswith("errors of the propensity model")
+    assert isinstance(result.not_covered[0], ErrorsOfPropensity)
     assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
     assert result.details["adjusted"] == "yes"
 
@@ -126,7 +127,7 @@ def test_an_estimated_propensity_has_no_valid_interval_for_the_effect(tmp_path):
 def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
     result = ask_for(people(60), epsilon=0.05)
     assert result.details["adjusted"] == "no"
-    assert "unadjusted" in result.interval_of
+    assert result.interval_of is Target.UNADJUSTED_CONTRAST
     assert result.details["min_propensity"] == pytest.approx(result.details["max_propensity"])
 
 

@@ -8,6 +8,7 @@ from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.errors import ClaimError, ParameterError
 from counterveil.privacy import Proof
+from counterveil.privacy.caveats import Caveat
 from counterveil.published.doubly_robust import influence
 from counterveil.session import SeededNoise
 
@@ -36,7 +37,7 @@ def test_refuses_before_it_spends():
 def test_the_published_form_says_that_its_promise_is_asymptotic():
     result = ask(noise=None)
     assert result.guarantee.proof is Proof.ASYMPTOTIC
-    assert result.not_covered[0].startswith("PRIVACY")
+    assert result.not_covered[0] is Caveat.PRIVACY_ASYMPTOTIC
     assert "our reading" in result.guarantee.remarks[0]
     assert "NO FINITE-SAMPLE GUARANTEE" in str(result)
 

@@ -11,7 +11,9 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.privacy import SIMULATED, Proof
+from counterveil.privacy.caveats import AtSites, FoldModels, NotAdjusted, SitesLeftOut, Target
 from counterveil.questions import PooledResult
+from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study(
@@ -60,7 +62,7 @@ def test_weights_by_size_and_the_largest(sites):
     largest = cv.pool(sites, method="largest")
     assert largest.estimate == sites[0].estimate
     assert largest.interval() == pytest.approx(sites[0].interval(), rel=1e-6)
-    assert largest.not_covered[0] == "the people of sites left out: site 2, site 3"
+    assert largest.not_covered[0] == SitesLeftOut(("site 2", "site 3"))
 
 
 def test_a_site_with_much_noise_is_left_out():
@@ -185,7 +187,7 @@ def test_random_effects_leave_out_a_site_that_is_drowned_in_noise():
     parts = [site(900, k) for k in range(1, 5)] + [site(900, 9, epsilon="1/1000")]
     found = cv.pool(parts, method="random_effects")
     assert [part.weight for part in found.sites] == pytest.approx([0.25] * 4 + [0])
-    assert found.not_covered[0] == "the people of sites left out: site 5"
+    assert found.not_covered[0] == SitesLeftOut(("site 5",))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -300,18 +302,17 @@ def test_a_result_without_its_number_of_rows_is_refused(sites):
 
 
 def test_a_caution_of_a_site_is_said_first(sites):
-    cautious = [replace(s, interval_of="a shrunk contrast") for s in sites]
+    cautious = [replace(s, interval_of=Target.SHRUNK_CONTRAST) for s in sites]
     found = cv.pool(cautious)
     assert found.caution == cautious[0].caution
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
-    assert found.to_dict()["interval_of"] == "a shrunk contrast"
+    assert found.to_dict()["interval_of"] == "shrunk_contrast"
     mixed = cv.pool([cautious[0], *sites[1:]], method="all")
-    assert mixed.interval_of == (
-        "the sites estimate different quantities: site 1, a shrunk contrast; site 2, the effect; site 3, the effect"
-    )
-    bound = [replace(s, condition="under a bound") for s in sites]
+    assert mixed.interval_of == AtSites(("site 1", "site 2", "site 3"), (Target.SHRUNK_CONTRAST, None, None))
+    assert mixed.caution.endswith("; site 2, the effect; site 3, the effect")
+    bound = [replace(s, condition=NotAdjusted(0.1)) for s in sites]
     assert cv.pool(bound).caution == bound[0].caution
-    modelled = [replace(s, assumes="lines are enough") for s in sites]
+    modelled = [replace(s, assumes=FoldModels.OUTCOME) for s in sites]
     found = cv.pool([modelled[0], *sites[1:]])
     assert found.caution == modelled[0].caution
-    assert found.tidy()[-1]["assumes"] == "lines are enough"
+    assert found.tidy()[-1]["assumes"] == fact_words(FoldModels.OUTCOME)

@@ -10,7 +10,9 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.inference.pooled_means import PooledMeans
+from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, SitesLeftOut
 from counterveil.questions import PooledNeeded
+from counterveil.report.caveats import fact_words
 from counterveil.results import MeasureResult
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
@@ -48,7 +50,7 @@ def test_means_are_averaged_by_size_and_divided_once(sites):
 def test_one_site_alone_keeps_its_own_interval(sites):
     found = cv.pool(sites, method="largest")
     assert found.interval() == pytest.approx(sites["north"].interval(), rel=1e-6)
-    assert "south, west" in " ".join(found.not_covered)
+    assert SitesLeftOut(("south", "west")) in found.not_covered
 
 
 def test_documents_are_pooled_as_results_are(sites, tmp_path):
@@ -178,23 +180,23 @@ def test_every_site_is_shown_beside_the_average(sites, tmp_path):
     assert "The effects of the sites are in the table" in found.write_up()
 
 
-def test_words_of_any_site_in_the_average_come_first():
+def test_facts_of_any_site_in_the_average_come_first():
     said = {
-        "population": ("people with scores of 0.1 to 0.9", "people with scores of 0.2 to 0.8"),
-        "assumes": ("a line", "a curve"),
+        "population": (KeptPeople(800, 900, 0.1), KeptPeople(300, 400, 0.2)),
+        "assumes": tuple(FoldModels),
     }
     for measure in ("ratio", "nnt"):
         one, other = (
-            replace(site(rows, rows, measure=measure), **{name: texts[place] for name, texts in said.items()})
+            replace(site(rows, rows, measure=measure), **{name: facts[place] for name, facts in said.items()})
             for place, rows in enumerate((900, 400))
         )
         found = cv.pool({"north": one, "south": other}, method="all")
-        for texts in said.values():
-            assert all(text in found.caution for text in texts)
-        assert "(north) and people" in found.population
+        for facts in said.values():
+            assert all(fact_words(one) in found.caution for one in facts)
+        assert found.population == AtSites(("north", "south"), said["population"])
         assert cv.pool({"north": one, "south": other}, method="largest").caution == one.caution
-        left = cv.pool([replace(each, population=None, condition="kappa <= 1") for each in (one, other)])
-        assert left.caution == "NOT ADJUSTED: kappa <= 1"
+        left = cv.pool([replace(each, population=None, condition=NotAdjusted(1.0)) for each in (one, other)])
+        assert left.condition == NotAdjusted(1.0)
     # As the average of differences says it.
     assert found.caution == found.as_measure("difference").caution
 

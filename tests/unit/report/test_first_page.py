@@ -5,6 +5,7 @@ import pytest
 from tests.unit.report.pages import read
 
 import counterveil as cv
+from counterveil.privacy.caveats import Caveat, ParallelTrends, Target, written
 from counterveil.report import html_page, markdown_page
 from counterveil.report.markdown import escaped
 from counterveil.report.pictures import forest_plot, labels, ticks
@@ -53,7 +54,7 @@ def test_zero_inside_and_outside_are_said(facts):
 
 
 def test_without_an_interval_for_the_effect_none_is_told(facts):
-    facts["interval_of"] = "something else"
+    facts["interval_of"] = written(Target.CONFOUNDED_DIFFERENCE)
     said = " ".join(answer_words(facts))
     assert "No interval for the effect" in said
     assert "Zero lies" not in said
@@ -61,8 +62,15 @@ def test_without_an_interval_for_the_effect_none_is_told(facts):
 
 def test_what_has_to_be_supposed_is_said(facts):
     assert "only if nothing but the declared covariates" in answer_words(facts)[-1]
-    facts["not_covered"] = ["PARALLEL TRENDS assumed: they would have changed alike; more"]
-    assert answer_words(facts)[-1] == "This supposes parallel trends: they would have changed alike."
+    for caveat, said in (
+        (ParallelTrends("y", adjusted=False, of_untreated=False), "This supposes parallel trends: without"),
+        (Caveat.NOTHING_ADJUSTED, "Nothing was adjusted for"),
+        (Caveat.UNDECLARED_COVARIATES, "Covariates that were not declared"),
+    ):
+        facts["not_covered"] = [written(caveat)]
+        assert said in answer_words(facts)[-1]
+    facts["not_covered"] = [written(Caveat.CLAMPING)]
+    assert "outside" in answer_words(facts)[-1] or "inside" in answer_words(facts)[-1]
 
 
 @pytest.mark.parametrize(

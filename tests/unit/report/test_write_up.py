@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.privacy.caveats import BiasBeyond, Caveat, ResidualImbalance, SitesLeftOut, written
 from counterveil.report import Cells, full_view, html_page, short_view, text_of, write_up
+from counterveil.report.caveats import fact_words
 from counterveil.report.text import text_table, wrapped
 from counterveil.report.view import interval_sentence, rounded, short_caveats
 
@@ -53,7 +55,7 @@ def test_what_is_less_than_proved_does_not_claim_to_be_private(results):
 
 
 def test_an_interval_that_is_not_for_the_effect_says_so(results):
-    facts = results["one"].report_facts() | {"interval_of": "a contrast", "caution": "NO VALID INTERVAL"}
+    facts = results["one"].report_facts() | {"interval_of": "shrunk_contrast", "caution": "NO VALID INTERVAL"}
     said = write_up(facts)
     assert said.startswith("NO VALID INTERVAL.")
     assert "The interval is not one for the effect" in said
@@ -110,17 +112,18 @@ def test_a_list_of_very_many_covariates_is_cut_where_it_is_read_only(results):
 
 
 def test_caveats_are_cut_to_their_names_and_counted():
-    long = "residual imbalance: " + "words " * 30
-    assert short_caveats(["a short one: kept", long]) == "a short one: kept; residual imbalance"
-    assert short_caveats([long, long.replace("words", "others")]) == "residual imbalance"
-    assert short_caveats(["x" * 70, "y" * 70, "z" * 70]) == f"{'x' * 70}; {'y' * 70}; and 1 more"
+    def said(*caveats):
+        return short_caveats({"not_covered": [written(one) for one in caveats]})
+
+    long = ResidualImbalance(0.2)
+    assert said(Caveat.CLAMPING, long) == f"{fact_words(Caveat.CLAMPING)}; residual imbalance"
+    assert said(long, ResidualImbalance(0.3)) == "residual imbalance"
+    assert said(*(SitesLeftOut((name * 40,)) for name in "xyz")).endswith("; and 1 more")
 
 
 def test_nothing_is_cut_within_a_sentence(results):
     facts = results["one"].report_facts()
-    facts["not_covered"] = [
-        f"a limit with the number {place} and then some words, {place}" for place in range(40)
-    ]
+    facts["not_covered"] = [written(BiasBeyond(float(place), of_each_arm=True)) for place in range(40)]
     facts["method"] = "one, " + "word " * 30
     remarks = ["the first clause; " + "word " * 30, "word " * 30]
     public = ["a list of things, 'x' [0, 1], " + "'y' {a, b}, " * 20, "word " * 20]
@@ -135,7 +138,7 @@ def test_nothing_is_cut_within_a_sentence(results):
         assert "satisfies pure differential privacy" in text
         assert "Further remarks on the guarantee are in the full report." in text
     assert "Taken as public: a list of things; the full report lists the rest." in write_up(
-        facts | {"not_covered": ["one"]}
+        facts | {"not_covered": ["clamping"]}
     )
 
 

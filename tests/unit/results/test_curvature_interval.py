@@ -7,8 +7,8 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
+from counterveil.privacy.caveats import Curvature
 from counterveil.questions.pooled.reading import UnreadableError, check_document
-from counterveil.results.method_words import FOLLOWED, UNDETECTED
 
 WORDS = "allowing for undetected curvature"
 
@@ -84,7 +84,7 @@ def test_it_is_cut_to_what_an_effect_can_be(doubted):
 
 
 def test_it_is_shown_where_curvature_would_go_undetected(doubted):
-    assert doubted.assumes.endswith(UNDETECTED)
+    assert doubted.assumes.curvature is Curvature.UNDETECTED
     low, high = doubted.curvature_interval()
     row, facts = doubted.tidy()[0], doubted.to_dict()
     assert (row["conf_low_curvature"], row["conf_high_curvature"]) == (low, high)
@@ -103,7 +103,7 @@ def test_a_page_shows_it(doubted, tmp_path):
 
 
 def test_it_is_a_number_only_where_curvature_was_followed(followed):
-    assert followed.assumes.endswith(FOLLOWED)
+    assert followed.assumes.curvature is Curvature.FOLLOWED
     first, second = followed.interval(), followed.curvature_interval()
     assert second[0] < first[0] < first[1] < second[1]
     assert "curvature_interval" not in followed.to_dict()

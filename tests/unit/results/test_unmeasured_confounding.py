@@ -153,7 +153,7 @@ def test_arms_use_their_released_means_and_groups_their_sizes():
     ratio = arms.means[1].estimate / arms.means[0].estimate
     assert found.rows[0].ratio == pytest.approx(ratio)
     assert 1 < found.rows[0].ratio_limit < ratio
-    assert found.how == "released means"
+    assert found.how == "means"
     groups = cv.groups(
         rows, STUDY, by=["site"], method="weighting", protects="outcome", epsilon=2, noise=cv.SeededNoise(1)
     )
@@ -265,11 +265,11 @@ def test_e_values_of_rare_events_come_from_the_risk_ratio_where_both_risks_were_
         )
         for measure in ("difference", "ratio")
     )
-    assert ratio.sensitivity().how == "released means"
+    assert ratio.sensitivity().how == "means"
     assert ratio.sensitivity().e_value == pytest.approx(true, rel=0.25)
     # A difference alone does not tell these risks from 46 % and 49 %: what is shown is small, and says so.
     told = difference.sensitivity()
-    assert told.how == "standardised difference"
+    assert told.how == "standardised"
     assert told.risks
     assert told.e_value < true / 3
     assert told.to_dict()["risks"] is True

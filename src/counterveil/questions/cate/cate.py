@@ -14,6 +14,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
 from counterveil.errors import ParameterError
 from counterveil.privacy import Number, Unit
+from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.groups.groups import cell_ratios
@@ -123,7 +124,7 @@ def _answers(
         **question.terms(session.study),
         releases=release_words(found),
         not_covered=(
-            "differences of the effect within a bin: an answer is the mean effect of the query's bin",
+            Caveat.WITHIN_BINS,
             *caveats(session.study, found.form),
         ),
         distinct=len(set(np.asarray(places).tolist())),

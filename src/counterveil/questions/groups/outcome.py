@@ -19,10 +19,11 @@ from counterveil.errors import StudyError
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
+from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.groups.question import caveats, group_names
 from counterveil.results.effect import Effect, LinearInGroup
 from counterveil.results.groups import GroupsResult
-from counterveil.results.question import Question, refuse_few_clusters
+from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
 from counterveil.session import Gate, Kind, Plan, Released, Session
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
@@ -260,20 +261,15 @@ def _result(
         releases=(("effect and variance of every group", "the whole budget in every group"),),
         not_covered=(
             *_caveats(study, question, layout),
-            *((weighting_variance.UNEVEN,) if by_arm else ()),
+            *((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
         ),
         details={"rows": session.batches.rows, "mechanism": question.mechanism},
         left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
     )
 
 
-def _caveats(study: Study, question: Question, layout: Layout) -> tuple[str, ...]:
+def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ...]:
     if question.method == "difference_in_means":
         left = tuple(name for name in layout.names if name not in _left(study, layout))
-        said = caveats(study, "arms", left)
-        kept = (text for text in said if text.startswith("CONFOUNDING"))
-        return (*kept, "clamping of outcomes to the declared range")
-    said = ("bias from residual imbalance within a group", "clamping of outcomes to the declared range")
-    if study.randomised is True:
-        return said
-    return ("CONFOUNDING by anything that is not among the study's covariates", *said)
+        return (*confounding(caveats(study, "arms", left)), Caveat.CLAMPING)
+    return adjusted_caveats(study, Caveat.IMBALANCE_WITHIN_GROUPS)

@@ -16,6 +16,7 @@ from counterveil.data.domains import Domain
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.privacy import Number, Unit, exact, show
+from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     LARGEST_OUTCOME,
@@ -289,31 +290,18 @@ def record_details(found: Scoring) -> dict[str, float | str]:
     return details
 
 
-# Said of whatever ranks or chooses people by a model.
-LEARNED = (
-    "a model fitted to the same rows: its recommendations look better on them than on new people; evaluate it on rows "
-    "it has not seen"
-)
-
-
-def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[str, ...]:
+def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[Fact, ...]:
     """Return what the intervals do not cover."""
-    said = [
-        "clamping of outcomes to the declared range, clipping of rare large scores; the intervals are "
-        "large-sample ones whose coverage was measured, not proved",
-    ]
+    last = Caveat.CLAMPING, Caveat.CLIPPED_SCORES, Caveat.COVERAGE_MEASURED
     if form == "adjusted" and study.treated_share is None:
-        said.insert(
-            0,
-            "undeclared covariates; treatment or outcome depending on covariates in ways that "
-            "the features cannot express; propensities outside the declared limits",
-        )
-    elif study.randomised is not True:
-        left = [name for name in study.covariates if name not in by]
-        said.insert(
-            0,
-            "CONFOUNDING within groups: the study is not declared randomised and nothing else is adjusted for"
-            if left or not by
-            else "CONFOUNDING by anything that is not among the study's covariates",
-        )
-    return tuple(said)
+        beyond = Caveat.OTHER_THAN_FEATURES, Caveat.EXTREME_PROPENSITIES
+        return Caveat.UNDECLARED_COVARIATES, *beyond, *last
+    return (*_unadjusted(study, by), *last)
+
+
+def _unadjusted(study: Study, by: tuple[str, ...]) -> tuple[Caveat, ...]:
+    """Return what leaves room for confounders where nothing but the groups is adjusted for."""
+    if study.randomised is True:
+        return ()
+    left = [name for name in study.covariates if name not in by]
+    return (Caveat.CONFOUNDING_WITHIN_GROUPS if left or not by else Caveat.CONFOUNDING,)

@@ -17,9 +17,9 @@ from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
+from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import (
-    LEARNED,
     ask_records,
     caveats,
     checked_cost,
@@ -218,8 +218,8 @@ def _result(
         releases=release_words(found),
         not_covered=(
             *caveats(study, question.method),
-            "noise in the shares of people, which are as released",
-            LEARNED,
+            Caveat.NOISE_OF_SHARES,
+            Caveat.FITTED_TO_SAME_ROWS,
         ),
         details=record_details(found),
     )

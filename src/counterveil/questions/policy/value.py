@@ -15,9 +15,9 @@ from counterveil.data import Study, covariate_columns, silence
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
+from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.question import (
-    LEARNED,
     ask_records,
     caveats,
     chosen_form,
@@ -244,6 +244,9 @@ def _result(
         method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
         **question.terms(study),
         releases=release_words(found),
-        not_covered=(*caveats(study, question.method), *(() if rule.conditions is not None else (LEARNED,))),
+        not_covered=(
+            *caveats(study, question.method),
+            *(() if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)),
+        ),
         details=record_details(found),
     )

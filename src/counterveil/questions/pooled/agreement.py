@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TypeVar
 
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
+from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import MeasureResult
 from counterveil.results.result import Result
 
 Named = list[tuple[str, Result]]
+One = TypeVar("One")
 
 
 def check_agreement(sites: Named) -> None:
@@ -79,9 +81,6 @@ def released_numbers(result: Result) -> tuple[float, ...]:
     return result.estimate, known.variance, known.variance_cap
 
 
-# The words of sites that are joined as they are.
-_DEPENDS = ("condition", "assumes")
-
 # The guarantee of a pooled result: everyone keeps that of their own site.
 
 
@@ -139,40 +138,27 @@ def _own_remarks(sites: Named) -> list[str]:
     return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
 
 
-def _union(lists: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """Return every text once, in the order of first appearance."""
-    return tuple(dict.fromkeys(text for texts in lists for text in texts))
+def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
+    """Return every one of them once, in the order of first appearance."""
+    return tuple(dict.fromkeys(one for each in lists for one in each))
 
 
-def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[str, ...]:
+def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[Fact, ...]:
     """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
     own = _union(result.not_covered for _, result in sites)
-    return ((f"the people of sites left out: {', '.join(left_out)}",) if left_out else ()) + own
+    return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *own)
 
 
-def pooled_opening(sites: Named) -> dict[str, Any]:
-    """Return the words that come first: what the interval is for, what it depends on at any site, and whose it is.
+def pooled_opening(sites: Named) -> dict[str, Fact | None]:
+    """Return what comes first: what the interval is for, depends on and assumes at any site, and whose it is.
 
-    Each is None where no site says anything.
+    Each is None where no site says anything, and that of all sites where it is one.
     """
-    said = {name: _union(filter(None, [getattr(one, name)]) for _, one in sites) for name in _DEPENDS}
-    return {"interval_of": _pooled_target(sites), "population": _pooled_population(sites)} | {
-        name: "; ".join(texts) or None for name, texts in said.items()
-    }
-
-
-def _pooled_population(sites: Named) -> str | None:
-    """Return who was kept: everybody's answer at once where it is one, else each site's."""
-    kept = _union(filter(None, [result.population]) for _, result in sites)
-    if len(kept) < 2:
-        return kept[0] if kept else None
-    return " and ".join(f"{result.population} ({name})" for name, result in sites)
-
-
-def _pooled_target(sites: Named) -> str | None:
-    """Return what the interval is for where a site's is not for the effect, None where all are."""
-    targets = dict.fromkeys(result.interval_of for _, result in sites)
-    if len(targets) == 1:
-        return next(iter(targets))
-    said = [f"{name}, {result.interval_of or 'the effect'}" for name, result in sites]
-    return f"the sites estimate different quantities: {'; '.join(said)}"
+    names = tuple(name for name, _ in sites)
+    found: dict[str, Fact | None] = {}
+    for role in OPENING:
+        said = tuple(getattr(result, role) for _, result in sites)
+        # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.
+        some = {one for one in said if one is not None} if role in ("condition", "assumes") else {*said}
+        found[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, said)
+    return found

@@ -146,8 +146,7 @@ class PooledNeeded(MeasureResult):
         return self.pooled._numbers() | {"measure": NEEDED}
 
     def _sentence(self) -> str:
-        said = MeasureResult._sentence(self).replace("in the study", "in the sites")
-        return f"{said}; differences are averaged over sites with the weights shown"
+        return f"{self._sentence_in('sites')}; differences are averaged over sites with the weights shown"
 
     def _shown(self) -> dict[str, Any]:
         found = self.pooled._shown()
@@ -156,6 +155,8 @@ class PooledNeeded(MeasureResult):
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
+        from counterveil.questions.pooled.pool import pooled_notes  # which makes results of this kind
+
         facts, average = MeasureResult.report_facts(self), self.pooled.report_facts()
         shown = zip(average["effects"], self.table, strict=True)
         kept = ("weight", "summary")
@@ -164,7 +165,7 @@ class PooledNeeded(MeasureResult):
             "sites": average["sites"],
             "effects": rows,
             # Sites are compared, and the next one is predicted, on the scale of the difference.
-            "notes": [*facts["notes"], *((name, _difference(text)) for name, text in average["notes"])],
+            "notes": [*facts["notes"], *pooled_notes(average, "difference")],
         }
 
     @classmethod
@@ -183,12 +184,6 @@ def needed_of(pooled: OneEffect) -> PooledNeeded:
     weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
     terms["details"] = pooled.details | weights
     return PooledNeeded.of(NEEDED, None, pooled.effect, pooled=pooled, **terms)
-
-
-def _difference(text: str) -> str:
-    return text.replace("its effect", "its difference").replace(
-        "the sites' effects", "the sites' differences"
-    )
 
 
 def _needed(effect: Effect) -> Effect:

@@ -64,11 +64,12 @@ def _held(facts: dict[str, Any]) -> str:
     return f"from sizes and noise, not from variances that sites report; at most {limits['most_weight']:.0%} each{own}"
 
 
-def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def pooled_notes(facts: dict[str, Any], noun: str = "effect") -> list[tuple[str, str]]:
+    """Return how sites differ, how they are weighed and what one more would have; their numbers are called `noun`."""
     found, error = facts["heterogeneity"], facts["std_error"]["total"]
     differ = (
         f"Q = {found['q']:.3g} on {found['df']} degrees of freedom, p = {probability(found['p_value'])}; "
-        f"I^2 = {found['i_squared']:.0%}; standard deviation of the sites' effects (tau) "
+        f"I^2 = {found['i_squared']:.0%}; standard deviation of the sites' {noun}s (tau) "
         f"{rounded(sqrt(found['tau_squared']), error)}"
     )
     average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
@@ -80,7 +81,7 @@ def _notes(facts: dict[str, Any]) -> list[tuple[str, str]]:
         notes.append(
             (
                 "One more site",
-                f"its effect lies in [{rounded(ahead['low'], error)}, {rounded(ahead['high'], error)}] "
+                f"its {noun} lies in [{rounded(ahead['low'], error)}, {rounded(ahead['high'], error)}] "
                 f"({ahead['level']:.0%}, conservative)",
             )
         )
@@ -180,7 +181,7 @@ class PooledResult(OneEffect):
         rows = [site | {"weight": weight} for site, weight in zip(sites, weights, strict=True)]
         return facts | {
             "effects": [*rows, pooled | {"weight": 1.0, "summary": True}],
-            "notes": _notes(facts),
+            "notes": pooled_notes(facts),
         }
 
 

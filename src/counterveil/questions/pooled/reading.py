@@ -20,10 +20,12 @@ from counterveil.errors import ParameterError, shown
 from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
+from counterveil.privacy.caveats import OPENING, read_fact, read_facts
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import MEASURES, MeasureResult, difference_result
 from counterveil.results.ratio import RatioResult
 from counterveil.results.result import Result
+from counterveil.results.stored import VERSION
 
 # The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
 
@@ -31,9 +33,10 @@ from counterveil.results.result import Result
 _NEEDED = (
     *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
     *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "uncertainty"),
+    *("diagnostics", "uncertainty", "version"),
 )
-_OPENING = ("warning", "caution", "interval_of", "condition", "assumes", "population", "sentence")
+_SAID = ("warning", "caution", "sentence")
+_OPENING = (*_SAID, *OPENING)
 _UNCERTAINTY = (
     *("noise", "variance", "variance_cap", "variance_noise", "variance_apart", "extra", "bias", "limits"),
 )
@@ -72,11 +75,15 @@ def check_document(document: object) -> None:
 
 
 def _check_opening(facts: Fields) -> None:
+    facts.whole("version", VERSION, VERSION)
     for name in ("method", "treatment", "outcome"):
         facts.text(name, 500)
-    for name in _OPENING:
+    for name in _SAID:
         if name in facts.values:
             facts.text(name, _LONG_TEXT)
+    for name in OPENING:
+        if name in facts.values:
+            read_fact(name, facts.values[name])
     facts.choice("estimand", tuple(Estimand))
     facts.number("level", 1e-6, 1 - 1e-9)
 
@@ -112,7 +119,7 @@ def _check_guarantee(facts: Fields) -> None:
 
 
 def _check_texts(facts: Fields) -> None:
-    facts.texts("not_covered")
+    read_facts("not_covered", facts.values["not_covered"])
     facts.table("diagnostics")
     releases = facts.values["releases"]
     pairs = isinstance(releases, list) and len(releases) <= _MOST_RELEASES
@@ -155,7 +162,7 @@ def _check_uncertainty(table: dict[str, Any]) -> None:
 # Fields of a measure's document that are computed with, and those that are shown and never computed with.
 _MEASURE = (
     *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "measure", "estimand"),
+    *("diagnostics", "measure", "estimand", "version"),
 )
 _MEASURE_SHOWN = (
     *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),

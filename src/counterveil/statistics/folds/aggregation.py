@@ -21,7 +21,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
-from counterveil.results.method_words import OF_FOLDS
+from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -138,16 +138,14 @@ def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
     )
 
 
+# What must be linear in the covariates for the learner to be right.
+_LINEAR = {"ols": FoldModels.OUTCOME, "aipw": FoldModels.OUTCOME_OR_LOGIT}
+
+
 def _result(session: Session, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
     study, name = session.study, learner_name(folding.learner)
     bound, size = float(clip.bound), session.table.rows // clip.folds
     own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
-    caveats = [
-        f"bias of the learner ({name}) on about {size} rows, and CONFOUNDING that it does not remove",
-        "folds in which the learner fails: they count as an effect of 0, and their number is private",
-        f"effects of folds more than {bound:.4g} from {float(clip.centre):.4g}, which are clipped",
-        "clamping of outcomes to the declared range",
-    ]
     return Result(
         estimate=float(clip.centre) + bound * weighted.mean,
         uncertainty=uncertainty_of(clip, weighted, question.level),
@@ -159,7 +157,12 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
             ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
             ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
         ),
-        not_covered=tuple(caveats),
+        not_covered=(
+            LearnerBias(name, size),
+            Caveat.FAILED_FOLDS,
+            ClippedFolds(bound, float(clip.centre)),
+            Caveat.CLAMPING,
+        ),
         details={
             "rows": session.table.rows,
             "mechanism": question.mechanism,
@@ -167,6 +170,6 @@ def _result(session: Session, question: Question, folding: Folding, clip: Clip, 
             "rows_per_fold": size,
             **details(clip),
         },
-        interval_of=f"the expected answer of {name} on about {size} rows" if own else None,
-        assumes=None if study.randomised is True else OF_FOLDS.get(name),
+        interval_of=LearnersAnswer(name, size) if own else None,
+        assumes=None if study.randomised is True else _LINEAR.get(name),
     )

@@ -21,6 +21,7 @@ from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.results.cate_answers import CateAnswers
 from counterveil.results.cate_question import CateQuestion, Queries, vector_plan
 from counterveil.session import Gate, Plan, Session
@@ -208,12 +209,12 @@ def _answers(
         **question.terms(session.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(
-            "errors of the learner that all folds share: few rows per fold, a wrong model, shrinkage",
-            "what the public functions cannot express; the variance between folds is assumed equal for all of them",
+            Caveat.ERRORS_OF_ALL_FOLDS,
+            Caveat.NOT_IN_PUBLIC_FUNCTIONS,
         ),
         distinct=len({row.tobytes() for row in at}),
         rank=rank,
         noise_tail="laplace" if question.budget.pure else "normal",
-        interval_of="the learner's expected answer from one fold, projected onto the public functions",
+        interval_of=Target.ONE_FOLD,
         details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
     )

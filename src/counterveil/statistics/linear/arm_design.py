@@ -24,7 +24,8 @@ from counterveil.numerics.linear_form import LinearForm, linear_form, paired_var
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy import exact
-from counterveil.results.question import Question, causal_caveats
+from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
+from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.settings import Arms, Weighting
 from counterveil.statistics.linear.effect import VarianceForm, WithBias, effect_plan
 from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
@@ -197,7 +198,7 @@ class Design:
 
     method: str
     statistics: tuple[PlainArm | WeightedArm, ...]
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
@@ -233,9 +234,9 @@ def _weighted(table: Table, question: Question) -> Design:
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
         statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
-    caveats = ["residual imbalance: see the balance table"]
-    caveats += [f"bias beyond {bias:g} standard errors from sampling of each arm's mean"] if bias else []
-    design = _adjusted("balancing weights in each arm", table, features, scores, statistics, tuple(caveats))
+    beyond = [BiasBeyond(bias, of_each_arm=True)] if bias else []
+    caveats = [Caveat.IMBALANCE, *beyond]
+    design = _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
 
@@ -270,11 +271,8 @@ def _matched(table: Table, question: Question) -> Design:
         statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
         limits.append(f"{_labels(table.study)[code]}: {found.limit}")
         unmatched += found.unmatched
-    caveats = ["bias of matching: a misspecified propensity score, inexact matches"]
-    caveats += ["units without a match in some arm, whose weight goes to the others"] if unmatched else []
-    design = _adjusted(
-        "matching on the multinomial score", table, features, scores, statistics, tuple(caveats)
-    )
+    caveats = [Caveat.MATCHING_BIAS, *([Caveat.UNMATCHED_IN_AN_ARM] if unmatched else [])]
+    design = _adjusted("matching on the multinomial score", table, features, scores, statistics, caveats)
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
 
@@ -284,14 +282,12 @@ def _adjusted(
     features: Features,
     scores: Floats,
     statistics: list[WeightedArm],
-    caveats: tuple[str, ...],
+    caveats: Sequence[Fact],
 ) -> Design:
-    if table.study.randomised is not True:
-        caveats = ("CONFOUNDING by anything that is not among the study's covariates", *caveats)
     return Design(
         method,
         tuple(statistics),
-        (*caveats, "clamping of outcomes to the declared range"),
+        adjusted_caveats(table.study, *caveats),
         diagnostics=arm_balance(features, scores, statistics, _labels(table.study)),
     )
 

@@ -18,6 +18,7 @@ from counterveil.numerics.arrays import Integers
 from counterveil.numerics.cluster_form import ClusterForm, cluster_form
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy import exact
+from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -146,11 +147,11 @@ def clustered_method(method: str, column: str, count: int) -> str:
     return f"{method}; standard error clustered by {column}, {count} clusters"
 
 
-def clustered_caveats(effect: LinearEffect) -> tuple[str, ...]:
+def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:
     """Return what an interval does not cover: that of the estimator, and dependence beyond clusters."""
     # Residual totals of clusters hold every heteroskedasticity.
-    kept = tuple(text for text in effect.not_covered if not text.startswith("heteroskedasticity"))
-    return (*kept, "dependence between clusters")
+    kept = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
+    return (*kept, Caveat.CLUSTERS_DEPEND)
 
 
 def cluster_details(clusters: ClusterForm, table: Table, freedom: float) -> dict[str, float | str]:

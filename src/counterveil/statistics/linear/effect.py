@@ -21,6 +21,7 @@ from counterveil.numerics.columns import column_balances
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.numerics.partial_shares import partial_shares
 from counterveil.privacy import Budget, exact
+from counterveil.privacy.caveats import Fact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
@@ -188,7 +189,7 @@ class LinearEffect:
     method: str
     coefficients: NDArray[np.float64]
     pairs: tuple[NDArray[np.intp], NDArray[np.intp]] | None
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     variance: VarianceForm | None = None

@@ -10,7 +10,8 @@ from fractions import Fraction
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
-from counterveil.results.question import Question
+from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.results.question import Question, adjusted_caveats
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
@@ -25,7 +26,7 @@ from counterveil.statistics.linear.effect import (
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
-from counterveil.statistics.linear.outcome_variance import UNEVEN, expected_part, variance_by_arm
+from counterveil.statistics.linear.outcome_variance import expected_part, variance_by_arm
 
 
 def matching(session: Session, question: Question) -> Result:
@@ -66,16 +67,12 @@ def matched_effect(table: Table, question: Question) -> LinearEffect:
     )
 
 
-def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[str, ...]:
+def caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[Fact, ...]:
     """Return what an interval around a matching estimate does not cover; with `by_arm`, one variance a part."""
-    found = ["bias of matching: a misspecified propensity score, inexact matches"]
-    if study.randomised is not True:
-        found.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
-    if matched.matching.unmatched:
-        found.append("units without a match, which are dropped")
-    if by_arm:
-        found.append(UNEVEN)
-    return (*found, "clamping of outcomes to the declared range")
+    found = [Caveat.MATCHING_BIAS]
+    found += [Caveat.UNMATCHED] if matched.matching.unmatched else []
+    found += [Caveat.UNEVEN_VARIANCE] if by_arm else []
+    return adjusted_caveats(study, *found)
 
 
 def matching_details(design: Scored, matched: Matched, settings: Matching) -> dict[str, float | str]:

@@ -31,7 +31,6 @@ from counterveil.statistics.linear.weighting_design import Weighted, shared_feat
 
 PAGE = "statistics/linear/kernels/residual_variance.proof.md"
 # What an interval built on one variance for each arm does not cover.
-UNEVEN = "heteroskedasticity correlated with the weights"
 # How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
 # features have a total variance of one, so with p of them directions of strength p go half.
 _GROWTH = 1.5

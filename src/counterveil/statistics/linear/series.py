@@ -22,6 +22,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.noise_shape import matrix_power
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
 from counterveil.results.one_effect import TYPICAL_SD, Unshrunk, decided, pays
@@ -353,10 +354,13 @@ def _split(plan: Plan) -> str:
 
 
 _NOT_COVERED = (
-    "undeclared covariates; outcomes or effects that polynomials of the covariates cannot express; variances of "
-    "outcomes that differ within an arm",
-    "clamping of outcomes to the declared range, clipping of rare large residuals; people beyond the covariates in the "
-    "data, to whom effects are carried on flat; coverage was measured, not proved",
+    Caveat.UNDECLARED_COVARIATES,
+    Caveat.NOT_POLYNOMIAL,
+    Caveat.UNEVEN_VARIANCE_WITHIN_ARM,
+    Caveat.CLAMPING,
+    Caveat.CLIPPED_RESIDUALS,
+    Caveat.BEYOND_COVARIATES,
+    Caveat.COVERAGE_MEASURED,
 )
 
 

@@ -21,6 +21,7 @@ from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, effective_size
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import Fact
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
@@ -117,7 +118,7 @@ class Compared:
     share: Fraction
     method: str
     pages: tuple[str, ...]
-    not_covered: tuple[str, ...]
+    not_covered: tuple[Fact, ...]
     details: dict[str, float | str]
     diagnostics: dict[str, Any]
 

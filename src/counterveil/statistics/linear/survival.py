@@ -19,6 +19,7 @@ from counterveil.data.time_to_event import joined_entries
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
+from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, SurvivalResult
 from counterveil.session import Gate, Session
@@ -91,12 +92,11 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
         return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:
-        caveats = ["residual imbalance: see the balance table"]
-        caveats += [f"bias beyond {bias:g} standard errors from sampling"] if bias else []
+        beyond = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
         return replace(
             found,
             method="Kaplan-Meier with balancing weights in each arm",
-            not_covered=(*found.not_covered, *caveats),
+            not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
             details=found.details | {"bias_allowed_standard_errors": bias},
             diagnostics=diagnostics,
         )

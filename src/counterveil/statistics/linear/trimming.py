@@ -14,6 +14,7 @@ from counterveil.data import Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats
+from counterveil.privacy.caveats import KeptPeople
 from counterveil.statistics.linear.matching_design import scored
 
 # Proof: trimmed_rows.proof.md
@@ -32,14 +33,10 @@ class Trimmed:
     rows: int
 
     @property
-    def population(self) -> str | None:
+    def population(self) -> KeptPeople | None:
         """Whose effect it is, None where it is everybody's."""
-        if self.table.rows == self.rows:
-            return None
-        return (
-            f"the {self.table.rows:,} of {self.rows:,} people whose propensity score is in "
-            f"[{self.limit:.3g}, {1 - self.limit:.3g}]"
-        )
+        kept = self.table.rows
+        return None if kept == self.rows else KeptPeople(kept, self.rows, self.limit)
 
 
 def trimmed(table: Table, trim: float | str) -> Trimmed:

@@ -17,6 +17,7 @@ from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, shown
 from counterveil.numerics.arrays import Floats
+from counterveil.privacy.caveats import Caveat, Fact, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -44,7 +45,7 @@ from counterveil.statistics.linear.effect import (
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
-from counterveil.statistics.linear.outcome_variance import UNEVEN, chosen_residual_variance, expected_part
+from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.spline_score import spline_score
 from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
@@ -186,20 +187,16 @@ def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats
     return sorted_rows.sealed(), lines
 
 
-def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[str, ...]:
+def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[Fact, ...]:
     """Return what an interval around a weighted effect does not cover."""
-    said = [
-        "residual imbalance: if mean outcomes vary over the covariates with SD s, expect a bias of about "
-        f"{found.imbalance:.2g} s; the interval covers it up to its allowance for bias",
-        "misspecification: outcomes and treatment that follow functions of covariates other than the balanced "
-        f"features ({', '.join(settings.balanced)}) by more than the allowance for bias",
-    ]
-    if study.randomised is not True:
-        said.insert(0, "CONFOUNDING by anything that is not among the study's covariates")
-    if settings.variance_by != BY_ROW:
-        said.append(UNEVEN)
-    what = "outcomes" if settings.prediction is None else "outcomes, and of outcomes minus prediction,"
-    return (*said, f"clamping of {what} to the declared range")
+    clamped = Caveat.CLAMPING if settings.prediction is None else Caveat.CLAMPING_OF_PREDICTED
+    return (
+        *(() if study.randomised is True else (Caveat.CONFOUNDING,)),
+        ResidualImbalance(found.imbalance),
+        OtherFunctions(tuple(settings.balanced)),
+        *(() if settings.variance_by == BY_ROW else (Caveat.UNEVEN_VARIANCE,)),
+        clamped,
+    )
 
 
 def weighting_details(

@@ -18,8 +18,8 @@ from counterveil.data.features import feature_ladder, feature_map
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
+from counterveil.privacy.caveats import Caveat, Curvature, LinearScores
 from counterveil.results.curvature import HIDDEN_BIAS, UNDETECTED_BIAS
-from counterveil.results.method_words import ARM_SCORES, FOLLOWED, UNDETECTED, linear_in
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
@@ -86,21 +86,23 @@ def arm_adjusted(
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def linear_features(features: FeatureMap) -> str:
-    """Return what a function that is linear in these features is linear in."""
-    return linear_in(any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs))
+def linear_scores(features: FeatureMap, *, inverse: bool, curvature: Curvature | None = None) -> LinearScores:
+    """Return that a score or the outcome regression is linear in these features."""
+    squares, products = any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs)
+    return LinearScores(inverse, squares, products, curvature)
 
 
-def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> str | None:
+def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> LinearScores | None:
     """Return what must be true for the interval to cover, None in a trial, where weights are right."""
     if session.study.randomised is True:
         return None
     seen = effect.known >= _KNOWN and effect.doubt <= _DOUBT
-    return ARM_SCORES + linear_features(features) + (FOLLOWED if seen else UNDETECTED)
+    curvature = Curvature.FOLLOWED if seen else Curvature.UNDETECTED
+    return linear_scores(features, inverse=True, curvature=curvature)
 
 
 def _result(
-    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, assumes: str | None
+    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, assumes: LinearScores | None
 ) -> Result:
     study = session.study
     low, high = study.outcome_range
@@ -118,11 +120,11 @@ def _result(
         **question.effect_terms(study),
         releases=_releases(chain),
         not_covered=(
-            "undeclared covariates",
-            "nonlinearity: relations of treatment and outcome with covariates that neither the features nor curvature "
-            "along the outcome index captures",
-            "clamping of outcomes to the declared range, clipping of rare large scores; the interval is a "
-            "large-sample one whose coverage was measured, not proved",
+            Caveat.UNDECLARED_COVARIATES,
+            Caveat.NONLINEARITY,
+            Caveat.CLAMPING,
+            Caveat.CLIPPED_SCORES,
+            Caveat.COVERAGE_MEASURED,
         ),
         assumes=assumes,
         details={

@@ -20,6 +20,7 @@ from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
 from counterveil.results.cate_model import CateModel
 from counterveil.results.cate_question import CateQuestion
 from counterveil.results.one_effect import Unshrunk, decided, pays
@@ -262,17 +263,17 @@ def effect_model(
     return decided(found, scaled, question.method == "auto" and question.settings is None)
 
 
-def not_covered(basis: Basis) -> tuple[str, ...]:
+def not_covered(basis: Basis) -> tuple[Fact, ...]:
     """Return what intervals do not cover."""
-    found = [
-        "undeclared covariates; outcomes or effects that the functions cannot express "
-        f"({', '.join(dict.fromkeys(axis.family for axis in basis.axes))})",
-        "clamping of outcomes to the declared range, clipping of rare large residuals; intervals are large-sample "
-        "ones whose coverage was measured, not proved",
-    ]
-    if any(axis.family == "cosine" for axis in basis.axes):
-        found.insert(0, "THE ENDS OF RANGES: cosines are flat there, whatever the effect is")
-    return tuple(found)
+    families = tuple(dict.fromkeys(axis.family for axis in basis.axes))
+    return (
+        *((Caveat.FLAT_ENDS,) if "cosine" in families else ()),
+        Caveat.UNDECLARED_COVARIATES,
+        NotExpressed(families),
+        Caveat.CLAMPING,
+        Caveat.CLIPPED_RESIDUALS,
+        Caveat.COVERAGE_MEASURED,
+    )
 
 
 # Which functions are released: chosen from declarations, the number of rows and the budget, never from rows.

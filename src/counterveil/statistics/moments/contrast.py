@@ -24,6 +24,7 @@ from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_even
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Session
@@ -64,7 +65,7 @@ def pays(rows: int, budget: Budget, mechanism: str) -> bool:
     return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
 
-def compare(session: Session, question: Question, centre: str, interval_of: str | None = None) -> Result:
+def compare(session: Session, question: Question, centre: str, interval_of: Target | None = None) -> Result:
     """Return the private difference in means; n is public and nothing else is.
 
     `interval_of` says what the interval is one for, where that is not the effect.
@@ -288,7 +289,7 @@ def result_of(
         releases=releases(centre, sensitivity),
         not_covered=(
             *causal_caveats(study, question.estimand),
-            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+            SmallArms(float(LEAST_SHARE)),
         ),
         details={
             "rows": rows,

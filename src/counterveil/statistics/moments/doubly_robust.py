@@ -22,12 +22,12 @@ from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
-from counterveil.results.method_words import OVERLAP_SCORES, not_adjusted
+from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, Fact, NotAdjusted
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_features
+from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_scores
 from counterveil.statistics.moments.arm_plan import arms_affordable
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.doubly_robust_plan import (
@@ -58,7 +58,7 @@ def bounded_contrast(session: Session, question: Question, kappa: float) -> Resu
     # The contrast weights a row by 1/q or 1/(1-q), at least one over the larger of the two.
     second_moment = max(known.known_sd(1 - question.level) ** 2 - known.extra, 0.0) * session.batches.rows
     sd = max(share, 1 - share) * sqrt(second_moment + plain.estimate**2)
-    found = bounded(plain, kappa, sd, share, not_adjusted(kappa))
+    found = bounded(plain, kappa, sd, share, NotAdjusted(kappa))
     return replace(found, method="unadjusted contrast with a declared bound on confounding")
 
 
@@ -108,7 +108,7 @@ def _orthogonal(
         answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
         found = _result(session, question, settings, design, shares, answer)
         if answer.adjusted and session.study.randomised is not True:
-            found = replace(found, assumes=OVERLAP_SCORES + linear_features(features))
+            found = replace(found, assumes=linear_scores(features, inverse=False))
         return found.stored()
 
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
@@ -172,7 +172,7 @@ def _result(
         releases=_releases(shares, design),
         not_covered=_not_covered(settings, adjusted),
         details=_details(settings, design, shares, answer, unit),
-        condition=None if adjusted or settings.kappa is None else not_adjusted(settings.kappa),
+        condition=None if adjusted or settings.kappa is None else NotAdjusted(settings.kappa),
     )
 
 
@@ -206,7 +206,7 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
         "gram": "moments of covariates with treatment and outcome"
         if design.known_covariance
         else "second moments of covariates, treatment and outcome",
-        "first pass": "first pass over the orthogonal score",
+        "first_pass": "first pass over the orthogonal score",
         "score": "orthogonal score",
     }
     return tuple(
@@ -219,16 +219,18 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _not_covered(settings: DoublyRobust, adjusted: bool) -> tuple[str, ...]:
-    found = [
-        "undeclared covariates; treatment or outcome depending on covariates in ways that "
-        "the features cannot express",
-        "clamping of outcomes to the declared range, clipping of rare large residuals; the interval is a "
-        "large-sample one whose coverage was measured, not proved",
-    ]
-    if not adjusted:
-        found.insert(0, f"CONFOUNDING beyond the declared kappa = {settings.kappa:g}")
-    return tuple(found)
+def _not_covered(settings: DoublyRobust, adjusted: bool) -> tuple[Fact, ...]:
+    found: tuple[Fact, ...] = (
+        Caveat.UNDECLARED_COVARIATES,
+        Caveat.OTHER_THAN_FEATURES,
+        Caveat.CLAMPING,
+        Caveat.CLIPPED_RESIDUALS,
+        Caveat.COVERAGE_MEASURED,
+    )
+    if adjusted:
+        return found
+    assert settings.kappa is not None  # without a bound nothing unadjusted is released
+    return ConfoundingBeyond(settings.kappa), *found
 
 
 def _public_correlations(estimand: Estimand) -> ParameterError:

@@ -17,6 +17,7 @@ import numpy as np
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
 from counterveil.results.result import Result
 from counterveil.session import Kind, Plan
 
@@ -185,7 +186,7 @@ def split(design: Design) -> Split:
             )
             shares = first | {"gram": rest - f2 - fr}
             shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
-            shares |= {"first pass": f2 / 5, "score": 4 * f2 / 5}
+            shares |= {"first_pass": f2 / 5, "score": 4 * f2 / 5}
             best = value, Split(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]]))
     assert best is not None
     return best[1]
@@ -228,7 +229,7 @@ def inner_share(share: float) -> float:
     return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
 
 
-def bounded(plain: Result, kappa: float, sd: float, share: float, condition: str) -> Result:
+def bounded(plain: Result, kappa: float, sd: float, share: float, condition: NotAdjusted) -> Result:
     """Return a comparison with kappa sd(y) / (0.75 sd(t)) added at both ends of its interval.
 
     `sd` stands for sd(y) and `share` for the share treated; both come from released numbers, so that what
@@ -240,8 +241,8 @@ def bounded(plain: Result, kappa: float, sd: float, share: float, condition: str
         plain,
         uncertainty=replace(plain.uncertainty, bias=bound),
         not_covered=(
-            f"CONFOUNDING beyond the declared kappa = {kappa:g}",
-            *(text for text in plain.not_covered if not text.startswith("CONFOUNDING")),
+            ConfoundingBeyond(kappa),
+            *(one for one in plain.not_covered if not confounding([one])),
         ),
         details=details | plain.details,
         interval_of=None,

@@ -84,10 +84,10 @@ class Scorer:
     release_pass: ReleasePass
 
     def first(self, nuisances: Nuisances) -> tuple[Nuisances, ScorePass]:
-        """Return the models around the effect of a first pass, and that pass, called "first pass"."""
+        """Return the models around the effect of a first pass, and that pass, called "first_pass"."""
         clip = _FIRST_REACH * self.reach * _score_sd(nuisances)
         clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
-        seen = self.release_pass("first pass", nuisances.models, clip, _LARGEST_INFORMATION)
+        seen = self.release_pass("first_pass", nuisances.models, clip, _LARGEST_INFORMATION)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
 
     def last(self, nuisances: Nuisances, first: ScorePass) -> Effect:

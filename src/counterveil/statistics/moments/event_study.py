@@ -13,6 +13,7 @@ from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.privacy.caveats import SmallArms
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
@@ -110,7 +111,7 @@ def _result(
         ),
         not_covered=(
             *causal_caveats(study, question.estimand),
-            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+            SmallArms(float(LEAST_SHARE)),
         ),
         details={
             "rows": rows,

@@ -21,6 +21,7 @@ from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.privacy import Unit
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.effect import Effect
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.ratio import RatioResult
@@ -268,7 +269,7 @@ def _result(
         ),
         not_covered=(
             *causal_caveats(study, question.estimand),
-            "the average of everyone's own ratio: people count by their denominator",
+            Caveat.OWN_RATIOS,
         ),
         details={
             "rows": rows,

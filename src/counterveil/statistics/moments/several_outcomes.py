@@ -17,9 +17,9 @@ from counterveil.inference.measures import JointMeans
 from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
-from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Kind, Plan, Released, Session
@@ -181,7 +181,7 @@ def _result(
         ),
         not_covered=(
             *causal_caveats(study, question.estimand),
-            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+            SmallArms(float(LEAST_SHARE)),
         ),
         details=slopes_said(outcomes)
         | {
@@ -189,5 +189,5 @@ def _result(
             "share_treated": float(found[0].setting.share),
             "mechanism": drawn,
         },
-        interval_of=None if study.randomised is True else CONFOUNDED,
+        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )

@@ -19,7 +19,7 @@ from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.privacy import Guarantee
-from counterveil.results.method_words import CONFOUNDED
+from counterveil.privacy.caveats import Target
 from counterveil.results.question import Question, refuse_undeclared_trial
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
@@ -74,7 +74,7 @@ def trial(session: Session, question: Question) -> Result:
         return _adjusted(session, question)
     # Changes are compared under parallel trends, which the answer names.
     is_trial = session.study.randomised is True or session.study.before is not None
-    return compare(session, question, settings.centre, None if is_trial else CONFOUNDED)
+    return compare(session, question, settings.centre, None if is_trial else Target.CONFOUNDED_DIFFERENCE)
 
 
 def chosen(session: Session, question: Question, settings: Trial) -> Trial:

@@ -16,8 +16,8 @@ from counterveil.inference.measures import JointMeans
 from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
+from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.measures import MeasureResult, difference_of, no_means
-from counterveil.results.method_words import CONFOUNDED
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Trial
@@ -102,7 +102,7 @@ def _result(session: Session, question: Question, means: JointMeans) -> MeasureR
         releases=releases(POOLED, sensitivity),
         not_covered=(
             *causal_caveats(study, question.estimand),
-            f"arms smaller than {float(LEAST_SHARE):.0%} of everyone",
+            SmallArms(float(LEAST_SHARE)),
         ),
         details={
             "rows": means.rows,
@@ -111,5 +111,5 @@ def _result(session: Session, question: Question, means: JointMeans) -> MeasureR
             "mean_treated": treated,
             "mean_control": control,
         },
-        interval_of=None if study.randomised is True else CONFOUNDED,
+        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )

@@ -11,12 +11,13 @@ from fractions import Fraction
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.strata import RANGE_STEPS, arm_variances, mean_sums, stratum_weights, weight_sum
+from counterveil.privacy.caveats import StrataLeftOut
 from counterveil.results.measures import MeasureResult, difference_of
 from counterveil.results.question import Question
 from counterveil.session import Gate, Plan, Session
 from counterveil.session.plan import in_parallel
 from counterveil.settings import Stratified
-from counterveil.statistics.strata.bounded import caveats, population
+from counterveil.statistics.strata.bounded import caveats
 from counterveil.statistics.strata.data import read_strata
 from counterveil.statistics.strata.outcome import (
     PAGE,
@@ -95,6 +96,6 @@ def _result(
         **question.terms(study),
         estimand=question.estimand,
         releases=tuple(releases),
-        not_covered=caveats(study, population(question.estimand, float(limit))),
+        not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
         details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
     )

@@ -19,6 +19,7 @@ from counterveil.data import Study
 from counterveil.inference import Uncertainty
 from counterveil.numerics.strata import RANGE_STEPS, Strata, bounded_variance, effect_sum, weight_sum
 from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
@@ -26,32 +27,11 @@ from counterveil.settings import Stratified
 from counterveil.statistics.strata.data import StrataReader, read_strata
 from counterveil.statistics.strata.sensitivity import BoundedStrata
 
-# What stratified results say about themselves.
 
-
-_PEOPLE = {
-    Estimand.ATE: "everyone",
-    Estimand.ATT: "the treated",
-    Estimand.ATC: "the untreated",
-}
-
-
-def population(estimand: Estimand, limit: float) -> str:
-    """Return for whom the effect speaks, as a caveat."""
-    people = _PEOPLE[estimand]
-    return (
-        f"strata that lack an arm or are unbalanced: the effect is an average over {people} in which a stratum "
-        f"counts at most {limit:g} times its smaller arm (the weight kept shows how much is lost)"
-    )
-
-
-def caveats(study: Study, *own: str) -> tuple[str, ...]:
+def caveats(study: Study, own: Fact) -> tuple[Fact, ...]:
     """Return what the interval does not cover, from what the study declares."""
-    found = [*own, "clamping of outcomes to the declared range"]
-    if study.randomised is not True:
-        found.insert(0, "CONFOUNDING within strata: by anything that is not one of the declared strata")
-    found.append("sampling of people: strata and their sizes are treated as fixed")
-    return tuple(found)
+    open_to = () if study.randomised is True else (Caveat.CONFOUNDING_WITHIN_STRATA,)
+    return (*open_to, own, Caveat.CLAMPING, Caveat.FIXED_STRATA)
 
 
 PAGE = "statistics/strata/bounded_strata.proof.md"
@@ -161,7 +141,7 @@ def _result(
         method=f"exact matching on strata, weights up to {float(claim.limit):g}",
         **question.effect_terms(study),
         releases=_releases(claim, width, reader),
-        not_covered=caveats(study, population(question.estimand, float(claim.limit))),
+        not_covered=caveats(study, StrataLeftOut(question.estimand, float(claim.limit))),
         details={
             **cuts,
             "rows": rows,

@@ -20,6 +20,7 @@ from counterveil.data import OUTCOME_STEPS, Study, Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.inference import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
@@ -183,7 +184,7 @@ def _result(session: Session, question: Question, cells: Cells, found: Compared,
             ("number of people by cluster and arm", "sensitivity 2"),
             ("sums of outcomes by cluster and arm", f"sensitivity {float(study.outcome_bounds.width):.6g}"),
         ),
-        not_covered=(*causal_caveats(study, question.estimand), "dependence between clusters"),
+        not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
         details={
             "rows": rows,
             "clusters": cells.clusters,

@@ -24,11 +24,12 @@ from counterveil.numerics.strata import (
     weight_sum,
 )
 from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import StrataLeftOut
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Stratified
-from counterveil.statistics.strata.bounded import caveats, population
+from counterveil.statistics.strata.bounded import caveats
 from counterveil.statistics.strata.data import read_strata
 from counterveil.statistics.strata.sensitivity import StrataOutcome
 
@@ -99,7 +100,7 @@ def _result(
             ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
             ("its variance", f"sensitivity {float(claim.variance):.6g}"),
         ),
-        not_covered=caveats(study, population(question.estimand, float(limit))),
+        not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
         details=details,
         variance_apart=True,
     )

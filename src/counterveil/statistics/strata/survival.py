@@ -15,6 +15,7 @@ from counterveil.errors import ParameterError, StudyError
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import Gate, Session
@@ -91,7 +92,7 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
             found,
             method=f"{method}, merged into {strata.public}",
             merged_strata=strata.groups(),
-            not_covered=("CONFOUNDING by covariates within merged strata", *found.not_covered),
+            not_covered=(Caveat.CONFOUNDING_WITHIN_MERGED_STRATA, *found.not_covered),
         )
 
     return answer_tables(session, question, release, tables, finish)

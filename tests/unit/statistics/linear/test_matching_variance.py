@@ -10,6 +10,7 @@ from tests.unit.statistics.linear.matching_data import DATA, LARGE, ask
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.statistics.linear import outcome_variance
 from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
@@ -38,7 +39,7 @@ def test_lines_take_out_of_the_variance_what_matches_balance_and_pairs_do_not():
     assert by_arm.estimate == pytest.approx(by_row.estimate, abs=1e-5)
     assert VARIANCE_PAGE in by_arm.guarantee.pages
     assert VARIANCE_PAGE not in by_row.guarantee.pages
-    uneven = [any("heteroskedasticity" in text for text in one.not_covered) for one in (by_arm, by_row)]
+    uneven = [Caveat.UNEVEN_VARIANCE in one.not_covered for one in (by_arm, by_row)]
     assert uneven == [True, False]
 
 

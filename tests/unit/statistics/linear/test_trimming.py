@@ -8,6 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
+from counterveil.privacy.caveats import KeptPeople
 from counterveil.questions.pooled.reading import check_document
 from counterveil.statistics.linear.trimming import crump_limit, trimmed
 
@@ -45,7 +46,7 @@ def test_rows_within_the_limits_are_kept_and_named():
     table = Table.attach(rows(), STUDY)
     part = trimmed(table, 0.1)
     assert 0 < part.table.rows < table.rows
-    assert f"{part.table.rows:,} of 2,000 people" in part.population
+    assert part.population == KeptPeople(part.table.rows, 2000, 0.1)
     assert np.abs(part.table.covariates["x"]).max() < np.abs(table.covariates["x"]).max()
     assert trimmed(table, 1e-6).population is None
     assert trimmed(table, "optimal").limit == pytest.approx(0.1, abs=0.06)
@@ -70,7 +71,7 @@ def test_the_effect_is_that_of_those_kept_and_says_so_first():
     for text in (found.full(), found.write_up(), found.to_latex(), repr(found)):
         assert "TRIMMED" in text
     assert "everyone in the study" not in found.summary()
-    assert found.tidy()[0]["population"] == found.population
+    assert found.tidy()[0]["population"] in found.caution
     assert found.table[0].name == "ATE, trimmed"
     assert cv.results.Result.from_dict(found.to_dict()) == found
     check_document(found.to_dict())

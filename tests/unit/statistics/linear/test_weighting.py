@@ -12,6 +12,7 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand, Proof
+from counterveil.privacy.caveats import Caveat, ResidualImbalance
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.matching_design import match, scored
@@ -164,8 +165,8 @@ def test_diagnostics_are_free_and_show_better_balance(confounded):
     )
     assert after < before / 10
     assert all(row["effective"] < row["rows"] for row in result.diagnostics["effective_size"])
-    assert any("imbalance" in words for words in result.not_covered)
-    assert any("CONFOUNDING" in words for words in result.not_covered)
+    assert any(isinstance(one, ResidualImbalance) for one in result.not_covered)
+    assert Caveat.CONFOUNDING in result.not_covered
 
 
 @pytest.mark.parametrize("variance_by", ["arm", "row"])
@@ -263,7 +264,7 @@ def test_a_public_prediction_shrinks_the_noise_with_its_residuals_range(confound
     low, high = result.interval()
     assert low < 0.5 < high
     assert any("guess" in remark for remark in result.guarantee.remarks)
-    assert any("minus prediction" in words for words in result.not_covered)
+    assert Caveat.CLAMPING_OF_PREDICTED in result.not_covered
 
 
 def test_residuals_are_clamped_to_their_range_row_by_row(confounded):

@@ -11,6 +11,7 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Budget, Proof
+from counterveil.privacy.caveats import Caveat, Target
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.moments.contrast import plan_of, release, release_share
 
@@ -79,9 +80,9 @@ def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect
     data = trial(500)
     for settings in (ARMS, cv.settings.Trial("none", "pooled"), None):
         assert ask_for(data, study(randomised=True), settings=settings).interval_of is None
-        assert "unadjusted" in ask_for(data, study(), settings=settings).interval_of
+        assert ask_for(data, study(), settings=settings).interval_of is Target.CONFOUNDED_DIFFERENCE
     loose = ask_for(data, study())
-    assert "CONFOUNDING" in loose.not_covered[0]
+    assert loose.not_covered[0] is Caveat.NOTHING_ADJUSTED
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(loose)
     assert cv.results.Result.from_dict(json.loads(json.dumps(loose.to_dict()))) == loose
     assert loose.guarantee.proof is Proof.FINITE_SAMPLE

@@ -16,6 +16,7 @@ from tests.unit.statistics.moments.robust_data import (
 import counterveil as cv
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError
+from counterveil.privacy.caveats import ConfoundingBeyond, LinearScores, NotAdjusted
 
 
 def test_an_unaffordable_adjustment_is_refused_and_nothing_is_spent():
@@ -34,8 +35,8 @@ def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
     result = ask(data, epsilon=1, settings=settings)
     assert result.details["adjusted"] is False
     assert str(result).splitlines()[1].startswith("*** NOT ADJUSTED: adjusted=False")
-    assert "kappa <= 0.25" in result.caution
-    assert result.not_covered[0].startswith("CONFOUNDING beyond the declared kappa")
+    assert result.condition == NotAdjusted(0.25)
+    assert result.not_covered[0] == ConfoundingBeyond(0.25)
     low, high = result.interval()
     assert high - low > 2 * result.details["confounding_bound"]
     assert low <= EFFECT <= high
@@ -56,11 +57,7 @@ def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
     kept = ask(data, seed=2, epsilon="1.6")
     assert kept.details["adjusted"] is True
     assert kept.condition is None
-    assert (
-        kept.caution
-        == "MODELS ASSUMED: the interval is valid if the propensity score or the outcome regression is linear in the "
-        "covariates"
-    )
+    assert kept.assumes == LinearScores(inverse=False, squares=False, products=False)
     # A loose bound is no reason to leave covariates out.
     loose = ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5))
     assert loose.caution == kept.caution

@@ -11,6 +11,7 @@ from counterveil.data import Table
 from counterveil.datasets import synth_strata
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy import Proof
+from counterveil.privacy.caveats import StrataLeftOut
 from counterveil.session import SeededNoise
 
 # With bounded weights, and the published form whose noise follows a smooth bound.
@@ -122,7 +123,7 @@ def test_the_weight_kept_is_released():
     assert result.details["weight_kept"] == pytest.approx(
         weights(counts, "ATE", 3).sum() / len(data["y"]), abs=1e-4
     )
-    assert any("3 times its smaller arm" in caveat for caveat in result.not_covered)
+    assert StrataLeftOut(result.estimand, 3.0) in result.not_covered
 
 
 def test_people_without_a_match():

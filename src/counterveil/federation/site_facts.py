@@ -1,0 +1,98 @@
+"""The facts with which an answer may begin: each method has its own, and a site can say no others.
+
+Every rendering of a pooled result repeats them before any number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+from counterveil.federation.messages import Ask
+from counterveil.privacy import Unit
+from counterveil.privacy.caveats import (
+    OPENING,
+    ClippedOutliers,
+    Curvature,
+    Fact,
+    FoldModels,
+    LearnerBias,
+    LinearScores,
+    NotAdjusted,
+    NotExpressed,
+    OtherFunctions,
+    ParallelTrends,
+    SitesLeftOut,
+    SitesWithoutAnswer,
+    Target,
+    WeightedContrast,
+)
+from counterveil.results.result import Result
+from counterveil.settings.outcome_level import BLOCKS
+
+# Nothing, or one of a few facts; of scores that are released, any range.
+_Facts = tuple[Fact | type | None, ...]
+_SILENT: _Facts = (None,)
+_LEARNERS = ("ols", "aipw")  # the others are functions, which no message carries
+_FEATURES = tuple(product((False, True), repeat=2))
+_MODELS: _Facts = (
+    *(LinearScores(False, *features) for features in _FEATURES),
+    *(LinearScores(True, *features, curvature) for features in _FEATURES for curvature in Curvature),
+)
+
+
+def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
+    """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
+    allowed = _allowed(ask, declaration)
+    opening = all(_is(getattr(result, name), allowed.get(name, _SILENT)) for name in OPENING)
+    return opening and all(_public(one) for one in result.not_covered)
+
+
+def _public(fact: Fact) -> bool:
+    """Return whether a caveat is one of a single table, with no text that a site could have chosen."""
+    if isinstance(fact, LearnerBias):
+        return fact.learner in _LEARNERS
+    if isinstance(fact, OtherFunctions):
+        return {*fact.balanced} <= {*BLOCKS}
+    return not isinstance(
+        fact, ParallelTrends | SitesLeftOut | SitesWithoutAnswer | ClippedOutliers | NotExpressed
+    )
+
+
+def _is(fact: Fact | None, allowed: _Facts) -> bool:
+    return fact in allowed or (fact is not None and type(fact) in allowed)
+
+
+def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
+    if Unit(ask.protects) is Unit.OUTCOME:
+        return {}
+    known = _of_records(ask, declaration)
+    if ask.method != "auto":
+        return known.get(ask.method, {})
+    found: dict[str, _Facts] = {}
+    for facts in known.values():
+        found = {name: (*_SILENT, *found.get(name, ()), *facts.get(name, ())) for name in {*found, *facts}}
+    return found
+
+
+def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
+    """Return what methods for private records say by name: what intervals are for, depend on and assume."""
+    is_trial, known_share = declaration.get("randomised") is True, "treated_share" in declaration
+    kappa = ask.settings.get("kappa")
+    bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
+    bound = float(kappa or 0.0) if bounded else 0.0
+    return {
+        "trial": {"interval_of": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
+        "ipw": {"interval_of": _SILENT if known_share else (Target.UNADJUSTED_CONTRAST, WeightedContrast)},
+        "matching": {"interval_of": (Target.SHRUNK_CONTRAST, Target.DIVIDED_CONTRAST)},
+        "score_strata": {"condition": (NotAdjusted(bound, one_direction=True),)}
+        if bounded
+        else {"interval_of": (Target.CONTRAST_WITHIN_STRATA,)},
+        "doubly_robust": {
+            "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
+            "assumes": _SILENT if is_trial else (None, *_MODELS),
+        },
+        "cross_fit": {"assumes": _SILENT if known_share else (FoldModels.OUTCOME_OR_LOGIT,)},
+        "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *FoldModels)},
+    }

@@ -1,0 +1,467 @@
+"""What an answer says of itself, as values: what its interval is for, depends on, assumes and does not cover.
+
+A value is a member of an enumeration, or a frozen dataclass where it carries numbers or names. Their words are in
+`counterveil.report.caveats` and nowhere else. Stored results and messages hold a member by its name, a dataclass as a
+table of its name and fields; what has another name or another field is refused.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from enum import StrEnum, auto
+from typing import Any, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from counterveil.bounded_reading import Fields, UnreadableError
+from counterveil.privacy.guarantee import Estimand
+
+_MOST = 10_000  # values, or texts, in one list
+_LONGEST = 2_000  # letters of one text
+_LARGEST = 10**12
+
+
+class Caveat(StrEnum):
+    """What intervals do not cover, where nothing more is to be said than which it is."""
+
+    # Confounding.
+    NOTHING_ADJUSTED = auto()
+    CONFOUNDING = auto()
+    CONFOUNDING_WITHIN_STRATA = auto()
+    CONFOUNDING_WITHIN_MERGED_STRATA = auto()
+    CONFOUNDING_WITHIN_GROUPS = auto()
+    CONFOUNDING_BUT_ONE_DIRECTION = auto()
+    CONFOUNDING_BEHIND_NOISY_SCORES = auto()
+    CONFOUNDING_NOT_LINEAR_IN_LOGIT = auto()
+    CONFOUNDING_LEFT_BY_PENALTY = auto()
+    UNDECLARED_COVARIATES = auto()
+    OMITTED_VARIABLES = auto()
+    # Models and functions.
+    OTHER_THAN_FEATURES = auto()
+    NONLINEARITY = auto()
+    NOT_POLYNOMIAL = auto()
+    FLAT_ENDS = auto()
+    BEYOND_COVARIATES = auto()
+    PENALTY_BIAS = auto()
+    ERRORS_OF_MODELS = auto()
+    ERRORS_BEYOND_PRODUCT = auto()
+    ERRORS_OF_NOISY_WEIGHTS = auto()
+    SAMPLING_AND_MODELS = auto()
+    ERRORS_OF_ALL_FOLDS = auto()
+    NOT_IN_PUBLIC_FUNCTIONS = auto()
+    FAILED_FOLDS = auto()
+    EXTREME_PROPENSITIES = auto()
+    FITTED_TO_SAME_ROWS = auto()
+    SHRINKAGE_DIVIDED = auto()
+    # Balance and matches.
+    IMBALANCE = auto()
+    IMBALANCE_WITHIN_GROUPS = auto()
+    MATCHING_BIAS = auto()
+    UNMATCHED = auto()
+    UNMATCHED_IN_AN_ARM = auto()
+    STRATA_COUNTED_AS_ZERO = auto()
+    STRATA_COUNTED_AS_ZERO_SHARE_UNKNOWN = auto()
+    SMALL_STRATA = auto()
+    # Whom or what it is not about.
+    FIXED_STRATA = auto()
+    OWN_RATIOS = auto()
+    NOT_FOR_PEOPLE = auto()
+    WITHIN_BINS = auto()
+    # Variances.
+    UNEVEN_VARIANCE = auto()
+    UNEVEN_VARIANCE_WITHIN_ARM = auto()
+    UNEQUAL_VARIANCES = auto()
+    CLUSTERS_DEPEND = auto()
+    NOISE_OF_SHARES = auto()
+    NOISE_OF_VARIANCE = auto()
+    COVERAGE_MEASURED = auto()
+    # Times to events.
+    CENSORING = auto()
+    CENSORING_WITHIN_STRATA = auto()
+    CENSORING_IN_WEIGHTED_ARMS = auto()
+    BETWEEN_ENDS_OF_CELLS = auto()
+    UNEVEN_CENSORING = auto()
+    AFTER_THE_HORIZON = auto()
+    # What happened to numbers before they were counted.
+    CLAMPING = auto()
+    CLAMPING_OF_PREDICTED = auto()
+    CLAMPING_OF_COVARIATES_TOO = auto()
+    CLAMPING_TO_RANGES = auto()
+    CLIPPED_RESIDUALS = auto()
+    CLIPPED_SCORES = auto()
+    CLIPPED_FAR_SCORES = auto()
+    # Published forms.
+    PRIVACY_REFUTED = auto()
+    PRIVACY_ASYMPTOTIC = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """A fact with its numbers and names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelTrends(Detail):
+    """That changes of `outcome` would have been those of the untreated, alike in covariates if it is `adjusted`.
+
+    `of_untreated` says that the same is supposed of the untreated with treatment.
+    """
+
+    outcome: str
+    adjusted: bool
+    of_untreated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ConfoundingBeyond(Detail):
+    """Confounding stronger than a declared bound."""
+
+    kappa: float
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorsOfPropensity(Detail):
+    """Errors of a noisy propensity model with a penalty, shrunk or not, which leave confounding."""
+
+    penalty: float
+    shrunk: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerBias(Detail):
+    """Bias of a learner on so many rows, and confounding that it does not remove."""
+
+    learner: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class MisspecifiedModels(Detail):
+    """Outcomes that are not linear where the noisy propensity model with this penalty is wrong as well."""
+
+    penalty: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherEstimand(Detail):
+    """The difference between what was asked for and the average over everyone, in a trial."""
+
+    estimand: Estimand
+
+
+@dataclass(frozen=True, slots=True)
+class SmallArms(Detail):
+    """Arms smaller than a share of everyone."""
+
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class BiasBeyond(Detail):
+    """Bias beyond so many standard errors from sampling, of the effect or of each arm's mean."""
+
+    errors: float
+    of_each_arm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualImbalance(Detail):
+    """A bias of so many standard deviations of what covariates predict, within the allowance for bias."""
+
+    sds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OtherFunctions(Detail):
+    """Outcomes and treatment that follow other functions of covariates than the balanced ones."""
+
+    balanced: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotExpressed(Detail):
+    """Outcomes or effects that functions of these families cannot express."""
+
+    families: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StrataLeftOut(Detail):
+    """People in strata that lack an arm; with a limit, strata that count at most so often their smaller arm."""
+
+    estimand: Estimand
+    limit: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedPropensities(Detail):
+    """Propensities nearer to 0 or 1 than this, which are clipped."""
+
+    clip: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedFolds(Detail):
+    """Effects of folds farther than a bound from a centre, which are clipped."""
+
+    bound: float
+    centre: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClippedOutliers(Detail):
+    """Columns whose numbers are clipped farther than a reach, or so many SDs, from what other columns predict."""
+
+    columns: tuple[str, ...]
+    reaches: tuple[float, ...]
+    in_sds: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Downweighted(Detail):
+    """The share of rows that count less for unusual covariates."""
+
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage(Detail):
+    """By what randomized response multiplies the effect, about."""
+
+    factor: float
+
+
+@dataclass(frozen=True, slots=True)
+class OneLook(Detail):
+    """That a p-value is of one look: over all of them zero is ruled out only below `alpha`."""
+
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class SitesLeftOut(Detail):
+    """The people of sites whose weight is zero."""
+
+    sites: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SitesWithoutAnswer(Detail):
+    """The people of sites without a valid answer, each with how it stands."""
+
+    sites: tuple[str, ...]
+    states: tuple[str, ...]
+
+
+class Target(StrEnum):
+    """What an interval is for where it is not for the effect."""
+
+    CONFOUNDED_DIFFERENCE = auto()
+    UNADJUSTED_CONTRAST = auto()
+    SHRUNK_CONTRAST = auto()
+    DIVIDED_CONTRAST = auto()
+    CONTRAST_WITHIN_STRATA = auto()
+    PENALISED_REGRESSION = auto()
+    ONE_FOLD = auto()
+    PUBLISHED_ESTIMATE = auto()
+    KERNEL_REGRESSION = auto()
+    UNCLIPPED_CONTRAST = auto()
+    TREATED_TIMES_SHARE = auto()
+    UNTREATED_TIMES_SHARE = auto()
+    NO_QUANTITY = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedContrast(Detail):
+    """The contrast weighted by released scores, which lie in a range."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class LearnersAnswer(Detail):
+    """The expected answer of a learner on so many rows."""
+
+    learner: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotAdjusted(Detail):
+    """That an interval, unadjusted or for one direction of covariates, covers up to a declared bound on confounding."""
+
+    kappa: float
+    one_direction: bool = False
+
+
+class Curvature(StrEnum):
+    """What is known of curvature of the outcome regression along its index."""
+
+    FOLLOWED = auto()
+    UNDETECTED = auto()
+
+
+class FoldModels(StrEnum):
+    """What must be linear in the covariates, by the learner of folds or of halves."""
+
+    OUTCOME = auto()
+    OUTCOME_OR_LOGIT = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class LinearScores(Detail):
+    """That the propensity score or the outcome regression is linear in covariates, their squares, pairwise products.
+
+    With moments by arm the `inverse` score is meant, and something is known of curvature.
+    """
+
+    inverse: bool
+    squares: bool
+    products: bool
+    curvature: Curvature | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPeople(Detail):
+    """So many of all people, whose propensity scores are at least `limit` away from 0 and 1."""
+
+    kept: int
+    rows: int
+    limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptByTrim(Detail):
+    """The people whom a setting of `trim` keeps, where nobody has counted them."""
+
+    trim: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtSites(Detail):
+    """What each of several sites says, None where one says nothing."""
+
+    sites: tuple[str, ...]
+    facts: tuple[Any, ...]
+
+
+Fact: TypeAlias = StrEnum | Detail
+
+# What each field of an answer may say.
+FIELDS: dict[str, tuple[type, ...]] = {
+    "not_covered": (
+        Caveat,
+        *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias, MisspecifiedModels),
+        *(OtherEstimand, SmallArms, BiasBeyond, ResidualImbalance, OtherFunctions, NotExpressed),
+        *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClippedOutliers, Downweighted, Shrinkage),
+        *(OneLook, SitesLeftOut, SitesWithoutAnswer),
+    ),
+    "interval_of": (Target, WeightedContrast, LearnersAnswer, AtSites),
+    "condition": (NotAdjusted, AtSites),
+    "assumes": (FoldModels, LinearScores, AtSites),
+    "population": (KeptPeople, KeptByTrim, AtSites),
+}
+# What is stored only where there is something to say.
+OPENING = ("interval_of", "condition", "assumes", "population")
+
+# What leaves room for omitted confounders.
+CONFOUNDED: frozenset[Caveat | type] = frozenset(
+    {
+        Caveat.NOTHING_ADJUSTED,
+        Caveat.CONFOUNDING,
+        Caveat.CONFOUNDING_WITHIN_STRATA,
+        Caveat.CONFOUNDING_WITHIN_MERGED_STRATA,
+        Caveat.CONFOUNDING_WITHIN_GROUPS,
+        Caveat.CONFOUNDING_BUT_ONE_DIRECTION,
+        Caveat.CONFOUNDING_BEHIND_NOISY_SCORES,
+        Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
+        Caveat.CONFOUNDING_LEFT_BY_PENALTY,
+        Caveat.UNDECLARED_COVARIATES,
+        *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias),
+    }
+)
+# What parallel trends stand for where outcomes are changes.
+REPLACED_BY_TRENDS = frozenset(
+    {
+        Caveat.NOTHING_ADJUSTED,
+        Caveat.CONFOUNDING,
+        Caveat.CONFOUNDING_WITHIN_STRATA,
+        Caveat.CONFOUNDING_WITHIN_GROUPS,
+        Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
+    }
+)
+
+
+def confounding(facts: Iterable[Fact]) -> list[Fact]:
+    """Return those that leave room for omitted confounders."""
+    return [one for one in facts if (one if isinstance(one, Caveat) else type(one)) in CONFOUNDED]
+
+
+# Values as JSON.
+
+
+def written(fact: Fact | None) -> Any:
+    """Return a fact as it is stored and sent: its name, or a table of its name and fields."""
+    if fact is None or isinstance(fact, StrEnum):
+        return None if fact is None else fact.value
+    return {"name": type(fact).__name__} | {one.name: _plain(getattr(fact, one.name)) for one in fields(fact)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return written(value) if isinstance(value, StrEnum | Detail) else value
+
+
+def read_fact(role: str, value: object) -> Any:
+    """Return the fact of a field of an answer, or raise `UnreadableError`; nothing of what was written is repeated."""
+    for kind in FIELDS[role]:
+        if isinstance(value, str) and issubclass(kind, StrEnum) and value in set(kind):
+            return kind(value)
+        if isinstance(value, dict) and value.get("name") == kind.__name__ and issubclass(kind, Detail):
+            return _detail(kind, role, value)
+    raise UnreadableError(f"{role}: a fact that no answer has")
+
+
+def read_facts(role: str, values: object) -> tuple[Any, ...]:
+    """Return the facts in a list."""
+    if not isinstance(values, list | tuple) or len(values) > _MOST:
+        raise UnreadableError(f"{role}: not a list of facts")
+    return tuple(read_fact(role, value) for value in values)
+
+
+def _detail(kind: type[Detail], role: str, value: dict[str, Any]) -> Detail:
+    hints = get_type_hints(kind)
+    table = Fields.of(role, value, ("name", *hints))
+    if kind is AtSites:
+        sites, inner = tuple(table.texts("sites", _MOST, _LONGEST)), table.values["facts"]
+        if not isinstance(inner, list) or len(inner) != len(sites) or any(_nested(one) for one in inner):
+            raise table.wrong("facts")
+        return AtSites(sites, tuple(None if one is None else read_fact(role, one) for one in inner))
+    return kind(**{name: _field(table, name, hint) for name, hint in hints.items()})
+
+
+def _nested(value: object) -> bool:
+    return isinstance(value, dict) and value.get("name") == AtSites.__name__
+
+
+def _field(table: Fields, name: str, hint: Any) -> Any:
+    """Return a field of the declared type."""
+    if get_origin(hint) in (Union, types.UnionType):
+        wanted = next(each for each in get_args(hint) if each is not types.NoneType)
+        return None if table.values[name] is None else _field(table, name, wanted)
+    if get_origin(hint) is tuple:
+        if get_args(hint)[0] is str:
+            return tuple(table.texts(name, _MOST, _LONGEST))
+        listed = table.values[name]
+        if not isinstance(listed, list) or len(listed) > _MOST:
+            raise table.wrong(name)
+        return tuple(Fields(table.what, {name: each}).number(name) for each in listed)
+    if issubclass(hint, StrEnum):
+        return hint(table.choice(name, tuple(hint)))
+    if hint is bool:
+        return table.flag(name)
+    if hint is int:
+        return table.whole(name, 0, _LARGEST)
+    return table.number(name) if hint is float else table.text(name, _LONGEST)

@@ -1,0 +1,27 @@
+import pytest
+
+
+def test_no_module_compares_english(tool, root):
+    assert tool("check_words").problems(root / "src" / "counterveil") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'found = text.startswith("CONFOUNDING by anything")\n',
+        'found = "nothing is adjusted for" in said\n',
+        'found = said == "at the ends of cells"\n',
+        'found = said not in ("as printed", "x")\n',
+        'SAID = "parallel trends assumed"\nfound = said.endswith(SAID)\n',
+        'found = advice == f"did you mean {name}?"\n',
+    ],
+)
+def test_a_comparison_with_a_sentence_is_named(tool, write, tmp_path, text):
+    write("results/sly.py", text)
+    assert tool("check_words").problems(tmp_path)
+    assert tool("check_words").main([str(tmp_path)]) == 1
+
+
+def test_names_of_files_and_values_may_be_compared(tool, write, tmp_path):
+    write("data/fine.py", 'a = name.endswith(".csv")\nb = method == "auto"\nc = line.startswith("- ")\n')
+    assert tool("check_words").main([str(tmp_path)]) == 0
