@@ -14,7 +14,6 @@ SUPPORTING = {
     "mechanisms/fast.py",
     "mechanisms/noise.py",
     "mechanisms/registry.py",
-    "mechanisms/smooth.py",
 }
 _PROOF = re.compile(r"^# Proof: (\S+\.proof\.md)$", re.MULTILINE)
 _PUBLIC = re.compile(r"^(?:def|class) ([a-zA-Z]\w*)", re.MULTILINE)

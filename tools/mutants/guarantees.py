@@ -87,7 +87,6 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of("StaircaseDistribution.variance", "g**3 / 3 + steps", "g**3 + steps", _noise("staircase")),
     _of("largest_alpha", "1 + eps / g,", "1 + 2 * eps / g,", _noise("lomax")),
-    _of("largest_rate", ", eps - _not_negative(widening)]", "]", _noise("smooth_laplace")),
     _of(
         "LaplacePair.variance",
         "float(self.scale) ** 2 + float(self.narrow) ** 2",
@@ -111,11 +110,10 @@ GUARANTEES: tuple[Mutant, ...] = (
         _noise("response"),
     ),
     _of(
-        "SmoothSensitivityMechanism.release",
+        "Lomax.release",
         "smooth_sensitivity / self.divisor",
         "smooth_sensitivity",
         _noise("lomax"),
-        _noise("smooth_laplace"),
     ),
     # The gate and plans.
     _of("Gate._pay", "if name in self._passed:", "if False:", _GATE, _CUSTODY),
@@ -162,7 +160,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     ),
     _of(
         "Plan.event",
-        "return ApproximateEvent(amount, self.budget.delta)",
+        "return ApproximateEvent(amount, self.label_delta)",
         "return PureEvent(amount)",
         _PLAN,
         _GATE,
