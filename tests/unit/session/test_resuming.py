@@ -11,7 +11,7 @@ from counterveil.data import Study
 from counterveil.errors import LedgerError
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget, Unit
-from counterveil.session import Kind, Plan, Request, Session, SmoothNoise
+from counterveil.session import Kind, Plan, Request, Session
 from counterveil.session.any_noise import release_with
 from counterveil.session.plan import in_branches, in_parallel
 
@@ -29,7 +29,7 @@ class StopError(BaseException):
 # One release of every kind that is stored, in a plan that has them all.
 RELEASES = {
     "number": lambda gate: [gate.release("number", ONE, HALF).value],
-    "smooth": lambda gate: [gate.release_smooth("smooth", ONE, HALF, SmoothNoise("student", SMOOTH), HALF)],
+    "smooth": lambda gate: [gate.release_smooth("smooth", ONE, HALF, SMOOTH, HALF)],
     "vector": lambda gate: gate.release_vector("vector", lambda: TWO, HALF).values,
     "cells": lambda gate: gate.release_cells("cells", lambda: TWO, HALF).values,
     "several": lambda gate: [one.value for one in gate.release_several("several", TWO, TWO, [ONE, ONE])],
