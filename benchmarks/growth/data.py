@@ -27,7 +27,9 @@ def people(kind: str, rows: int) -> tuple[Frame, cv.Study]:
     covariates = {name: cv.Range(0, 1) for name in made.study.covariates}
     covariates |= {name: cv.Range(0, 1).cut(0.25, 0.5, 0.75) for name in STRATA}
     words: dict[str, Any] = {"outcome_range": (0, 5), "covariates": covariates}
-    if kind == "cohort":
+    if kind == "strata":
+        words["covariates"] = {name: covariates[name] for name in STRATA}
+    if kind in ("cohort", "strata"):
         return frame, cv.Study("treated", "y", **words, control=0, randomised=False)
     drawn = np.random.default_rng([SEED, rows])
     if kind == "trial":

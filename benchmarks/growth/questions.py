@@ -65,12 +65,14 @@ def asked(
     return Asked(question, arguments, kind, made)
 
 
-def published(form: str, *words: Mapping[str, Any], made: tuple[str, ...] = (), **rest: Any) -> Asked:
+def published(
+    form: str, *words: Mapping[str, Any], made: tuple[str, ...] = (), kind: str = "cohort", **rest: Any
+) -> Asked:
     """Return the entry of a published form."""
     arguments: dict[str, Any] = {} if form.endswith("_proved") else {"accept": "unproved"}
     for one in (*words, rest):
         arguments |= one
-    return Asked(f"published.{form}", arguments, made=made)
+    return Asked(f"published.{form}", arguments, kind, made)
 
 
 def strata(**settings: Any) -> dict[str, Any]:
@@ -114,6 +116,8 @@ RECORD_EFFECTS = {
     "doubly robust": asked("ate", "doubly_robust", RECORD, GAUSSIAN),
     "doubly robust, pure": asked("ate", "doubly_robust", RECORD, PURE),
     "stratified": asked("ate", "stratified", RECORD, PURE, strata()),
+    "stratified, smooth": published("smooth_matching_proved", PURE, kind="strata"),
+    "stratified, paper": published("smooth_matching", GAUSSIAN, kind="strata"),
     "stratified, bought cuts": asked(
         "ate",
         "stratified",
