@@ -35,10 +35,10 @@ from counterveil.settings.outcome_level import BLOCKS
 _Facts = tuple[Fact | type | None, ...]
 _SILENT: _Facts = (None,)
 _LEARNERS = ("ols", "aipw")  # the others are functions, which no message carries
-_FEATURES = tuple(product((False, True), repeat=2))
+_FEATURES = tuple(product((False, True), (False, True)))
 _MODELS: _Facts = (
-    *(LinearScores(False, *features) for features in _FEATURES),
-    *(LinearScores(True, *features, curvature) for features in _FEATURES for curvature in Curvature),
+    *(LinearScores(False, squares, products) for squares, products in _FEATURES),
+    *(LinearScores(True, *features, known) for features in _FEATURES for known in Curvature),
 )
 
 

@@ -191,6 +191,12 @@ def _composed(fact: Fact) -> str:
                 for name, reach in zip(columns, reaches, strict=True)
             )
             return f"outliers are clipped: {'; '.join(said)}"
+    return _composed_of_people(fact)
+
+
+def _composed_of_people(fact: Fact) -> str:
+    """Return the same of facts about sites, bounds, models and people."""
+    match fact:
         case caveats.SitesLeftOut(sites):
             return f"the people of sites left out: {', '.join(sites)}"
         case caveats.SitesWithoutAnswer(sites, states):

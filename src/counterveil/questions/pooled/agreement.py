@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
@@ -149,13 +149,13 @@ def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[Fact, ...]:
     return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *own)
 
 
-def pooled_opening(sites: Named) -> dict[str, Fact | None]:
+def pooled_opening(sites: Named) -> dict[str, Any]:
     """Return what comes first: what the interval is for, depends on and assumes at any site, and whose it is.
 
     Each is None where no site says anything, and that of all sites where it is one.
     """
     names = tuple(name for name, _ in sites)
-    found: dict[str, Fact | None] = {}
+    found: dict[str, Any] = {}
     for role in OPENING:
         said = tuple(getattr(result, role) for _, result in sites)
         # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.

@@ -234,8 +234,8 @@ def _weighted(table: Table, question: Question) -> Design:
         # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
         pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
         statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
-    beyond = [BiasBeyond(bias, of_each_arm=True)] if bias else []
-    caveats = [Caveat.IMBALANCE, *beyond]
+    caveats: list[Fact] = [Caveat.IMBALANCE]
+    caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
     design = _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
     return replace(design, details={"bias_allowed_standard_errors": bias})
 
