@@ -15,7 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study, Table
+from counterveil.data.domains import Binary, Categories, Range
+from counterveil.data.study import Study
+from counterveil.data.table import Table
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Column, FeatureMap, Standard

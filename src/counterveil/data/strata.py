@@ -1,7 +1,7 @@
 """Strata of a table or a source: counts, sums and sums of squares by stratum and arm.
 
-An attached table is counted with numpy; a file, a frame or a database is aggregated in one query, and
-no row of it reaches Python. Both give the same integers.
+Rows in memory are counted with numpy; a file or a database is aggregated in one query, and no row of it reaches Python.
+Both give the same integers.
 """
 
 from __future__ import annotations
@@ -13,30 +13,31 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.batches import StreamedRows
+from counterveil.data.batches import StreamedRows, check_order, rows_made
 from counterveil.data.domains import Range
-from counterveil.data.engines import Engine, opened
-from counterveil.data.engines.fitting import Fitted, fit
-from counterveil.data.engines.grouping import (
+from counterveil.data.engines import (
     LIMB_BITS,
     MOST_GROUPS,
     ROW_NUMBER,
+    Fitted,
+    Order,
+    Prefixes,
     coding,
     columns_read,
+    fit,
     grouped,
     integers,
+    prefixes,
 )
-from counterveil.data.engines.opening import ROWS
-from counterveil.data.engines.prefixes import Order, Prefixes, prefixes
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Sums
-from counterveil.data.row_order import check_order, rows_made
+from counterveil.data.passes import Sums
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark
+from counterveil.data.sources.opening import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
-from counterveil.data.table import Table, joined_tables, refuse_in_spark
+from counterveil.data.table import Carrier, Table, joined_tables, refuse_in_spark
 from counterveil.data.wrong_data import bad_order, no_order, too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -71,11 +72,13 @@ def strata_of_source(
         if prefix and in_spark(source):
             raise _too_much_for_spark(layout, prefix)
         return strata_of_rows(rows_made(source, study, prefix, order), layout, prefix)
-    with opened(source, columns_read(study, layout), order) as engine:
+    needed = columns_read(study, layout)
+    with opened(source, needed, order) as engine:
         if engine is not None:
             _check_size(engine, max(layout.public, most or 0))
             return _strata(engine, study, layout, _order(engine, order) if prefix else None)
-    return strata_of_table(Table.attach(source, study), layout, prefix)
+    covariates = {name: domain for name, domain in study.covariates.items() if name in needed}
+    return strata_of_table(Table.attach(source, study.changed(covariates=covariates)), layout, prefix)
 
 
 def rows_are_made(study: Study) -> bool:

@@ -5,7 +5,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.places import two_parts_by_place
+from counterveil.data.table import two_parts_by_place
 from counterveil.numerics.public_choices import in_first_part, last_of_first_part, two_parts
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, treated=1, control=0)

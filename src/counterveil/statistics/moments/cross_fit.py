@@ -16,7 +16,7 @@ from math import sqrt
 
 from counterveil.data import PlacedCarrier, Study
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.data.places import two_parts_by_place
+from counterveil.data.table import two_parts_by_place
 from counterveil.errors import ParameterError
 from counterveil.inference import Uncertainty
 from counterveil.numerics.newton import checked_tolerance
