@@ -45,7 +45,7 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
             raise malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
-    arguments |= _person_arguments(document.get("person")) | _cluster_arguments(document.get("cluster"))
+    arguments |= _unit_arguments(document)
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
         raise malformed("a table of covariates", shown(covariates), "write a [covariates] table")
@@ -88,38 +88,33 @@ def _open(count: int) -> StudyError:
     )
 
 
-def _person_arguments(table: object) -> dict[str, Any]:
-    """Return what the table [person] of a study file declares; a bare name is that of the column."""
-    if table is None:
-        return {}
-    if isinstance(table, str):
-        return {"person": table}
-    names = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
-    if not isinstance(table, Mapping) or "column" not in table or not set(table) <= set(names):
-        raise malformed(
-            f"a table [person] of {', '.join(names)}",
-            shown(table),
-            'write [person] and column = "patient_id"',
-        )
-    return {names[key]: value for key, value in table.items()}
+# What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.
+_PERSON = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
+_CLUSTER = {"column": "cluster", "protected": "protects_cluster", "assigned": "assigned_by_cluster"}
+_WHOLE = _CLUSTER | {"rules": "per_cluster", "order": "order", "most_rows": "most_rows"}
 
 
-def _cluster_arguments(table: object) -> dict[str, Any]:
-    """Return what the table [cluster] of a study file declares; a bare name is that of the column."""
-    if table is None:
-        return {}
-    if isinstance(table, str):
-        return {"cluster": table}
-    names = {"column": "cluster", "protected": "protects_cluster", "assigned": "assigned_by_cluster"}
-    if isinstance(table, Mapping) and table.get("protected") is True:
-        names |= {"rules": "per_cluster", "order": "order", "most_rows": "most_rows"}
-    if not isinstance(table, Mapping) or "column" not in table or not set(table) <= set(names):
-        raise malformed(
+def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the tables of people and clusters declare; a bare name is that of the column."""
+    found: dict[str, Any] = {}
+    for key, expected, example in (
+        ("person", f"a table [person] of {', '.join(_PERSON)}", "patient_id"),
+        (
+            "cluster",
             "a table [cluster] of column, protected, assigned; and of rules, order, most_rows if it is protected",
-            shown(table),
-            'write [cluster] and column = "school"',
-        )
-    return {names[key]: value for key, value in table.items()}
+            "school",
+        ),
+    ):
+        table = document.get(key)
+        if table is None:
+            continue
+        told = {"column": table} if isinstance(table, str) else table
+        whole = isinstance(told, Mapping) and told.get("protected") is True
+        names = _PERSON if key == "person" else _WHOLE if whole else _CLUSTER
+        if not isinstance(told, Mapping) or "column" not in told or not set(told) <= set(names):
+            raise malformed(expected, shown(table), f'write [{key}] and column = "{example}"')
+        found |= {names[each]: value for each, value in told.items()}
+    return found
 
 
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:

@@ -200,7 +200,8 @@ def domain_from(name: str, value: Any) -> Domain:
         and _is_list(told["range"], 2)
         and _is_list(told.get("cuts", []))
     ):
-        bounds = Range(*told["range"], name=repr(name))
+        low, high = told["range"]
+        bounds = Range(low, high, name=repr(name))
         return bounds.cut(*told["cuts"]) if "cuts" in told else bounds
     if kinds in ({"categories"}, {"categories", "other"}):
         return Categories(**{"labels": told["categories"]} | {key: told[key] for key in kinds & {"other"}})

@@ -1,4 +1,9 @@
-"""From cells to arrays: gaps, numbers, codes of labels, arms."""
+"""From cells to arrays: gaps, numbers, codes of labels, and outcomes in fixed point.
+
+Outcomes are whole steps between two public bounds, so that sums are exact. The map is the same for every row and looks
+at that row alone. Whatever the row holds, the result is an integer in [0, OUTCOME_STEPS]; this, and nothing about
+floating point, is what a sensitivity proof needs.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +27,7 @@ from counterveil.data.wrong_data import text_for_number
 from counterveil.numerics.arrays import Floats, Integers
 
 NO_LABEL = -1
+OUTCOME_STEPS = 2**24
 
 
 def gaps(column: Column, index: LabelIndex | None) -> Mask:
@@ -82,16 +88,6 @@ def _codes(column: Column, index: LabelIndex) -> NDArray[np.int64]:
     for number, place in meant.items():
         found = np.where(column.values == number, place, found)
     return found
-
-
-# Outcomes in fixed point: whole steps between two public bounds, so that sums are exact.
-#
-# The map is the same for every row and looks at that row alone. Whatever the row holds, the result
-# is an integer in [0, OUTCOME_STEPS]; this, and nothing about floating point, is what a sensitivity
-# proof needs.
-
-
-OUTCOME_STEPS = 2**24
 
 
 def outcome_unit(bounds: Range) -> Fraction:

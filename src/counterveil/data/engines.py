@@ -1,6 +1,9 @@
 """Strata counted by an engine: one query groups the coded rows, in DuckDB or inside the database that holds a table.
 
-Groups are checked against the study as `Table.attach` checks rows: the same rules, refusals and codes.
+The SQL of values, bins and steps is written once, in DuckDB's dialect, and gives the same doubles in every engine. Only
+operations that IEEE 754 fixes to the bit are used: comparison, subtraction, multiplication, floor. Every comparison is
+one that a NaN fails whether the engine counts it as the largest number or as no number. Groups are checked against the
+study as `Table.attach` checks rows: the same rules, refusals and codes.
 """
 
 from __future__ import annotations
@@ -30,12 +33,6 @@ from counterveil.data.wrong_data import (
 from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import exact
-
-# The SQL of values, bins and steps: written once, in DuckDB's dialect, the same doubles in every engine.
-#
-# Only operations that IEEE 754 fixes to the bit are used: comparison, subtraction, multiplication, floor. Every
-# comparison is one that a NaN fails whether the engine counts it as the largest number or as no number.
-
 
 # The bin of a text where a number is needed.
 WRONG = -1
@@ -142,9 +139,6 @@ def literal(cell: object) -> str:
     if isinstance(cell, float):
         return double(cell)
     raise TypeError(type(cell).__name__)
-
-
-# Rows as an engine sees them: labels as they stand, bins of cut ranges, whole steps of the outcome.
 
 
 # Where the order is the engine's own: the number of the row, counted while it streams by.
@@ -441,18 +435,16 @@ def fill_steps(study: Study) -> int:
     return int(encoding.to_steps(np.array([value]), study.outcome_bounds)[0])
 
 
-# Keys in a second query: written so that all rows of one stratum have one value, whatever they look like.
-#
-# A label may stand in the data in several spellings, and a gap may be filled with it; the first query found them all.
-
-
 # The code of a cell that the first query did not find.
 _UNSEEN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a key is written so that rows of one stratum have one value, and how that value is read back."""
+    """How a key is written so that rows of one stratum have one value, and how that value is read back.
+
+    A label may stand in the data in several spellings, and a gap may be filled with it; the first query found them all.
+    """
 
     key: Key
     sql: str

@@ -325,14 +325,11 @@ def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, 
     return tuple((name, given[name]) for name in ranges if name in given)
 
 
-# Columns that the rows of a person become, beside those that were read; no column of a source is called so.
-
-
 def earlier_name(outcome: str) -> str:
-    """Return the name of the column that holds everyone's outcome before treatment."""
+    """Return the name of the column, made of a person's rows, of their outcome before treatment; no source has it."""
     return f"{outcome}\nbefore"
 
 
 def level_name(outcome: str, place: int) -> str:
-    """Return the name of the column that holds everyone's outcome in a period, by its place."""
+    """Return the same for the outcome in a period, by its place."""
     return f"{outcome}\n{place}"

@@ -59,9 +59,6 @@ def change_unit(study: Study) -> Fraction:
     return outcome_unit(study_of_changes(study).outcome_bounds)
 
 
-# Passes over people with a measurement in every period.
-
-
 def complete_sizes(source: Carrier) -> tuple[int, int]:
     """Return how many people have a measurement in every period, and how many of them are treated."""
     ((rows, treated),) = source.run(_sizes)

@@ -135,14 +135,15 @@ class Study:
         if self.several is not None:
             (outcome, outcome_range), *_ = self.several.ranges
         self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(outcome, "outcome"))
-        ranges = {"before_range": before_range, "change_range": change_range, "time": time, "after": after}
-        ratio = {"per": per, "per_range": per_range, "arms": arms, "reference": reference}
-        beside = {"outcome_range": outcome_range, "before": before} | ranges | ratio
+        earlier_values = (before, before_range, change_range, time, after)
+        beside: dict[str, object] = {"outcome_range": outcome_range}
+        beside |= dict(zip(Before.KEYS, earlier_values, strict=True))
+        beside |= {"per": per, "per_range": per_range, "arms": arms, "reference": reference}
         beside |= {"protects_cluster": protects_cluster or None}
         self._put(event=TimeToEvent.declared(event, horizon, grid, beside))
         own = _outcome_bounds(outcome_range if self.event is None else (0, self.event.horizon), self.outcome)
         self._put(outcome_range=own, covariates=MappingProxyType(_covariates(covariates)))
-        self._put(before=Before.declared(before, *ranges.values(), person, own), per=None)
+        self._put(before=Before.declared(*earlier_values, person, own), per=None)
         self._put(**_arms(treated, control, treated_share, arms, reference))
         self._put(per=Per.declared(per, per_range, self.arms is None, self.before))
         _one_role_each(self.columns)
@@ -401,7 +402,7 @@ def _to_dict(study: Study) -> dict[str, Any]:
     else:
         document["treated"] = study.treated
     share = None if study.treated_share is None else plain_number(study.treated_share)
-    more = {"control": study.control, "randomised": study.randomised, "treated_share": share}
+    more: dict[str, Any] = {"control": study.control, "randomised": study.randomised, "treated_share": share}
     rows, time = None, None if study.before is None else study.before.time
     if study.person is not None:
         rows = study.person.to_dict(study._roles, time)

@@ -1,4 +1,4 @@
-"""Chooses the reader for a source."""
+"""Chooses the reader for a source: what it holds by its type, its columns, the table that a command line names."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from counterveil.data.sources import files, relations
 from counterveil.data.sources.relations import Kind, duckdb_kind, ibis_kind
 from counterveil.data.wrong_data import failed_source, no_such_column, rows_of_a_database, uneven_arrays
 from counterveil.errors import DataError, MissingExtraError, Refusal, installing, masked, shown
-
-# Tables that are not in memory: in a database, a file, a DuckDB relation.
 
 
 def source_in_database(source: object) -> bool:
@@ -113,9 +111,6 @@ def read(
     return frames.read(source, names, order)
 
 
-# A table of a database, from the place where the database is: what a command line can name.
-
-
 _SPARK = "spark://"
 _SERVER = ("postgresql://", "postgres://")
 _FILE = (".duckdb", ".ddb")
@@ -156,15 +151,19 @@ def _named(kind: str, table: str | None) -> str:
     )
 
 
-def _server(url: str, table: str) -> Any:
-    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("psycopg") is None:
+def _require(package: str, problem: str, extra: str) -> None:
+    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec(package) is None:
         raise MissingExtraError(
             "CV-E030",
-            "a table on a PostgreSQL server needs an extra",
-            expected="the packages ibis and psycopg",
+            problem,
+            expected=f"the packages ibis and {package}",
             got="one of them is not installed",
-            fix=installing("ibis"),
+            fix=installing(extra),
         )
+
+
+def _server(url: str, table: str) -> Any:
+    _require("psycopg", "a table on a PostgreSQL server needs an extra", "ibis")
     import ibis
 
     try:
@@ -176,14 +175,7 @@ def _server(url: str, table: str) -> Any:
 
 def _cluster(url: str, table: str) -> Any:
     """Return a table of Spark's catalogue, or the Parquet files at a path."""
-    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("pyspark") is None:
-        raise MissingExtraError(
-            "CV-E030",
-            "a table in Spark needs an extra",
-            expected="the packages ibis and pyspark",
-            got="one of them is not installed",
-            fix=installing("spark"),
-        )
+    _require("pyspark", "a table in Spark needs an extra", "spark")
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder

@@ -1,4 +1,7 @@
-"""Columns from pandas, polars and pyarrow frames, through narwhals."""
+"""Columns from pandas, polars and pyarrow frames, through narwhals; tables in databases, through Ibis.
+
+Queries are aggregated inside the database, and only results come back.
+"""
 
 from __future__ import annotations
 
@@ -131,9 +134,6 @@ def column_of(series: nw.Series[Any], name: str) -> Column:
             return from_array(values, name, gaps)
     # What holds nothing is found cell by cell: a library's own test fails on a signalling NaN.
     return from_cells(series.to_list(), name)
-
-
-# Database tables, through Ibis: queries are aggregated inside the database, and only results come back.
 
 
 # Each of these is tested to give the same integers as the others.
