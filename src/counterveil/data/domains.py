@@ -56,14 +56,6 @@ class Range:
                 fix="shift or rescale the column so that its range is not tiny relative to its values",
             )
 
-    @classmethod
-    def ends(cls, given: object, name: str, refusal: Callable[[], CounterveilError]) -> Bounds:
-        """Return a pair of declared bounds, exact; what is no pair raises the refusal."""
-        if not isinstance(given, tuple | list) or len(given) != 2:
-            raise refusal()
-        bounds = cls(given[0], given[1], name=name)
-        return bounds.lo, bounds.hi
-
     @property
     def width(self) -> Fraction:
         """The exact distance between the bounds."""
@@ -224,6 +216,14 @@ def _is_list(value: object, length: int | None = None) -> bool:
 def is_name(name: object) -> TypeGuard[str]:
     """Return whether a value can be the name of a column."""
     return isinstance(name, str) and bool(name.strip())
+
+
+def ends_of(given: object, name: str, refusal: Callable[[], CounterveilError]) -> Bounds:
+    """Return a pair of declared bounds, exact; what is no pair raises the refusal."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise refusal()
+    bounds = Range(given[0], given[1], name=name)
+    return bounds.lo, bounds.hi
 
 
 def plain_ends(bounds: Bounds) -> list[int | float | str]:

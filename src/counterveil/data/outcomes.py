@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from counterveil.data.domains import Bounds, Range, interval, is_name, listed, plain_ends
+from counterveil.data.domains import Bounds, Range, ends_of, interval, is_name, listed, plain_ends
 from counterveil.data.labels import Label, checked_label, first_confusable
 from counterveil.errors import Refusal, shown
 
@@ -170,7 +170,7 @@ class Per:
         if not is_name(per):
             raise _invalid_ratio("per=: the column of the denominator", shown(per))
         known = "per_range=(lowest, highest), known without looking at the data"
-        ends = Range.ends(per_range, f"denominator {per!r}", lambda: _invalid_ratio(known, shown(per_range)))
+        ends = ends_of(per_range, f"denominator {per!r}", lambda: _invalid_ratio(known, shown(per_range)))
         if ends[0] < 0:
             raise _invalid_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
         if not two_arms or before is not None:
@@ -221,7 +221,7 @@ def _periods(
 
 
 def _ends(given: object, argument: str, what: str) -> Bounds:
-    return Range.ends(given, what, lambda: _invalid(f"{argument}=(lowest, highest)", shown(given), _FIX))
+    return ends_of(given, what, lambda: _invalid(f"{argument}=(lowest, highest)", shown(given), _FIX))
 
 
 _invalid_ratio = Refusal(
@@ -307,7 +307,7 @@ def _named(name: object) -> str:
 
 def _range_of(name: object, ends: object) -> Bounds:
     known = f"(lowest, highest) of {shown(name)}, known without looking at the data"
-    return Range.ends(ends, f"outcome {name!r}", lambda: _invalid_several(known, shown(ends), _FIX_several))
+    return ends_of(ends, f"outcome {name!r}", lambda: _invalid_several(known, shown(ends), _FIX_several))
 
 
 def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, str], ...]:

@@ -24,6 +24,7 @@ from counterveil.data.domains import (
     Categories,
     Domain,
     Range,
+    ends_of,
     interval,
     is_name,
     listed,
@@ -511,7 +512,7 @@ def _column_name(name: object, role: str) -> str:
 
 
 def _outcome_bounds(outcome_range: object, outcome: str) -> Bounds:
-    return Range.ends(
+    return ends_of(
         outcome_range,
         f"outcome {outcome!r}",
         lambda: StudyError(
