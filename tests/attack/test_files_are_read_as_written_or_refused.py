@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 
 import counterveil as cv
-from counterveil.data.sources.arrow_schema import durations
+from counterveil.data.sources.files import durations
 from counterveil.errors import CounterveilError
 
 STUDY = cv.Study("arm", "score", (0, 10), {"site": cv.Categories(["a", "b\nb"])}, randomised=True)

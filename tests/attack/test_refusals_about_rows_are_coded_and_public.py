@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.data import Layout, Table, strata, strata_of_source
-from counterveil.data.engines import grouping
+from counterveil.data import Layout, Table, engines, strata, strata_of_source
 from counterveil.privacy import Unit
 
 ROWS = {"t": [1, 0, 1, 0], "y": [0.5, 0.5, 0.5, 0.5], "x": [0.1, 0.2, 0.3, 0.4]}
@@ -61,15 +60,16 @@ def occupied(count):
     """Return rows in so many strata of a hundred."""
     study = cv.Study("t", "y", (0, 1), {"k": cv.Categories(range(100))}, control=0)
     frame = pd.DataFrame({"t": [1, 0] * 50, "y": [0.5] * 100, "k": [place % count for place in range(100)]})
-    return lambda: strata_of_source(frame, study, Layout.of(study)).place.tolist()
+    duckdb = pytest.importorskip("duckdb")
+    return lambda: strata_of_source(duckdb.from_df(frame), study, Layout.of(study)).place.tolist()
 
 
 def test_whether_strata_are_too_many_depends_on_public_numbers_alone(monkeypatch):
-    for module in (grouping, strata):
+    for module in (engines, strata):
         monkeypatch.setattr(module, "MOST_GROUPS", 20, raising=False)
     # A hundred declared strata and a hundred rows: refused, however few are occupied.
     assert code(occupied(4)) == code(occupied(90)) == "CV-D055"
-    for module in (grouping, strata):
+    for module in (engines, strata):
         monkeypatch.setattr(module, "MOST_GROUPS", 100, raising=False)
     # As many groups as rows at most: never refused.
     assert occupied(4)() == [0, 1, 2, 3]

@@ -251,12 +251,12 @@ def test_a_study_that_nobody_foresaw_or_can_read_is_one_line_of_the_list(steward
     ids=["keys", "covariates", "one of many", "rules"],
 )
 def test_a_large_proposal_is_judged_within_limits_and_once(steward, analyst, monkeypatch, odd):
-    from counterveil.data import findings
+    from counterveil.data import checking
 
     read = []
-    judged = findings._problem
+    judged = checking._problem
     monkeypatch.setattr(
-        findings,
+        checking,
         "_problem",
         lambda document: read.append(1 + len(document.get("covariates", {}))) or judged(document),
     )

@@ -19,10 +19,9 @@ from counterveil.console.workspace import (
     StudyText,
 )
 from counterveil.data import Study
-from counterveil.data.checking import check_data
-from counterveil.data.findings import Finding, sound_study
-from counterveil.data.header import columns_of
+from counterveil.data.checking import Finding, check_data, sound_study
 from counterveil.data.labels import number_of, plain_number
+from counterveil.data.sources.dispatch import columns_of
 from counterveil.drafting import draft
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Unit

@@ -1,13 +1,11 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
-from counterveil.data.as_written import columns_as_written, covariate_columns, public_points
-from counterveil.data.batches import StreamedRows, rows_of_source, table_of_source
-from counterveil.data.column_check import check_columns
+from counterveil.data.batches import StreamedRows, check_columns, rows_of_source, table_of_source
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Pass, Sums, cores
+from counterveil.data.passes import Sums, cores
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
 from counterveil.data.spool import SpooledRows
@@ -22,7 +20,15 @@ from counterveil.data.strata import (
     strata_of_table,
 )
 from counterveil.data.study import Study
-from counterveil.data.table import Table, check_study
+from counterveil.data.table import (
+    Carrier,
+    Pass,
+    Table,
+    check_study,
+    columns_as_written,
+    covariate_columns,
+    public_points,
+)
 
 __all__ = [
     "OUTCOME_STEPS",

@@ -1,7 +1,7 @@
-"""Rows of a large file or relation, in batches: it is read once and kept in a scratch file, over which passes run.
+"""Rows of a source: in memory, or of a large file or relation in batches.
 
-A pass holds one batch a core at a time, so that memory does not grow with the number of rows.
-Where no scratch file can or may be written, every pass reads the file or relation again.
+These are read once and kept in a scratch file, over which passes run; a pass holds one batch a core at a time, so that
+memory does not grow with the number of rows. Where no scratch file can or may be written, every pass reads them again.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterveil.data.cells import Column
-from counterveil.data.engines.opening import settings_of_engine
 from counterveil.data.passes import BLOCK_ROWS as BATCH
-from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.passes import Sums, in_order
 from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations
@@ -32,10 +31,18 @@ from counterveil.data.sources.dispatch import (
     source_elsewhere,
     source_in_database,
 )
+from counterveil.data.sources.opening import check, settings_of_engine
 from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
 from counterveil.data.study import Study
-from counterveil.data.survey import Survey
-from counterveil.data.table import Table, check_study, joined_tables, numeric_columns, refuse_in_spark
+from counterveil.data.table import (
+    Pass,
+    Survey,
+    Table,
+    check_study,
+    joined_tables,
+    numeric_columns,
+    refuse_in_spark,
+)
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, unusable_scratch
 from counterveil.errors import DataError
@@ -262,3 +269,12 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
         waiting, held = ([joined.take(slice(whole, held))] if held > whole else []), held - whole
     if held:
         yield joined_tables(waiting)
+
+
+def check_columns(source: object, study: Study) -> None:
+    """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
+    refuse_in_spark(source, study)
+    # Not the column that orders rows: it may hold dates.
+    person = () if study.person is None else (study.person.column,)
+    subset = () if study.where is None else study.where.columns
+    check(source, tuple(dict.fromkeys((*study.columns, *study.cluster_columns, *person, *subset))))

@@ -1,4 +1,27 @@
-"""A column as it was read: numbers, or codes that point into a list of distinct cells."""
+"""A column as it was read: numbers, or codes that point into a list of distinct cells.
+
+What a cell says: a number, nothing, or something that is refused; one definition for every source.
+
+| cell | where a number is needed (outcome, `Range`) | where a label is needed (treatment, `Binary`, `Categories`) |
+|---|---|---|
+| None, null, a masked entry, pandas' NA and NaT, a NaN of any type and width | missing | missing |
+| a truth value | 1 or 0 | the number 1 or 0 |
+| int, float of any width, Decimal, Fraction: finite | the nearest double, clamped | that number, exactly |
+| the same: infinite, or beyond the largest double | beyond every bound, so clamped | no label: refused |
+| text: blank, or NA, NaN, +NaN, -NaN, NULL in any case | missing | missing, unless declared as a label |
+| text: a numeral | the nearest double, clamped | the declared text, else the number it is written as |
+| text: true, false in any case | 1 or 0 | the declared text, else the number 1 or 0 |
+| text: inf, infinity in any case, perhaps signed | beyond every bound, so clamped | the declared text, else refused |
+| any other text | refused | the declared text, else refused |
+| bytes, complex numbers, dates, times, anything else | refused by type | refused by type |
+
+Blanks are the ASCII ones: tab, line feed, vertical tab, form feed, carriage return, space. They may surround numerals
+and words. A numeral is `[+-]digits[.digits][e[+-]digits]` or `[+-].digits[e[+-]digits]` in ASCII digits; underscores,
+thousands separators, hexadecimal forms, digits of other scripts and `nan(...)` are other text.
+
+The patterns are written in what Python's `re` and DuckDB's RE2 read alike, letters of both cases spelled out: the two
+do not fold the same letters beyond ASCII. Databases other than DuckDB read no numbers out of text at all (CV-D052).
+"""
 
 from __future__ import annotations
 
@@ -13,29 +36,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.wrong_data import unreadable_type
-
-# What a cell says: a number, nothing, or something that is refused; one definition for every source.
-#
-# | cell | where a number is needed (outcome, `Range`) | where a label is needed (treatment, `Binary`, `Categories`) |
-# |---|---|---|
-# | None, null, a masked entry, pandas' NA and NaT, a NaN of any type and width | missing | missing |
-# | a truth value | 1 or 0 | the number 1 or 0 |
-# | int, float of any width, Decimal, Fraction: finite | the nearest double, clamped | that number, exactly |
-# | the same: infinite, or beyond the largest double | beyond every bound, so clamped | no label: refused |
-# | text: blank, or NA, NaN, +NaN, -NaN, NULL in any case | missing | missing, unless declared as a label |
-# | text: a numeral | the nearest double, clamped | the declared text, else the number it is written as |
-# | text: true, false in any case | 1 or 0 | the declared text, else the number 1 or 0 |
-# | text: inf, infinity in any case, perhaps signed | beyond every bound, so clamped | the declared text, else refused |
-# | any other text | refused | the declared text, else refused |
-# | bytes, complex numbers, dates, times, anything else | refused by type | refused by type |
-#
-# Blanks are the ASCII ones: tab, line feed, vertical tab, form feed, carriage return, space. They may surround numerals
-# and words. A numeral is `[+-]digits[.digits][e[+-]digits]` or `[+-].digits[e[+-]digits]` in ASCII digits; underscores,
-# thousands separators, hexadecimal forms, digits of other scripts and `nan(...)` are other text.
-#
-# The patterns are written in what Python's `re` and DuckDB's RE2 read alike, letters of both cases spelled out: the two
-# do not fold the same letters beyond ASCII. Databases other than DuckDB read no numbers out of text at all (CV-D052).
-
 
 BLANKS = "\t\n\v\f\r "
 # Types of cells that hold something; a subclass counts as its base.
@@ -117,7 +117,7 @@ def double_of(cell: object) -> float | None:
 
 Mask: TypeAlias = NDArray[np.bool_]
 
-_MISSING_cells = -1
+_NO_CELL = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,20 +210,20 @@ def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Code
 
 def _coded(held: list[Any], mixed: bool) -> Coded:
     """Return cells by their codes; equal cells of several types stay apart, since each is read by its own."""
-    index = _Codes({None: _MISSING_cells})
+    index = _Codes({None: _NO_CELL})
     keys: Iterable[Any] = held
     if mixed:
         keys = (None if cell is None else (type(cell), cell) for cell in held)
     # None holds a place in the index, so the first real cell gets code 1.
     codes = np.fromiter(map(index.__getitem__, keys), dtype=np.int64, count=len(held))
     codes -= 1
-    np.maximum(codes, _MISSING_cells, out=codes)
+    np.maximum(codes, _NO_CELL, out=codes)
     found: tuple[Any, ...] = tuple(index)[1:]
     if mixed:
         found = tuple(cell for _, cell in found)
     gaps = np.array([is_nothing(cell) for cell in found], dtype=np.bool_)
     if gaps.any():
-        codes[(codes >= 0) & gaps[codes]] = _MISSING_cells
+        codes[(codes >= 0) & gaps[codes]] = _NO_CELL
     return Coded(codes, found)
 
 

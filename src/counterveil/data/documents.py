@@ -4,120 +4,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from fractions import Fraction
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.data.cluster import arguments_of
-from counterveil.data.domains import Binary, Categories, Domain, Range
-from counterveil.data.labels import Drop, Fill, MissingRule, plain_number
+from counterveil.data.domains import domain_from, malformed
+from counterveil.data.labels import Drop, Fill, MissingRule
+from counterveil.data.outcomes import Before, Per, Several
+from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import Refusal, StudyError, shown
+from counterveil.errors import StudyError, shown
 
-if TYPE_CHECKING:
-    from counterveil.data.study import Study
-
-
-_REQUIRED = ("treatment", "outcome", "outcome_range")
-_OPTIONAL = (
-    "treated",
-    "control",
-    "randomised",
-    "treated_share",
-    "arms",
-    "reference",
-    "covariates",
-    "missing",
-    "person",
-    "before",
-    "before_range",
-    "change_range",
-    "time",
-    "after",
-    "per",
-    "per_range",
-    "event",
-    "horizon",
-    "grid",
-    "outcomes",
-    "earlier",
-    "where",
-    "others",
-    "bought",
-    "cluster",
-)
+KNOWN_KEYS = (
+    "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "arms", "reference",
+    "covariates", "missing", "person", *Before.KEYS, *Per.KEYS, *TimeToEvent.KEYS, *Several.KEYS, "where", "others",
+    "bought", "cluster",
+)  # fmt: skip
 _LONGEST_PATH = 4096
-KNOWN_KEYS = (*_REQUIRED, *_OPTIONAL)
 # What a draft writes where people have to decide.
 OPEN = "?"
 # What a study file says beside the study: columns that play no part, for those who read it.
 _BESIDE = ("ignored",)
 
 
-def study_to_dict(study: Study) -> dict[str, Any]:
-    """Return the declarations, leaving out what was not declared."""
-    document: dict[str, Any] = {
-        "treatment": study.treatment,
-        "outcome": study.outcome,
-    }
-    if study.event is None:
-        document["outcome_range"] = [plain_number(bound) for bound in _measured(study)]
-    else:
-        document |= study.event.to_dict()
-    document |= {} if study.before is None else study.before.to_dict()
-    document |= {} if study.per is None else study.per.to_dict()
-    if study.several is not None:
-        document = {"treatment": study.treatment} | study.several.to_dict()
-    if study.arms is not None:
-        document |= {"arms": list(study.arms), "reference": study.reference}
-    else:
-        document["treated"] = study.treated
-    if study.control is not None:
-        document["control"] = study.control
-    if study.randomised is not None:
-        document["randomised"] = study.randomised
-    if study.treated_share is not None:
-        document["treated_share"] = plain_number(study.treated_share)
-    if study.person is not None and not study.person.whole_cluster:
-        document["person"] = study.person.to_dict(study)
-    if study.cluster is not None:
-        document["cluster"] = study.cluster.to_dict(study)
-    if study.where is not None:
-        document["where"] = study.where.text
-    if study.bought:
-        document["bought"] = dict(study.bought)
-    document["covariates"] = {name: domain_to_dict(domain) for name, domain in study.covariates.items()}
-    document["missing"] = {name: _rule_to_dict(rule) for name, rule in study.missing.items()}
-    return document
-
-
-def _measured(study: Study) -> tuple[Fraction, Fraction]:
-    return study.outcome_range if study.before is None else study.before.outcome_range
-
-
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
-        raise _malformed("a table of declarations", type(document).__name__, "pass a dictionary")
+        raise malformed("a table of declarations", type(document).__name__, "pass a dictionary")
     document = {key: value for key, value in document.items() if key not in _BESIDE}
     left_open = len(open_places(document))
     if left_open:
         raise _open(left_open)
     for key in document:
         if key not in KNOWN_KEYS:
-            raise _malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
+            raise malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
     for key in ("treatment", "outcome"):
         if key not in document and not (key == "outcome" and "outcomes" in document):
-            raise _malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
+            raise malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
-    arguments |= _person_arguments(document.get("person")) | _cluster_arguments(document.get("cluster"))
+    arguments |= _unit_arguments(document)
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
-        raise _malformed("a table of covariates", shown(covariates), "write a [covariates] table")
+        raise malformed("a table of covariates", shown(covariates), "write a [covariates] table")
     arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
@@ -157,35 +88,32 @@ def _open(count: int) -> StudyError:
     )
 
 
-def _person_arguments(table: object) -> dict[str, Any]:
-    """Return what the table [person] of a study file declares; a bare name is that of the column."""
-    if table is None:
-        return {}
-    if isinstance(table, str):
-        return {"person": table}
-    names = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
-    if not isinstance(table, Mapping) or "column" not in table or not set(table) <= set(names):
-        raise _malformed(
-            f"a table [person] of {', '.join(names)}",
-            shown(table),
-            'write [person] and column = "patient_id"',
-        )
-    return {names[key]: value for key, value in table.items()}
+# What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.
+_PERSON = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
+_CLUSTER = {"column": "cluster", "protected": "protects_cluster", "assigned": "assigned_by_cluster"}
+_WHOLE = _CLUSTER | {"rules": "per_cluster", "order": "order", "most_rows": "most_rows"}
 
 
-def _cluster_arguments(table: object) -> dict[str, Any]:
-    """Return what the table [cluster] of a study file declares; a bare name is that of the column."""
-    if table is None:
-        return {}
-    if isinstance(table, str):
-        return {"cluster": table}
-    found = arguments_of(table) if isinstance(table, Mapping) else None
-    if found is None:
-        raise _malformed(
+def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the tables of people and clusters declare; a bare name is that of the column."""
+    found: dict[str, Any] = {}
+    for key, expected, example in (
+        ("person", f"a table [person] of {', '.join(_PERSON)}", "patient_id"),
+        (
+            "cluster",
             "a table [cluster] of column, protected, assigned; and of rules, order, most_rows if it is protected",
-            shown(table),
-            'write [cluster] and column = "school"',
-        )
+            "school",
+        ),
+    ):
+        table = document.get(key)
+        if table is None:
+            continue
+        told = {"column": table} if isinstance(table, str) else table
+        whole = isinstance(told, Mapping) and told.get("protected") is True
+        names = _PERSON if key == "person" else _WHOLE if whole else _CLUSTER
+        if not isinstance(told, Mapping) or "column" not in told or not set(told) <= set(names):
+            raise malformed(expected, shown(table), f'write [{key}] and column = "{example}"')
+        found |= {names[each]: value for each, value in told.items()}
     return found
 
 
@@ -254,7 +182,7 @@ def _place_and_name(path: Any) -> tuple[Any, str | None]:
 def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     tables = document.get("study", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
-        raise _malformed("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
+        raise malformed("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
     return dict(tables)
 
 
@@ -268,7 +196,7 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     # Covariates of the file that a study leaves out.
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
-        raise _malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
+        raise malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
     roles = {*left_out}
     for key in ("treatment", "outcome", "before", "per"):
         named = found.get(key)
@@ -290,62 +218,12 @@ def to_toml(document: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def domain_to_dict(domain: Domain) -> dict[str, Any]:
-    """Return a domain as a study file declares it."""
-    if isinstance(domain, Range):
-        document: dict[str, Any] = {"range": [plain_number(domain.lo), plain_number(domain.hi)]}
-        return document | ({"cuts": [plain_number(cut) for cut in domain.cuts]} if domain.cuts else {})
-    if isinstance(domain, Binary):
-        return {"binary": {"one": domain.one, "zero": domain.zero}}
-    other: dict[str, Any] = {} if domain.other is None else {"other": domain.other}
-    return {"categories": list(domain.labels)} | other
-
-
-def domain_from(name: str, value: Any) -> Domain:
-    """Return the domain that a document declares for a covariate, or raise CV-S013."""
-    if _says(value, "binary"):
-        return Binary()
-    cuts = value.get("cuts") if isinstance(value, Mapping) else None
-    if isinstance(cuts, list | tuple) and set(value) == {"range", "cuts"}:
-        bounds = domain_from(name, {"range": value["range"]})
-        return bounds.cut(*cuts) if isinstance(bounds, Range) else bounds
-    if isinstance(value, Mapping) and set(value) == {"categories", "other"}:
-        return Categories(value["categories"], value["other"])
-    if isinstance(value, Mapping) and len(value) == 1:
-        kind, content = next(iter(value.items()))
-        if kind == "range" and isinstance(content, list | tuple) and len(content) == 2:
-            return Range(content[0], content[1], name=repr(name))
-        if kind == "binary" and content is True:
-            return Binary()
-        if kind == "binary" and isinstance(content, Mapping) and set(content) <= {"one", "zero"}:
-            return Binary(**content)
-        if kind == "categories":
-            return Categories(content)
-    raise _malformed(
-        f"covariate {name!r} as a range, a binary or a list of categories",
-        shown(value),
-        'write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
-        '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
-    )
-
-
-def _rule_to_dict(rule: MissingRule) -> Any:
-    if isinstance(rule, Drop):
-        return "drop"
-    return {"fill": rule.value}
-
-
 def _rule_from(name: str, value: Any) -> MissingRule:
     if _says(value, "drop"):
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])
-    raise _malformed(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
-
-
-_malformed = Refusal(
-    "CV-S013", "the study declaration is invalid", expected="{expected}", got="{got}", fix="{fix}"
-)
+    raise malformed(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
 
 
 def toml_key(key: str) -> str:

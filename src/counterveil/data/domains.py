@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
-from counterveil.errors import ParameterError, Refusal, StudyError, shown
-from counterveil.privacy import Number, exact
+from counterveil.errors import CounterveilError, ParameterError, Refusal, StudyError, shown
+from counterveil.privacy import Number, exact, show
 
+Bounds: TypeAlias = tuple[Fraction, Fraction]
+# Labels that a sentence lists; the study holds them all.
+_MOST_WORDS = 12
 # Double precision holds these with room for the differences and products taken of them.
 _LARGEST_BOUND = Fraction(10) ** 300
 _SMALLEST_WIDTH = Fraction(1, 10**200)
@@ -86,6 +89,16 @@ class Range:
         """Return the outermost doubles inside the exact bounds."""
         return self._ends
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the domain as a study file declares it."""
+        document: dict[str, Any] = {"range": plain_ends((self.lo, self.hi))}
+        return document | ({"cuts": [plain_number(cut) for cut in self.cuts]} if self.cuts else {})
+
+    def words(self) -> str:
+        """Return the domain as a sentence names it."""
+        cuts = f" cut at {listed([show(cut) for cut in self.cuts])}" if self.cuts else ""
+        return interval((self.lo, self.hi)) + cuts
+
 
 @dataclass(frozen=True, slots=True)
 class Binary:
@@ -103,6 +116,14 @@ class Binary:
     def labels(self) -> tuple[Label, ...]:
         """The labels in the order of their codes."""
         return (self.zero, self.one)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the domain as a study file declares it."""
+        return {"binary": {"one": self.one, "zero": self.zero}}
+
+    def words(self) -> str:
+        """Return the domain as a sentence names it."""
+        return _labels_in_words(self.labels)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
@@ -138,12 +159,93 @@ class Categories:
         """The code of labels that are not listed, None where they are refused."""
         return None if self.other is None else self.labels.index(self.other)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the domain as a study file declares it."""
+        other: dict[str, Any] = {} if self.other is None else {"other": self.other}
+        return {"categories": list(self.labels)} | other
+
+    def words(self) -> str:
+        """Return the domain as a sentence names it."""
+        other = "" if self.other is None else f", every other label counting as {self.other!r}"
+        return _labels_in_words(self.labels) + other
+
     def __repr__(self) -> str:
         other = "" if self.other is None else f", other={self.other!r}"
         return f"Categories(labels={self.labels!r}{other})"
 
 
 Domain: TypeAlias = Range | Binary | Categories
+
+malformed = Refusal(
+    "CV-S013", "the study declaration is invalid", expected="{expected}", got="{got}", fix="{fix}"
+)
+
+
+def domain_from(name: str, value: Any) -> Domain:
+    """Return the domain that a document declares for a covariate, or raise CV-S013."""
+    if isinstance(value, str) and value == "binary":
+        return Binary()
+    told: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+    kinds = set(told)
+    if (
+        kinds in ({"range"}, {"range", "cuts"})
+        and _is_list(told["range"], 2)
+        and _is_list(told.get("cuts", []))
+    ):
+        low, high = told["range"]
+        bounds = Range(low, high, name=repr(name))
+        return bounds.cut(*told["cuts"]) if "cuts" in told else bounds
+    if kinds in ({"categories"}, {"categories", "other"}):
+        return Categories(**{"labels": told["categories"]} | {key: told[key] for key in kinds & {"other"}})
+    if kinds == {"binary"} and told["binary"] is True:
+        return Binary()
+    if kinds == {"binary"} and isinstance(told["binary"], Mapping) and set(told["binary"]) <= {"one", "zero"}:
+        return Binary(**told["binary"])
+    raise malformed(
+        f"covariate {name!r} as a range, a binary or a list of categories",
+        shown(value),
+        'write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
+        '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
+    )
+
+
+def _is_list(value: object, length: int | None = None) -> bool:
+    return isinstance(value, list | tuple) and length in (None, len(value))
+
+
+def is_name(name: object) -> TypeGuard[str]:
+    """Return whether a value can be the name of a column."""
+    return isinstance(name, str) and bool(name.strip())
+
+
+def ends_of(given: object, name: str, refusal: Callable[[], CounterveilError]) -> Bounds:
+    """Return a pair of declared bounds, exact; what is no pair raises the refusal."""
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        raise refusal()
+    bounds = Range(given[0], given[1], name=name)
+    return bounds.lo, bounds.hi
+
+
+def plain_ends(bounds: Bounds) -> list[int | float | str]:
+    """Return both bounds as a study file writes them."""
+    return [plain_number(end) for end in bounds]
+
+
+def interval(bounds: Bounds) -> str:
+    """Return bounds as a sentence names them."""
+    return f"[{show(bounds[0])}, {show(bounds[1])}]"
+
+
+def listed(words: Sequence[str]) -> str:
+    """Return words as a sentence lists them."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def _labels_in_words(labels: tuple[Label, ...]) -> str:
+    words = [repr(label) for label in labels]
+    if len(words) <= _MOST_WORDS:
+        return "{" + ", ".join(words) + "}"
+    return "{" + ", ".join([*words[:3], "...", words[-1]]) + f"}} ({len(labels)} labels)"
 
 
 def _inside(lo: Fraction, hi: Fraction) -> tuple[float, float]:

@@ -1,8 +1,8 @@
-"""The covariates of a study as a matrix of features, for models of who was treated.
+"""The covariates of a study as features.
 
-Only for questions that protect outcomes alone: covariates are public there, so columns may be centred and
-scaled by what the data hold. (Scaling by declared bounds would let the penalty of the propensity model
-press on columns that fill little of their bounds.)
+Where outcomes alone are protected, covariates are public (`Features`): columns may be centred and scaled by what the
+data hold. (Scaling by declared bounds would let the penalty of the propensity model press on columns that fill little
+of their bounds.) Where whole records are protected, bounds are public (`UnitFeatures`, `feature_map`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Binary, Categories, Range, Study, Table
+from counterveil.data.domains import Binary, Categories, Range
+from counterveil.data.study import Study
+from counterveil.data.table import Table
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Column, FeatureMap, Standard
@@ -26,6 +28,8 @@ _Column: TypeAlias = tuple[str, Range | Binary | Categories, NDArray[np.float64]
 # Rows and columns that are turned at once: they stay in a core's cache. (Not a power of two of rows, with which
 # columns would crowd into one corner of it.)
 _BLOCK, _TOGETHER = 8000, 32
+# Rows whose bounded features are written at once.
+_UNIT_BLOCK = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +126,13 @@ def _columns(table: Table) -> Iterator[_Column]:
             yield name, domain, column, None
 
 
-# The covariates of a study as features whose bounds are public, for questions that protect whole records.
-#
-# Nothing is read off the data: a number is scaled by its declared range and centred at the middle of it,
-# a two-label covariate is -1/2 or 1/2, any other one has a column for each declared label, less one over
-# their number. A row's features depend on that row alone.
-
-
-# Rows whose features are written at once.
-_BLOCK_features = 4096
-
-
 @dataclass(frozen=True, slots=True)
 class UnitFeatures:
-    """The public shape of the features: for every covariate its first column and its number of labels.
+    """The public shape of features with public bounds: for every covariate its first column and its number of labels.
 
-    `labels` is 0 for covariates that take one column.
+    `labels` is 0 for covariates that take one column. Nothing is read off the data: a number is scaled by its declared
+    range and centred at the middle of it, a two-label covariate is -1/2 or 1/2, any other one has a column for each
+    declared label, less one over their number. A row's features depend on that row alone.
     """
 
     names: tuple[str, ...]
@@ -173,8 +168,8 @@ class UnitFeatures:
         rows = len(columns[self.names[0]])
         found = np.empty((rows, self.columns))
         # A column of the whole matrix at a time would go through all of its memory once a column.
-        for first in range(0, rows, _BLOCK_features):
-            part = slice(first, first + _BLOCK_features)
+        for first in range(0, rows, _UNIT_BLOCK):
+            part = slice(first, first + _UNIT_BLOCK)
             self._write({name: columns[name][part] for name in self.names}, study, found[part])
         return found
 
@@ -214,12 +209,9 @@ class UnitFeatures:
         return low, high
 
 
-# The features of a study, from its declarations alone; no row is looked at.
-
-
 def feature_map(study: Study, degree: int) -> FeatureMap:
     """Return the columns of a study's covariates and, at degree 2, their products and squares."""
-    columns = tuple(_columns_features(study))
+    columns = tuple(_mapped_columns(study))
     if degree == 1:
         return FeatureMap(columns)
     pairs = [
@@ -263,7 +255,7 @@ def counted_features(features: FeatureMap) -> int:
     return others + sum(min(2, count) for count in flags.values())
 
 
-def _columns_features(study: Study) -> Iterator[Column]:
+def _mapped_columns(study: Study) -> Iterator[Column]:
     for name, domain in study.covariates.items():
         if isinstance(domain, Categories):
             # The last label is the reference: with all of them the columns would add up to a constant.

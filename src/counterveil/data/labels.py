@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,6 @@ Label: TypeAlias = str | int | float
 # The numerals of `cell_rules` with at most three digits of exponent: a cell must not be able to ask for a number of a
 # billion digits.
 _PLAIN_NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,3})?", re.ASCII)
-
 
 # From here on a double stands for several whole numbers: a gap anywhere in a column may turn others into it.
 EXACT_DOUBLES = 2**53
@@ -148,12 +147,9 @@ def is_missing_text(cell: object, index: LabelIndex | None) -> bool:
     return says_nothing(cell) and (index is None or index.code(cell) is None)
 
 
-# Rules for missing values; without a rule, a missing value is refused.
-
-
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """Replace missing values with a public constant; nothing else becomes public."""
+    """Replace missing values with a public constant; nothing else becomes public. Without a rule they are refused."""
 
     value: Number | Label
 
@@ -163,19 +159,35 @@ class Fill:
         if number is not None:
             object.__setattr__(self, "value", plain_number(number))
 
+    def to_dict(self) -> Any:
+        """Return the rule as a study file declares it."""
+        return {"fill": self.value}
+
+    def public_fact(self, name: str) -> str:
+        """Return what the rule makes public of a column."""
+        return f"the constant put in where {name!r} is missing; whether it was missing stays as private as the value"
+
 
 @dataclass(frozen=True, slots=True)
 class Drop:
     """Leave out rows with a missing value; which rows those are becomes public."""
 
+    def to_dict(self) -> Any:
+        """Return the rule as a study file declares it."""
+        return "drop"
+
+    def public_fact(self, name: str) -> str:
+        """Return what the rule makes public of a column."""
+        return (
+            f"which rows have no value of {name!r}: those rows are left out, and the pattern of "
+            "missing values is public by declaration and not protected"
+        )
+
 
 MissingRule: TypeAlias = Fill | Drop
 
 
-# The labels of several arms: checked, the reference first.
-
-
-_FEWEST = 3
+_FEWEST_ARMS = 3
 
 
 def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) -> tuple[Label, ...] | None:
@@ -208,7 +220,7 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
 def _labels(arms: object) -> tuple[Label, ...]:
     if isinstance(arms, tuple | list):
         labels = tuple(checked_label(label, "arm") for label in arms)
-        if len(labels) >= _FEWEST and first_confusable(labels) is None:
+        if len(labels) >= _FEWEST_ARMS and first_confusable(labels) is None:
             return labels
     raise StudyError(
         "CV-S060",

@@ -1,24 +1,22 @@
-"""Outcomes that are made of several private numbers: the change since before, and a sum over a sum.
+"""Outcomes that are made of several private numbers: the change since before, a sum over a sum, several outcomes.
 
 Where a study names what was measured before treatment, everyone's outcome is their own change, so that an effect on
 outcomes is a difference in differences (Heckman, Ichimura and Todd 1997; Abadie 2005). Where it names a denominator,
-the outcome is its numerator, and arms are compared by sums over sums. Proof: `outcomes.proof.md`.
+the outcome is its numerator, and arms are compared by sums over sums. Everyone may have several outcomes, each with its
+own range. Proof: `outcomes.proof.md`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from counterveil.data.domains import Range
-from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
+from counterveil.data.domains import Bounds, Range, ends_of, interval, is_name, listed, plain_ends
+from counterveil.data.labels import Label, checked_label, first_confusable
 from counterveil.errors import Refusal, shown
 
-if TYPE_CHECKING:
-    from counterveil.data.study import Study
-
-Bounds = tuple[Fraction, Fraction]
+MOST_OUTCOMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,49 @@ class Before:
     outcome_range: Bounds
     range: Bounds
     change: Bounds | None
+
+    KEYS: ClassVar = ("before", "before_range", "change_range", "time", "after")
+
+    @classmethod
+    def declared(
+        cls,
+        before: object,
+        before_range: object,
+        change_range: object,
+        time: object,
+        after: object,
+        person: object,
+        own: Bounds,
+    ) -> Before | None:
+        """Return the declaration, None where nothing was measured before; raises CV-S018 for one that is invalid.
+
+        `own` is the range of the outcome.
+        """
+        if before is None:
+            given = zip(cls.KEYS, (None, before_range, change_range, time, after), strict=True)
+            beside = [name for name, value in given if value is not None]
+            if beside:
+                raise _invalid(f"before= beside {', '.join(beside)}", "no before=", _FIX)
+            return None
+        columns: tuple[str, ...] = ()
+        periods: tuple[tuple[Label, ...], tuple[Label, ...]] = ((), ())
+        if time is not None:
+            periods = _periods(time, before, after, person)
+        elif after is not None:
+            raise _invalid("time= beside after=", "no time=", _FIX)
+        else:
+            columns = _columns(before)
+        earlier = own
+        if before_range is not None:
+            earlier = _ends(before_range, "before_range", "what was measured before")
+        found = cls(columns, None if time is None else str(time), *periods, own, earlier, None)
+        if change_range is None:
+            return found
+        change = _ends(change_range, "change_range", "the change")
+        if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
+            low, high = plain_ends(found.bounds)
+            raise _invalid(f"change_range= inside [{low}, {high}]", shown(change_range), _FIX)
+        return replace(found, change=change)
 
     @property
     def bounds(self) -> Bounds:
@@ -86,10 +127,30 @@ class Before:
         else:
             found = {"time": self.time, "before": list(self.periods), "after": list(self.after)}
         if self.range != self.outcome_range:
-            found["before_range"] = [plain_number(end) for end in self.range]
+            found["before_range"] = plain_ends(self.range)
         if self.change is not None:
-            found["change_range"] = [plain_number(end) for end in self.change]
+            found["change_range"] = plain_ends(self.change)
         return found
+
+    def public_fact(self, outcome: str, rule: str | None, reference: Label | None) -> str:
+        """Return how changes are made of what was measured before and after, by the rule for a person's rows.
+
+        Those of an event study are since the period that is its `reference`.
+        """
+        of = f"{'' if rule is None else f'{rule} '}{outcome!r}"
+        if reference is not None:
+            write = str if self.time is not None else repr
+            others = listed([write(each) for each in self.labels(outcome) if write(each) != write(reference)])
+            others = others if self.time is None else f"{of} at {self.time!r} {others}"
+            clamped = "" if self.change is None else f", clamped to {interval(self.bounds)}"
+            return f"that the outcomes analysed are {others}, each minus that of {write(reference)}{clamped}"
+        if self.time is not None:
+            since = f"{of} over {self.time!r} {listed([str(each) for each in self.periods])}"
+            after = f"{of} over {listed([str(each) for each in self.after])}"
+        else:
+            mean = "the mean of " if len(self.columns) > 1 else ""
+            since, after = f"{mean}{listed([repr(name) for name in self.columns])}", repr(outcome)
+        return f"that the outcome analysed is {after} minus {since}, clamped to {interval(self.bounds)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +160,26 @@ class Per:
     column: str
     range: Bounds
 
+    KEYS: ClassVar = ("per", "per_range")
+
+    @classmethod
+    def declared(cls, per: object, per_range: object, two_arms: bool, before: Before | None) -> Per | None:
+        """Return the declared denominator, or None where there is none; raises CV-S019 for one that is invalid."""
+        if per is None and per_range is None:
+            return None
+        if not is_name(per):
+            raise _invalid_ratio("per=: the column of the denominator", shown(per))
+        known = "per_range=(lowest, highest), known without looking at the data"
+        ends = ends_of(per_range, f"denominator {per!r}", lambda: _invalid_ratio(known, shown(per_range)))
+        if ends[0] < 0:
+            raise _invalid_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
+        if not two_arms or before is not None:
+            raise _invalid_ratio("a ratio of two arms without before=", "several arms, or before=")
+        return cls(per, ends)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the declaration as it stands in a study file."""
-        return {"per": self.column, "per_range": [plain_number(end) for end in self.range]}
+        return {"per": self.column, "per_range": plain_ends(self.range)}
 
 
 _FIX = 'for example Study(..., before="y0"), or Study(..., person="id", time="year", before=[2001], after=[2002])'
@@ -114,52 +192,9 @@ _invalid = Refusal(
 )
 
 
-def declared_before(
-    study: Study,
-    before: object,
-    before_range: object,
-    change_range: object,
-    time: object,
-    after: object,
-    person: object,
-) -> Before | None:
-    """Return the declaration, or None where nothing was measured before; raises CV-S018 for one that is invalid."""
-    if before is None:
-        given = {"before_range": before_range, "change_range": change_range, "time": time, "after": after}
-        beside = [name for name, value in given.items() if value is not None]
-        if beside:
-            raise _invalid(f"before= beside {', '.join(beside)}", "no before=", _FIX)
-        return None
-    columns: tuple[str, ...] = ()
-    periods: tuple[tuple[Label, ...], tuple[Label, ...]] = ((), ())
-    if time is None:
-        if after is not None:
-            raise _invalid("time= beside after=", "no time=", _FIX)
-        columns = _columns(before)
-    else:
-        periods = _periods(time, before, after, person)
-    own = study.outcome_range
-    earlier = own
-    if before_range is not None:
-        earlier = _bounds(before_range, "before_range", "what was measured before")
-    when = None if time is None else str(time)
-    found = Before(columns, when, *periods, own, earlier, None)
-    if change_range is None:
-        return found
-    change = _bounds(change_range, "change_range", "the change")
-    if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
-        low, high = map(plain_number, found.bounds)
-        raise _invalid(f"change_range= inside [{low}, {high}]", shown(change_range), _FIX)
-    return replace(found, change=change)
-
-
 def _columns(before: object) -> tuple[str, ...]:
     names = (before,) if isinstance(before, str) else before
-    if (
-        not isinstance(names, tuple | list)
-        or not names
-        or not all(isinstance(name, str) and name.strip() for name in names)
-    ):
+    if not isinstance(names, tuple | list) or not names or not all(map(is_name, names)):
         raise _invalid("before=: a column, or several in the order of time", shown(before), _FIX)
     return tuple(names)
 
@@ -167,7 +202,7 @@ def _columns(before: object) -> tuple[str, ...]:
 def _periods(
     time: object, before: object, after: object, person: object
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
-    if not isinstance(time, str) or not time.strip():
+    if not is_name(time):
         raise _invalid("time=: the column that holds a row's period", shown(time), _FIX)
     if person is None:
         raise _invalid("person= beside time=: whose rows are compared", "no person=", _FIX)
@@ -185,29 +220,8 @@ def _periods(
     return sides[0], sides[1]
 
 
-def _bounds(given: object, argument: str, what: str) -> Bounds:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise _invalid(f"{argument}=(lowest, highest)", shown(given), _FIX)
-    bounds = Range(given[0], given[1], name=what)
-    return bounds.lo, bounds.hi
-
-
-def declared_per(study: Study, per: object, per_range: object) -> Per | None:
-    """Return the declared denominator, or None where there is none; raises CV-S019 for one that is invalid."""
-    if per is None and per_range is None:
-        return None
-    if not isinstance(per, str) or not per.strip():
-        raise _invalid_ratio("per=: the column of the denominator", shown(per))
-    if not isinstance(per_range, tuple | list) or len(per_range) != 2:
-        raise _invalid_ratio(
-            "per_range=(lowest, highest), known without looking at the data", shown(per_range)
-        )
-    bounds = Range(per_range[0], per_range[1], name=f"denominator {per!r}")
-    if bounds.lo < 0:
-        raise _invalid_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
-    if study.arms is not None or study.before is not None:
-        raise _invalid_ratio("a ratio of two arms without before=", "several arms, or before=")
-    return Per(per, (bounds.lo, bounds.hi))
+def _ends(given: object, argument: str, what: str) -> Bounds:
+    return ends_of(given, what, lambda: _invalid(f"{argument}=(lowest, highest)", shown(given), _FIX))
 
 
 _invalid_ratio = Refusal(
@@ -219,14 +233,103 @@ _invalid_ratio = Refusal(
 )
 
 
-# Columns that the rows of a person become, beside those that were read; no column of a source is called so.
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The outcomes of a study, the primary one first, and for some of them the column of the same number before."""
+
+    ranges: tuple[tuple[str, Bounds], ...]
+    earlier: tuple[tuple[str, str], ...] = ()
+
+    KEYS: ClassVar = ("outcomes", "earlier")
+
+    @classmethod
+    def declared(
+        cls, outcomes: object, earlier: object, several: object, alone: Mapping[str, object]
+    ) -> Several | None:
+        """Return the declared outcomes, None where the study has one; raises CV-S140 for what is invalid.
+
+        `alone` is what a study of one outcome declares of it.
+        """
+        if isinstance(several, cls) and outcomes is None and alone["outcome"] == several.names[0]:
+            # As `dataclasses.replace` hands it on, with the first outcome beside it.
+            return several
+        if outcomes is None:
+            if earlier is not None:
+                raise _invalid_several("outcomes= beside earlier=", "no outcomes=", _FIX_several)
+            return None
+        beside = [name for name, value in alone.items() if value is not None]
+        if beside:
+            expected = "outcomes= alone: it names and bounds all outcomes"
+            raise _invalid_several(expected, f"{beside[0]}= beside it", _FIX_several)
+        if not isinstance(outcomes, Mapping) or not 2 <= len(outcomes) <= MOST_OUTCOMES:
+            expected = "outcomes=: two or more columns with their ranges, the primary first"
+            raise _invalid_several(expected, shown(outcomes), _FIX_several)
+        ranges = tuple((_named(name), _range_of(name, ends)) for name, ends in outcomes.items())
+        return cls(ranges, _earlier(earlier, dict(ranges)))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The outcomes, the primary one first."""
+        return tuple(name for name, _ in self.ranges)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that outcomes are made of: the outcomes, then what was measured before."""
+        return (*self.names, *(column for _, column in self.earlier))
+
+    def bounds(self, column: str) -> Range:
+        """Return the range of an outcome, or of what was measured of it before, which is the same."""
+        of = dict(self.ranges)
+        outcome = next((name for name, before in self.earlier if before == column), column)
+        return Range(*of[outcome])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as it stands in a study file."""
+        found: dict[str, Any] = {"outcomes": {name: plain_ends(ends) for name, ends in self.ranges}}
+        return found | ({"earlier": dict(self.earlier)} if self.earlier else {})
+
+
+_FIX_several = 'for example Study("arm", outcomes={"death": (0, 1), "days": (0, 90)})'
+_invalid_several = Refusal(
+    "CV-S140",
+    "the declaration of several outcomes is invalid",
+    expected="{expected}",
+    got="{got}",
+    fix="{fix}",
+)
+
+
+def _named(name: object) -> str:
+    if is_name(name):
+        return name
+    raise _invalid_several("names of columns", shown(name), _FIX_several)
+
+
+def _range_of(name: object, ends: object) -> Bounds:
+    known = f"(lowest, highest) of {shown(name)}, known without looking at the data"
+    return ends_of(ends, f"outcome {name!r}", lambda: _invalid_several(known, shown(ends), _FIX_several))
+
+
+def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, str], ...]:
+    given = {} if earlier is None else earlier
+    fix = 'for example earlier={"visits": "visits_last_month"}'
+    if not isinstance(given, Mapping):
+        raise _invalid_several(
+            "earlier=: for outcomes, the column of the same number before treatment", shown(given), fix
+        )
+    for outcome, column in given.items():
+        if outcome not in ranges or not is_name(column):
+            got = f"{shown(outcome)}: {shown(column)}"
+            raise _invalid_several("earlier=: outcomes of the study, and a column for each", got, fix)
+    # In the order of the outcomes, so that equal declarations are equal.
+    return tuple((name, given[name]) for name in ranges if name in given)
 
 
 def earlier_name(outcome: str) -> str:
-    """Return the name of the column that holds everyone's outcome before treatment."""
+    """Return the name of the column, made of a person's rows, of their outcome before treatment; no source has it."""
     return f"{outcome}\nbefore"
 
 
 def level_name(outcome: str, place: int) -> str:
-    """Return the name of the column that holds everyone's outcome in a period, by its place."""
+    """Return the same for the outcome in a period, by its place."""
     return f"{outcome}\n{place}"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS, outcome_unit, to_steps
 from counterveil.data.outcomes import Before
-from counterveil.data.passes import Carrier, Sums
+from counterveil.data.passes import Sums
 from counterveil.data.study import Study
-from counterveil.data.table import Table
+from counterveil.data.table import Carrier, Table
 from counterveil.numerics.arms import Arms, arm_totals
 
 
@@ -57,9 +57,6 @@ def changes(table: Table, period: int, place: int) -> NDArray[np.int64]:
 def change_unit(study: Study) -> Fraction:
     """Return the exact width of one step of a change."""
     return outcome_unit(study_of_changes(study).outcome_bounds)
-
-
-# Passes over people with a measurement in every period.
 
 
 def complete_sizes(source: Carrier) -> tuple[int, int]:

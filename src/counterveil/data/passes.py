@@ -3,24 +3,29 @@
 A pass is a function of public or released numbers that can be pickled, so that it runs in this process and in an
 executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every carrier,
 every cut into blocks and every order gives the same sums, to the bit.
+
+On one machine copies of this process (forks) take blocks as they are free. They share its memory and its open files, so
+that no row is copied or sent; all they do is to send back whole numbers and end. Threads would wait for each other,
+since a pass is many short calls into numpy.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections.abc import Iterable
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+import pickle
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from typing import Any, NoReturn, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.progress import Progress
 from counterveil.data.wrong_data import wrong_cores
-
-if TYPE_CHECKING:
-    from counterveil.data.study import Study
-    from counterveil.data.table import Table
 
 # Arrays of whole numbers, of 64 bits or of Python's; what carriers return are Python's.
 Sums: TypeAlias = tuple[NDArray[Any], ...]
@@ -31,35 +36,21 @@ BLOCK_ROWS = 1 << 16
 CORES = "COUNTERVEIL_CORES"
 
 
-class Pass(Protocol):
-    """Sums over the rows of one block; knows public and released numbers only, and can be pickled."""
-
-    def __call__(self, block: Table, /) -> Sums:
-        """Return the sums over the block's rows."""
-        ...
-
-
-def reads_covariates(passed: Pass) -> bool:
+def reads_covariates(passed: object) -> bool:
     """Return whether a pass needs the rows' covariates; it does unless its `covariates` say no."""
     return bool(getattr(passed, "covariates", True))
 
 
-class Carrier(Protocol):
-    """Rows that fit a study, wherever they lie, over which passes run."""
-
-    @property
-    def study(self) -> Study:
-        """The study that the rows fit."""
-        ...
+class Counted(Protocol):
+    """A block, with its number of rows."""
 
     @property
     def rows(self) -> int:
-        """The number of rows, public by declaration."""
+        """The number of rows."""
         ...
 
-    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
-        """Return a pass's sums over all rows; `in_turn` asks for one block at a time, where there is a choice."""
-        ...
+
+AnyBlock = TypeVar("AnyBlock", bound=Counted)
 
 
 def cores() -> int:
@@ -81,7 +72,7 @@ def added(first: Sums | None, second: Sums | None) -> Sums | None:
     return tuple(a + np.asarray(b).astype(object) for a, b in zip(first, second, strict=True))
 
 
-def in_order(passed: Pass, blocks: Iterable[Table], rows: int) -> Sums:
+def in_order(passed: Callable[[AnyBlock], Sums | None], blocks: Iterable[AnyBlock], rows: int) -> Sums:
     """Return a pass's sums over blocks that come one after the other; one of them has sums."""
     total: Sums | None = None
     with closing(Progress(rows)) as progress:
@@ -90,3 +81,131 @@ def in_order(passed: Pass, blocks: Iterable[Table], rows: int) -> Sums:
             progress.add(block.rows)
     assert total is not None
     return total
+
+
+# A copy is made for no fewer blocks than these.
+_FEWEST_BLOCKS = 4
+_DEATH_OF_PARENT = 1
+
+
+def side_by_side(
+    passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], count: int, rows: int
+) -> Sums:
+    """Return a pass's sums over `count` blocks, each given by its number, on all cores.
+
+    On one where forks are not safe.
+    """
+    helpers = min(cores(), count) - 1 if count >= _FEWEST_BLOCKS else 0
+    if helpers < 1 or sys.platform != "linux":
+        return in_order(passed, map(block, range(count)), rows)
+    total: Sums | None = None
+    with closing(_Queue(count)) as queue, closing(_Forks()) as forks:
+        for _ in range(helpers):
+            forks.start(passed, block, queue)
+        with closing(Progress(rows)) as progress:
+            for number in queue.taken():
+                one = block(number)
+                total = added(total, passed(one))
+                # The others are about as fast.
+                progress.add(one.rows * (1 + helpers))
+        found = forks.sums()
+    if found is None:
+        # Whatever stopped a copy is met again here, where it can be told.
+        return in_order(passed, map(block, range(count)), rows)
+    for sums in found:
+        total = added(total, sums)
+    assert total is not None
+    return total
+
+
+class _Queue:
+    """Numbers from 0 on, each of which one process takes: bytes in a pipe, which the system hands out once."""
+
+    # So many numbers of four bytes fit into the smallest pipe that Linux makes: one page, for users with many pipes.
+    _MOST = 1 << 10
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._step = -(-count // self._MOST)
+        self._out, into = os.pipe()
+        for first in range(0, count, self._step):
+            os.write(into, first.to_bytes(4, "little"))
+        os.close(into)
+
+    def taken(self) -> Iterator[int]:
+        """Yield the numbers that this process gets."""
+        while found := os.read(self._out, 4):
+            first = int.from_bytes(found, "little")
+            yield from range(first, min(first + self._step, self._count))
+
+    def close(self) -> None:
+        """Hand out no more."""
+        os.close(self._out)
+
+
+class _Forks:
+    """Copies of this process, by their process id, with the pipe that each answers through."""
+
+    def __init__(self) -> None:
+        self._pipes: dict[int, int] = {}
+
+    def start(
+        self, passed: Callable[[AnyBlock], Sums | None], block: Callable[[int], AnyBlock], queue: _Queue
+    ) -> None:
+        """Start a copy that adds up the blocks it takes."""
+        out, into = os.pipe()
+        # Found before there is a copy, which should load nothing: another thread may have been loading as it was made.
+        library = ctypes.CDLL(None)
+        with warnings.catch_warnings():
+            # Other threads do not exist in the copy, which needs none of them.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            copy = os.fork()
+        if not copy:
+            _work(passed, block, queue, into, library)
+        os.close(into)
+        self._pipes[copy] = out
+
+    def sums(self) -> list[Sums | None] | None:
+        """Return the sums of all copies, None where one of them failed."""
+        found: list[Sums | None] = []
+        for out in self._pipes.values():
+            with os.fdopen(os.dup(out), "rb") as pipe:
+                sent = pipe.read()
+            try:
+                found.append(pickle.loads(sent))
+            except (EOFError, pickle.UnpicklingError):
+                # It sent nothing, or was killed on the way.
+                return None
+        return found
+
+    def close(self) -> None:
+        """End all copies, whatever they are doing."""
+        for copy, out in self._pipes.items():
+            os.close(out)
+            with suppress(ProcessLookupError):
+                os.kill(copy, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(copy, 0)
+
+
+def _work(
+    passed: Callable[[AnyBlock], Sums | None],
+    block: Callable[[int], AnyBlock],
+    queue: _Queue,
+    into: int,
+    library: ctypes.CDLL,
+) -> NoReturn:
+    """Add up blocks, send the sums and end, without any of what a process does when it ends."""
+    try:
+        # This process is ended by the one that it is a copy of, also where that one is killed.
+        with suppress(AttributeError, OSError):
+            library.prctl(_DEATH_OF_PARENT, signal.SIGKILL)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        total: Sums | None = None
+        with np.errstate(all="ignore"):
+            for number in queue.taken():
+                total = added(total, passed(block(number)))
+        with os.fdopen(into, "wb") as pipe:
+            pickle.dump(total, pipe)
+    finally:
+        os._exit(0)

@@ -1,24 +1,30 @@
-"""What orders people and their rows, and parts of sorted rows, cut where people end: each has all rows of its people.
+"""One row for each person, from all of theirs, by the declared rules; and what orders people and their rows.
 
-Which of two rows or people comes first depends on these two alone, whatever container holds them: what one cell holds
-may turn a column of numbers into one of texts, or whole numbers into doubles. Proof: `person.proof.md`.
-No more is held than one part and the rows of the person at its end.
+A row of the reduced table depends on the rows of one person and on public declarations alone, so that neighbours differ
+in one row of it. It does not depend on where those rows stand either: equal people have equal rows, to the bit,
+wherever their rows lie and in whatever order they come. Which of two rows or people comes first depends on these two
+alone, whatever container holds them: what one cell holds may turn a column of numbers into one of texts, or whole
+numbers into doubles. Proof: `person.proof.md`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import encoding
 from counterveil.data.cells import BLANKS, SPELLED, Coded, Column, Mask, Numbers, double_of
-from counterveil.data.labels import EXACT_DOUBLES, number_of
-from counterveil.data.wrong_data import failed_source, no_person
+from counterveil.data.labels import EXACT_DOUBLES, LabelIndex, index_of, number_of
+from counterveil.data.outcomes import Before, earlier_name, level_name
+from counterveil.data.study import Study
+from counterveil.data.wrong_data import failed_source, no_person, staggered, text_for_number, varies
+from counterveil.errors import CounterveilError, DataError
 
 Places: TypeAlias = NDArray[np.intp]
 # "7", "007" and "7.0" are one person, "1e5" is a text. The same in SQL: `relations.order_of_people`.
@@ -124,7 +130,7 @@ def whole_people(parts: Iterator[Columns], person: str) -> Iterator[Columns]:
     """Yield the same rows with all rows of a person in one part.
 
     Rows must come in the order of `places`: a person who came up twice would be counted as two. Rows of nobody are
-    passed on, to be refused.
+    passed on, to be refused. No more is held than one part and the rows of the person at its end.
     """
     waiting: list[Columns] = []
     last: tuple[bool, int, str] | None = None
@@ -194,3 +200,304 @@ def _joined(columns: list[Column]) -> Column:
         codes.append(np.where(column.codes < 0, -1, column.codes + len(cells)))
         cells += column.cells
     return Coded(np.concatenate(codes), cells)
+
+
+# Numbers beyond every bound stay so in a sum, and never cancel to no number.
+_LARGEST = 1e290
+# Stands for the periods in the place of a column; no column is called so.
+PERIODS = "\n"
+
+
+class UnfitError(Exception):
+    """Rows that cannot become one for each person; `place` is the smaller, the earlier the problem is reported.
+
+    Parts of the data with different people have the places of their own first problems, and the smallest of them is
+    that of all rows together.
+    """
+
+    def __init__(self, study: Study, name: str, varied: bool = False) -> None:
+        names = (*_reduced_columns(study), PERIODS)
+        self.place = 0 if name not in names else 1 + 2 * names.index(name) + varied
+
+
+def _reduced_columns(study: Study) -> tuple[str, ...]:
+    return (*study.columns, *study.cluster_columns)
+
+
+def unfit(study: Study, place: int) -> CounterveilError:
+    """Return the refusal for the problem at a place: rows of nobody, texts for numbers, values that vary, periods."""
+    assert study.person is not None
+    names = _reduced_columns(study)
+    if place == 0:
+        return no_person(study.person.column)
+    column, varied = divmod(place - 1, 2)
+    if column == len(names):
+        return staggered(study.treatment)
+    if varied:
+        return varies(names[column])
+    return (no_person if names[column] in study.cluster_columns else text_for_number)(names[column])
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows that hold a value of one column, person by person and in order within each."""
+
+    rows: Places
+    starts: Places  # the first of each person in `rows`
+    ends: Places
+
+    @property
+    def empty(self) -> Mask:
+        """Which people have no value."""
+        return np.asarray(self.starts == self.ends)
+
+    def only(self, kept: Mask) -> _Rows:
+        """Return those of the rows that are marked, person by person."""
+        edges = np.append(0, np.cumsum(kept))
+        return _Rows(self.rows[kept], edges[self.starts], edges[self.ends])
+
+    def last(self, chosen: Mask, otherwise: Places) -> Places:
+        """Return the place in `rows` of each person's last row among the marked ones."""
+        if not len(chosen):
+            return otherwise
+        latest = np.maximum.accumulate(np.where(chosen, np.arange(len(chosen)), -1))[self.ends - 1]
+        return np.where(~self.empty & (latest >= self.starts), latest, otherwise)
+
+    def reduced(self, values: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
+        """Return a ufunc's reduction of each person's values, 0 for people without any."""
+        return self._reduced(values[self.rows], by)
+
+    def total(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum of each person's values, added up by size: in every order of rows it is rounded alike."""
+        own = values[self.rows]
+        return self._reduced(
+            own[np.lexsort((own, np.repeat(np.arange(len(self.starts)), self.ends - self.starts)))],
+            np.add.reduceat,
+        )
+
+    def _reduced(self, own: NDArray[np.float64], by: Callable[..., Any]) -> NDArray[np.float64]:
+        found = np.zeros(len(self.starts))
+        some = ~self.empty
+        if some.any():
+            found[some] = by(own, self.starts[some])
+        return found
+
+
+def one_row_per_person(columns: dict[str, Column], study: Study) -> dict[str, Column]:
+    """Return the study's columns with one row for each person, in the order of what identifies them.
+
+    Missing values are passed over; a person without any value of a column has it missing. Raises CV-D002 and CV-D019
+    to CV-D021.
+    """
+    try:
+        return reduced(columns, study)
+    except UnfitError as fault:
+        raise unfit(study, fault.place) from None
+
+
+def reduced(columns: dict[str, Column], study: Study) -> dict[str, Column]:
+    """Return the same for rows that hold all those of some people, or raise `UnfitError`."""
+    assert study.person is not None
+    person = study.person
+    place, people = _identified(columns[person.column], study, person.column)
+    rows = _in_order(columns, study, place)
+    if person.most_rows is not None:
+        first = np.searchsorted(place[rows], np.arange(people))
+        rows = rows[np.arange(len(rows)) - first[place[rows]] < person.most_rows]
+    found: dict[str, Column] = {}
+    for name in _reduced_columns(study):
+        index = study.label_index(name)
+        hole = encoding.gaps(columns[name], index)
+        own = _of_people(rows[~hole[rows]], place, people)
+        if name in study.columns:
+            found[name] = _one_value(columns[name], hole, own, name, study)
+        else:
+            # A person belongs to one cluster.
+            found[name] = _one_cluster(columns[name], own, name, study)
+    if study.before is not None and study.before.time is not None:
+        found |= _by_period(columns, study, study.before, rows, (place, people))
+    return found
+
+
+def _identified(column: Column, study: Study, name: str) -> tuple[Places, int]:
+    try:
+        return places(column, name)
+    except DataError:
+        raise UnfitError(study, name) from None
+
+
+# Proof: person.proof.md
+def _in_order(columns: dict[str, Column], study: Study, place: Places) -> Places:
+    """Return the rows person by person, each one's in their order; rows at the same place in it by what they mean.
+
+    Outcomes count last, so that what else is taken from rows depends on no outcome.
+    """
+    assert study.person is not None
+    order = study.person.order
+    if order is None:
+        # Rules that need no order take the same from rows in any.
+        return np.argsort(place, kind="stable")
+    rank = ranks(columns[order])
+    rows = np.lexsort((rank, place))
+    tied = np.zeros(len(rows), dtype=np.bool_)
+    tied[1:] = (place[rows][1:] == place[rows][:-1]) & (rank[rows][1:] == rank[rows][:-1])
+    if not tied.any():
+        return rows
+    spots = np.flatnonzero(tied | np.append(tied[1:], False))
+    keys: list[NDArray[Any]] = [
+        _identified(columns[name], study, name)[0][rows[spots]] for name in study.cluster_columns
+    ]
+    for name in (study.treatment, *study.covariates, *study.outcomes):
+        keys += _meaning(columns[name].keep(rows[spots]), study.label_index(name))
+    rows[spots] = rows[spots][np.lexsort((*reversed(keys), np.cumsum(~tied)[spots]))]
+    return rows
+
+
+def _meaning(column: Column, index: LabelIndex | None) -> tuple[NDArray[Any], ...]:
+    """Return keys, the first counting most, that are equal for cells that mean the same to a study."""
+    hole = encoding.gaps(column, index)
+    if index is not None:
+        return hole, *_labels(column, hole, index)
+    # Texts that are no numbers are alike: some sources read no more of them.
+    if isinstance(column, Numbers):
+        text = np.zeros_like(hole) if column.text is None else column.text
+        values = column.values.astype(np.float64)
+    else:
+        doubles = [double_of(cell) for cell in column.cells]
+        text = column.take(np.array([each is None for each in doubles], np.bool_), for_missing=False)
+        values = column.take(np.array([each or 0.0 for each in doubles], np.float64), for_missing=0.0)
+    return hole, text & ~hole, np.where(hole | text, 0.0, values)
+
+
+def _labels(column: Column, hole: Mask, index: LabelIndex) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Return the places of labels, -1 for those that are not declared, and what tells the latter apart."""
+    code = encoding.codes(column, hole, index, None)
+    return code, np.where((code < 0) & ~hole, ranks(column), 0)
+
+
+def _one_cluster(column: Column, own: _Rows, name: str, study: Study) -> Column:
+    """Return the place of each person's cluster among all of them; one who is in two is refused."""
+    place = _identified(column, study, name)[0]
+    _check_same(place, own, name, study)
+    return Numbers(place[own.rows[own.starts]], np.zeros(len(own.starts), np.bool_))
+
+
+def _of_people(held: Places, place: Places, people: int) -> _Rows:
+    edges = np.searchsorted(place[held], np.arange(people + 1))
+    return _Rows(held, edges[:-1], edges[1:])
+
+
+def _by_period(
+    columns: dict[str, Column], study: Study, before: Before, rows: Places, who: tuple[Places, int]
+) -> dict[str, Column]:
+    """Return everyone's outcome after treatment and before it, and that of every period, by the outcome's rule."""
+    assert study.person is not None
+    assert before.time is not None
+    index, name = index_of(before.labels(study.outcome)), study.outcome
+    times = columns[before.time]
+    period = encoding.codes(times, encoding.gaps(times, index), index, None)
+    hole = encoding.gaps(columns[name], None)
+    held = rows[~hole[rows]]
+    _check_adoption(columns[study.treatment], study, rows, period, who)
+
+    def over(chosen: Mask) -> Column:
+        own = _of_people(held[chosen[held]], *who)
+        return _one_value(columns[name], hole, own, name, study)
+
+    found = {name: over(period >= before.earlier)}
+    found[earlier_name(name)] = over((period >= 0) & (period < before.earlier))
+    return found | {level_name(name, each): over(period == each) for each in range(len(index.labels))}
+
+
+def _check_adoption(
+    column: Column, study: Study, rows: Places, period: NDArray[np.int64], who: tuple[Places, int]
+) -> None:
+    """Refuse data where treatment that varies over time does not start for all at the end of the first periods."""
+    assert study.person is not None
+    assert study.before is not None
+    if study.person.rules[study.treatment] != "ever":
+        return
+    index, (place, people) = index_of(study.treatment_labels), who
+    treated = encoding.codes(column, encoding.gaps(column, index), index, None) == 0
+    ever = np.zeros(people, dtype=np.bool_)
+    ever[place[rows[treated[rows]]]] = True
+    inside = rows[period[rows] >= 0]
+    # Someone who is ever treated is so in each later period, and in no earlier one.
+    wanted = ever[place[inside]] & (period[inside] >= study.before.earlier)
+    if (treated[inside] != wanted).any():
+        raise UnfitError(study, PERIODS)
+
+
+def _one_value(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> Column:
+    """Return one value a person, by the column's rule."""
+    assert study.person is not None
+    rule, index = study.person.rules[name], study.label_index(name)
+    if rule in ("first", "constant"):
+        picked = own.starts
+        if rule == "constant":
+            _check_constant(column, hole, own, name, study)
+    elif rule == "last":
+        picked = own.ends - 1
+    elif rule == "ever":
+        assert index is not None
+        picked = _ever(_labels(column, hole, index), own, name, study)
+    else:
+        values = np.clip(_numbers(column, hole, name, study), -_LARGEST, _LARGEST)
+        return Numbers(_summary(values, own, rule), own.empty)
+    safe = np.where(own.empty, 0, picked)
+    return _taken(column, own.rows[safe] if len(own.rows) else safe, own.empty)
+
+
+def _ever(labels: tuple[NDArray[Any], NDArray[Any]], own: _Rows, name: str, study: Study) -> Places:
+    """Return a treated row of each person who has one, and of the others any row, which all have the same label.
+
+    Where the control's label is declared, a row with another label stands for whoever has one, and is refused.
+    """
+    code, other = labels
+    strange = code[own.rows] < 0
+    _check_same(other, own.only(strange), name, study)
+    found = own.last(code[own.rows] == 0, own.starts)
+    return found if study.control is None else own.last(strange, found)
+
+
+def _summary(values: NDArray[np.float64], own: _Rows, rule: str) -> NDArray[np.float64]:
+    if rule == "any":
+        return own.reduced((values != 0).astype(np.float64), np.maximum.reduceat)
+    if rule in ("max", "min"):
+        return own.reduced(values, np.maximum.reduceat if rule == "max" else np.minimum.reduceat)
+    total = own.total(values)
+    return total if rule == "sum" else total / np.maximum(own.ends - own.starts, 1)
+
+
+def _numbers(column: Column, hole: Mask, name: str, study: Study) -> NDArray[np.float64]:
+    try:
+        return encoding.numbers(column, hole, 0.0, name)
+    except DataError:
+        raise UnfitError(study, name) from None
+
+
+def _check_constant(column: Column, hole: Mask, own: _Rows, name: str, study: Study) -> None:
+    """Refuse data where a person has two values."""
+    index = study.label_index(name)
+    if index is None:
+        _check_same(_numbers(column, hole, name, study), own, name, study)
+        return
+    code, other = _labels(column, hole, index)
+    _check_same(code, own, name, study)
+    if name == study.treatment:
+        # Labels of a covariate that are not declared may all mean one; those of a treatment are two.
+        _check_same(other, own, name, study)
+
+
+def _check_same(values: NDArray[Any], own: _Rows, name: str, study: Study) -> None:
+    ordered = values[own.rows]
+    changed = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    if not np.isin(changed, own.starts).all():
+        raise UnfitError(study, name, varied=True)
+
+
+def _taken(column: Column, rows: Places, empty: Mask) -> Column:
+    if isinstance(column, Coded):
+        return Coded(np.where(empty, -1, column.codes[rows]) if len(column) else column.codes, column.cells)
+    text = None if column.text is None else column.text[rows] & ~empty
+    return Numbers(column.values[rows], empty, text)

@@ -1,6 +1,7 @@
-"""Several rows a person: the declaration of how they become one.
+"""Whose a row is: several rows a person, and clusters of people whose outcomes depend on each other.
 
-The unit of the guarantee is then a person with all their rows; `reduction.py` makes one row of them.
+Where people have several rows, or whole clusters are protected, the unit of the guarantee is a person or a cluster with
+all its rows; `people.py` makes one row of them.
 """
 
 from __future__ import annotations
@@ -8,20 +9,44 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from counterveil.data.domains import Range
+from counterveil.data.domains import is_name, listed
 from counterveil.errors import Refusal, shown
-
-if TYPE_CHECKING:
-    from counterveil.data.study import Study
+from counterveil.privacy import Unit
 
 # Rules that need to know which row comes first.
 _ORDERED = ("first", "last")
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """The rules by which rows may become one value of a column, and the one that holds unless another is named.
+
+    Without such a one the column does not vary within a person. People of a cluster differ: the mean of their numbers
+    stands for it.
+    """
+
+    allowed: tuple[str, ...]
+    usual: str | None = None
+
+    def rule(self, order: str | None, whole_cluster: bool) -> str:
+        """Return the rule of a column for which a study names none."""
+        if whole_cluster and "mean" in self.allowed:
+            return self.usual or "mean"
+        return self.usual or ("constant" if order is None else "first")
+
+
 _OUTCOME = ("mean", "sum", "max", "min", "any", "first", "last", "constant")
-_TREATMENT = ("constant", "first", "last", "ever")
-_NUMBERS = ("constant", "first", "last", "mean", "max", "min")
-_LABELS = ("constant", "first", "last")
+TREATMENT = Role(("constant", "first", "last", "ever"), "constant")
+ONE_OF_ARMS = Role(TREATMENT.allowed[:-1], "constant")
+OUTCOME, EARLIER = Role(_OUTCOME, "mean"), Role(_OUTCOME)
+# A ratio is one of sums. Of a person's follow-up the end counts, and whether the event happened in it.
+PART_OF_RATIO, FOLLOW_UP = Role(_OUTCOME, "sum"), Role(_OUTCOME, "max")
+NUMBER, LABELS = (
+    Role(("constant", "first", "last", "mean", "max", "min")),
+    Role(("constant", "first", "last")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +67,79 @@ class Person:
     most_rows: int | None = None
     whole_cluster: bool = False
 
+    @classmethod
+    def declared(
+        cls,
+        column: object,
+        rules: object,
+        order: object,
+        most_rows: object,
+        roles: Mapping[str, Role],
+        whole_cluster: bool = False,
+    ) -> Person | None:
+        """Return the declaration, or None where no column identifies a person; raises CV-S016 for one that is invalid.
+
+        `roles` are those of a study's columns. With `whole_cluster` the column names clusters, whose rows become one.
+        """
+        if column is None:
+            if (rules, order, most_rows) != (None, None, None):
+                raise _invalid("person= beside per_person=, order= and most_rows=", "no person", _FIX)
+            return None
+        for name in (column, order):
+            if name is not None and (not is_name(name) or name in roles):
+                raise _invalid("the name of a column without another role", shown(name), _FIX)
+        if column == order:
+            raise _invalid("two different columns as person and order", shown(order), _FIX)
+        if most_rows is not None:
+            if not isinstance(most_rows, int) or isinstance(most_rows, bool) or most_rows < 1:
+                raise _invalid("most_rows=: a whole number from 1 on", shown(most_rows), _FIX)
+            if order is None:
+                fix = "name the column that says which rows come first"
+                raise _invalid("an order beside most_rows=", "no order", fix)
+        assert isinstance(column, str)
+        assert order is None or isinstance(order, str)
+        found = _rules(roles, rules, order, whole_cluster)
+        return cls(column, found, order, most_rows, whole_cluster)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that are read besides those of the study."""
         return (self.column,) if self.order is None else (self.column, self.order)
 
-    def to_dict(self, study: Study) -> dict[str, Any]:
-        """Return the declaration as it stands in a study file; rules that hold by default are left out."""
+    def to_dict(self, roles: Mapping[str, Role], time: str | None) -> dict[str, Any]:
+        """Return the declaration as it stands in a study file; rules that hold by default are left out.
+
+        `time` is the column of a study's periods, which orders rows by itself.
+        """
         found: dict[str, Any] = {"column": self.column}
-        # Periods order rows by themselves.
-        if self.order is not None and (study.before is None or study.before.time is None):
+        if self.order is not None and time is None:
             found["order"] = self.order
         if self.most_rows is not None:
             found["most_rows"] = self.most_rows
-        usual = _defaults(study, self.order, self.whole_cluster)
-        rules = {name: rule for name, rule in self.rules.items() if rule != usual[name]}
+        rules = {
+            name: rule
+            for name, rule in self.rules.items()
+            if rule != roles[name].rule(self.order, self.whole_cluster)
+        }
         return found | ({"rules": rules} if rules else {})
 
-
-def declared(
-    study: Study, column: object, rules: object, order: object, most_rows: object, whole_cluster: bool = False
-) -> Person | None:
-    """Return the declaration, or None where no column identifies a person; raises CV-S016 for one that is invalid.
-
-    With `whole_cluster` the column names clusters, whose rows become one.
-    """
-    if column is None:
-        if (rules, order, most_rows) != (None, None, None):
-            raise _invalid("person= beside per_person=, order= and most_rows=", "no person", _FIX)
-        return None
-    for name in (column, order):
-        wrong = not isinstance(name, str) or not name.strip() or name in study.columns
-        if wrong and name is not None:
-            raise _invalid("the name of a column without another role", shown(name), _FIX)
-    if column == order:
-        raise _invalid("two different columns as person and order", shown(order), _FIX)
-    if most_rows is not None and (
-        not isinstance(most_rows, int) or isinstance(most_rows, bool) or most_rows < 1
-    ):
-        raise _invalid("most_rows=: a whole number from 1 on", shown(most_rows), _FIX)
-    if most_rows is not None and order is None:
-        raise _invalid(
-            "an order beside most_rows=", "no order", "name the column that says which rows come first"
-        )
-    assert isinstance(column, str)
-    assert order is None or isinstance(order, str)
-    return Person(column, _rules(study, rules, order, whole_cluster), order, most_rows, whole_cluster)
+    def public_facts(self, unit: Unit) -> list[str]:
+        """Return what is public of people, or clusters, whose rows become one."""
+        several, one = ("clusters", "cluster") if self.whole_cluster else ("people", "person")
+        by_rule: dict[str, list[str]] = {}
+        for name, rule in self.rules.items():
+            by_rule.setdefault(rule, []).append(repr(name))
+        said = "; ".join(f"{rule} of {listed(names)}" for rule, names in by_rule.items())
+        said += "" if self.order is None else f", in the order of {self.order!r}"
+        said += "" if self.most_rows is None else f", over the first {self.most_rows} rows of a {one}"
+        facts = [
+            f"the number of {several}, by {self.column!r}, and the order of what identifies them",
+            f"how the rows of a {one} become one: {said}",
+        ]
+        return [*facts, f"how many rows each {one} has, and their order"] if unit is Unit.OUTCOME else facts
 
 
-_FIX = 'for example Study(..., person="patient_id", per_person={{"cost": "sum"}}, order="visit")'
+_FIX = 'for example Study(..., person="patient_id", per_person={"cost": "sum"}, order="visit")'
 _invalid = Refusal(
     "CV-S016",
     "the declaration of people with several rows is invalid",
@@ -100,13 +149,15 @@ _invalid = Refusal(
 )
 
 
-def _rules(study: Study, given: object, order: str | None, whole_cluster: bool) -> dict[str, str]:
+def _rules(
+    roles: Mapping[str, Role], given: object, order: str | None, whole_cluster: bool
+) -> dict[str, str]:
     if given is not None and not isinstance(given, Mapping):
         name = "per_cluster" if whole_cluster else "per_person"
         raise _invalid(f"{name}=: a rule for each column", shown(given), _FIX)
-    rules = _defaults(study, order, whole_cluster)
+    rules = {name: role.rule(order, whole_cluster) for name, role in roles.items()}
     for name, rule in (given or {}).items():
-        allowed = _allowed(study, name) if name in rules else ()
+        allowed = roles[name].allowed if name in roles else ()
         if rule not in allowed:
             what = f"{name!r}: one of {', '.join(allowed)}" if allowed else "rules for columns of the study"
             raise _invalid(what, f"{shown(name)}: {shown(rule)}", _FIX)
@@ -117,31 +168,72 @@ def _rules(study: Study, given: object, order: str | None, whole_cluster: bool) 
     return rules
 
 
-def _defaults(study: Study, order: str | None, whole_cluster: bool) -> dict[str, str]:
-    """Return the rules of a study that names none: the mean outcome; treatment and covariates do not vary.
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Which rows belong to one cluster (a school, a clinic, a village), and what is protected.
 
-    What was measured before does not vary either. People of a cluster differ: the mean of their numbers stands for it.
+    Attributes:
+        column: the column that names the cluster of a row.
+        whole: whether a cluster with all its rows is protected, and reduced to one row; else each row, or person, is.
+        assigned: whether whole clusters were assigned to the arms, and which was assigned to which is public.
     """
-    others = () if study.several is None else study.several.names
-    before = [name for name in study.outcomes if name not in (study.outcome, *others)]
-    usual = {study.treatment: "constant", study.outcome: "mean"} | dict.fromkeys(others, "mean")
-    usual |= dict.fromkeys((*before, *study.covariates), "constant" if order is None else "first")
-    if whole_cluster:
-        numbers = (name for name, domain in study.covariates.items() if isinstance(domain, Range))
-        usual |= dict.fromkeys((*before, *numbers), "mean")
-    if study.event is not None:
-        # The end of a person's follow-up, and whether the event happened in it.
-        return usual | dict.fromkeys(study.outcomes, "max")
-    # A ratio is one of sums.
-    return usual if study.per is None else usual | dict.fromkeys(study.outcomes, "sum")
+
+    column: str
+    whole: bool = False
+    assigned: bool = False
+
+    @classmethod
+    def declared(
+        cls,
+        column: object,
+        whole: object,
+        assigned: object,
+        rules: object,
+        person: object,
+        columns: tuple[str, ...],
+    ) -> Cluster | None:
+        """Return the declaration, or None where no column names clusters; raises CV-S025 for one that is invalid."""
+        if column is None:
+            if rules is not None or whole is not False or assigned is not False:
+                beside = "cluster= beside protects_cluster=, assigned_by_cluster= and per_cluster="
+                raise _invalid_cluster(beside, "no cluster")
+            return None
+        if not is_name(column) or column in (*columns, person):
+            raise _invalid_cluster("the name of a column without another role", shown(column))
+        for name, flag in (("protects_cluster", whole), ("assigned_by_cluster", assigned)):
+            if not isinstance(flag, bool):
+                raise _invalid_cluster(f"{name}=True or False", shown(flag))
+        if whole and person is not None:
+            alone = "protects_cluster=True without person=: all rows of a cluster become one"
+            raise _invalid_cluster(alone, f"person={shown(person)}")
+        if not whole and rules is not None:
+            beside = "per_cluster= with protects_cluster=True, where the rows of a cluster become one"
+            raise _invalid_cluster(beside, shown(rules))
+        return cls(column, bool(whole), bool(assigned))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the declaration as it stands in a study file, without how rows of a whole cluster become one."""
+        flags = {"protected": self.whole, "assigned": self.assigned}
+        return {"column": self.column} | {name: True for name, flag in flags.items() if flag}
+
+    def public_fact(self, unit: Unit) -> str:
+        """Return what is public about clusters of protected people."""
+        if unit is Unit.OUTCOME:
+            return f"which cluster everyone is in, by {self.column!r}"
+        arms = ", and which arm each of them was assigned to" if self.assigned else ""
+        return (
+            f"the clusters that there are, by {self.column!r}{arms}: who is in which is protected, and the guarantee "
+            "compares data sets with the same clusters"
+        )
 
 
-def _allowed(study: Study, name: str) -> tuple[str, ...]:
-    if name in study.outcomes:
-        return _OUTCOME
-    if name == study.treatment:
-        return _TREATMENT if study.arms is None else _TREATMENT[:-1]
-    return _NUMBERS if isinstance(study.covariates[name], Range) else _LABELS
+_invalid_cluster = Refusal(
+    "CV-S025",
+    "the declaration of clusters is invalid",
+    expected="{expected}",
+    got="{got}",
+    fix='for example Study(..., cluster="school"), and protects_cluster=True to protect whole schools',
+)
 
 
 # Words that end the names of columns which identify people; names are public, and no row is looked at.

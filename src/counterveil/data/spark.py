@@ -11,31 +11,296 @@ import os
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from counterveil.data.cells import Column
 from counterveil.data.features import feature_map
-from counterveil.data.passes import Pass, Sums, added, reads_covariates
+from counterveil.data.passes import Sums, added, reads_covariates
+from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
-from counterveil.data.spark_kept import (
-    BLOCK_ROWS,
-    Kept,
-    at_a_time,
-    forget,
-    found_in,
-    keep,
-    lines_at_a_time,
-    needed,
+from counterveil.data.sources.relations import (
+    BLANK_CHARACTERS,
+    Kind,
+    as_decimals,
+    from_arrow,
+    order_of_people,
+    plain_column,
+    usable,
 )
-from counterveil.data.spark_reading import Read, Reading, columns_in_spark, kinds_of
-from counterveil.data.spool import NEVER, VARIABLE
+from counterveil.data.spool import NEVER, VARIABLE, forms, packed, unpacked
 from counterveil.data.study import Study
-from counterveil.data.survey import Survey
+from counterveil.data.table import Pass, Survey, Table, joined_tables
+from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import changed_table, failed_source, no_executors, too_wide_for_driver
+
+# What a column is cast to; exact numbers come as they are written.
+_CASTS = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.FLOAT: "DOUBLE",
+    Kind.EXACT: "STRING",
+    Kind.UNBOUNDED: "STRING",
+    Kind.TEXT: "STRING",
+    # ISO texts are in the order of the moments that they name.
+    Kind.MOMENT: "STRING",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of a partition are read: a study, and the kind of each of its columns."""
+
+    study: Study
+    kinds: tuple[tuple[str, Kind], ...]
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield the rows of Arrow batches, checked."""
+        for batch in batches:
+            if batch.num_rows:
+                yield Table.of_columns(only_subset(self.columns(batch), self.study.where), self.study, survey)
+
+    def columns(self, batch: Any) -> dict[str, Column]:
+        """Return the columns of an Arrow batch; they are in the order of the kinds."""
+        found = {}
+        for place, (name, kind) in enumerate(self.kinds):
+            column = plain_column(from_arrow(batch.column(place)), name)
+            found[name] = as_decimals(column) if kind in (Kind.EXACT, Kind.UNBOUNDED) else column
+        return found
+
+
+class Read(Protocol):
+    """How tables are made of Arrow batches in an executor."""
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        ...
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield the rows of Arrow batches; the survey gets what was found."""
+        ...
+
+
+def kinds_of(table: Any, study: Study) -> dict[str, Kind]:
+    """Return the kind of each column; the one that orders a person's rows may hold dates."""
+    order = None if study.person is None else study.person.order
+    # Every session knows this module, few have frames: narwhals is loaded by those.
+    from counterveil.data.sources.frames import located
+
+    found = {name: kind for name, (_, kind) in located(table, study.read_columns).items()}
+    return {name: kind if name == order else usable(kind, name) for name, kind in found.items()}
+
+
+def columns_in_spark(table: Any, kinds: dict[str, Kind]) -> Any:
+    """Return the columns of a study as a Spark DataFrame."""
+    import ibis
+
+    chosen = ", ".join(
+        f"CAST({_quoted(name)} AS {_CASTS[kind]}) AS c{place}"
+        for place, (name, kind) in enumerate(kinds.items())
+    )
+    try:
+        return table.get_backend().raw_sql(f"SELECT {chosen} FROM ({ibis.to_sql(table)}) AS rows_1")
+    except Exception:
+        raise failed_source("a table in Spark") from None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+@dataclass(frozen=True, slots=True)
+class OnePerPerson:
+    """How a partition is read that has all rows of its people, sorted."""
+
+    reading: Reading
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        return self.reading.study
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield one row for each person of Arrow batches, checked."""
+        study = self.study
+        assert study.person is not None
+        parts = (only_subset(self.reading.columns(batch), study.where) for batch in batches if batch.num_rows)
+        for part in whole_people(parts, study.person.column):
+            columns = survey.together(part)
+            if columns is not None:
+                yield Table.of_columns(columns, study, survey)
+
+
+def by_person(frame: Any, reading: Reading) -> Any:
+    """Return the same rows, those of a person in one partition and together there."""
+    study = reading.study
+    assert study.person is not None
+    names = [name for name, _ in reading.kinds]
+    place = names.index(study.person.column)
+    # Bytes: texts may be compared by other rules than their characters.
+    keys = order_of_people(
+        f"c{place}", reading.kinds[place][1], _trimmed, _matches, "CAST({} AS BINARY)".format
+    )
+    by = [f"by{number}" for number in range(len(keys))]
+    try:
+        return (
+            frame.selectExpr("*", *(f"{key} AS {name}" for key, name in zip(keys, by, strict=True)))
+            .repartition(*by)
+            .sortWithinPartitions(*by)
+            .select(*(f"c{each}" for each in range(len(names))))
+        )
+    except Exception:
+        raise failed_source("a table in Spark") from None
+
+
+def _trimmed(column: str) -> str:
+    return f"trim(BOTH ({BLANK_CHARACTERS}) FROM CAST({column} AS STRING))"
+
+
+def _matches(text: str, pattern: str) -> str:
+    # Nothing may follow: `$` also stands before a last line separator.
+    return f"{text} RLIKE '^(?:{pattern})(?![^0]|0)'"
+
+
+# Rows that executors take at a time, as they encode them and in passes; Spark gives 10,000.
+BLOCK_ROWS = 1 << 14
+# Bytes of a line. As Spark writes to a disk it holds the last hundred objects of each task (`objectStreamReset`), of
+# which one has as many lines as settings say.
+_LINE_BYTES = 1 << 18
+_BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
+_LINES_TOGETHER = "spark.sql.inMemoryColumnarStorage.batchSize"
+# Some rows, or a line with what a survey of all rows of a partition found.
+_COLUMNS = {"facts": "string", "rows": "int", "held": "binary", "covariates": "binary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What an executor does with a partition whose rows are kept."""
+
+    reading: Read
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield lines of encoded rows, then one with what was found; it says nothing where that failed."""
+        survey = Survey(self.reading.study)
+        tables = self.reading.tables(batches, survey)
+        while True:
+            try:
+                # Not in the executor's log either.
+                with silence():
+                    table = next(tables, None)
+                    # Rows that do not fit have no codes to be kept under; they are refused by what was found.
+                    if table is None:
+                        made = _lines([(json.dumps(survey.facts()), 0, None, None)])
+                    else:
+                        made = _lines(_pieces(table) if survey.sound else [])
+            except Exception:  # what it says may quote rows
+                yield _lines([("null", 0, None, None)])
+                return
+            yield made
+            if table is None:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """How rows that were kept are read again."""
+
+    study: Study
+
+    def tables(self, batches: Iterator[Any], survey: Survey) -> Iterator[Table]:
+        """Yield the rows of Arrow batches; the survey gets what was found as they were encoded."""
+        for batch in batches:
+            pieces = []
+            for facts, rows, held, *others in zip(*batch.columns, strict=True):
+                if held.is_valid:
+                    covariates = others[0].as_buffer() if others else None
+                    pieces.append(unpacked(self.study, rows.as_py(), held.as_buffer(), covariates))
+                else:
+                    survey.join(json.loads(facts.as_py()))
+            if pieces:
+                yield joined_tables(pieces)
+
+
+def _pieces(table: Table) -> Iterator[tuple[Any, ...]]:
+    step = _rows_of_line(table.study)
+    for start in range(0, table.rows, step):
+        piece = table.take(slice(start, start + step))
+        yield None, piece.rows, *packed(piece)
+
+
+def _rows_of_line(study: Study) -> int:
+    return max(1, _LINE_BYTES // sum(form.itemsize for form in forms(study)))
+
+
+def lines_at_a_time(study: Study) -> int:
+    """Return how many lines have about BLOCK_ROWS rows."""
+    return max(1, BLOCK_ROWS // _rows_of_line(study))
+
+
+def _lines(lines: Iterable[tuple[Any, ...]]) -> Any:
+    import pyarrow as pa
+
+    types = {"string": pa.string(), "int": pa.int32(), "binary": pa.binary()}
+    schema = pa.schema([(name, types[kind]) for name, kind in _COLUMNS.items()])
+    columns: list[Any] = list(zip(*lines, strict=True)) or [[] for _ in schema]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def needed(kept: Any, covariates: bool) -> Any:
+    """Return the frame of what a pass needs of the rows that are kept."""
+    return kept if covariates else kept.drop("covariates")
+
+
+def keep(frame: Any, reading: Read) -> Any:
+    """Return the frame of encoded rows, which Spark makes when it is first used and then keeps."""
+    from pyspark import StorageLevel
+
+    # Not in Java's memory, which reading a table needs; what was just written is in the system's.
+    schema = ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items())
+    try:
+        # A frame that is kept has the settings of the moment in which that is asked for.
+        with at_a_time(frame, BLOCK_ROWS):
+            return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.DISK_ONLY)
+    except Exception:
+        raise failed_source("a table in Spark") from None
+
+
+def found_in(kept: Any) -> list[Any]:
+    """Return what surveys of all partitions found, None where one failed; rows are made and kept by this."""
+    with at_a_time(kept, BLOCK_ROWS):
+        lines = kept.where("facts IS NOT NULL").select("facts").collect()
+    return [json.loads(line["facts"]) for line in lines]
+
+
+def forget(kept: Any) -> None:
+    """Let Spark forget the rows it keeps of a frame; a session that ended has forgotten them."""
+    with suppress(Exception):
+        kept.unpersist()
+
+
+@contextmanager
+def at_a_time(frame: Any, rows: int) -> Iterator[None]:
+    """Let executors get so many rows of a frame at a time, where the session's settings may be changed."""
+    settings = frame.sparkSession.conf
+    before: dict[str, str | None] = {}
+    for name, value in ((_BATCH, rows), (_LINES_TOGETHER, 1)):
+        with suppress(Exception):
+            before[name] = settings.get(name, None)
+            settings.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            with suppress(Exception):
+                settings.unset(name) if known is None else settings.set(name, known)
+
 
 # A partition answers with one text: whole numbers as JSON, nothing where it failed.
 _ANSWER = "answer string"
@@ -131,10 +396,8 @@ class SparkRows:
         kinds = kinds_of(table, study)
         frame, reading = columns_in_spark(table, kinds), Reading(study, tuple(kinds.items()))
         if study.person is not None:
-            from counterveil.data import spark_reading
-
             # Sorted on the executors' disks in any case.
-            return cls._kept(spark_reading.by_person(frame, reading), spark_reading.OnePerPerson(reading))
+            return cls._kept(by_person(frame, reading), OnePerPerson(reading))
         if os.environ.get(VARIABLE) != NEVER:
             return cls._kept(frame, reading)
         return cls._checked(

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from counterveil.data.domains import Range
 from counterveil.data.encoding import OUTCOME_STEPS
-from counterveil.data.forks import side_by_side
-from counterveil.data.passes import Pass, Sums, in_order
+from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.study import Study
-from counterveil.data.table import Table
+from counterveil.data.table import Pass, Table
 from counterveil.data.wrong_data import lost_scratch, unusable_scratch
 
 # Columns of a block begin at multiples of this many bytes: compiled loops expect doubles there.

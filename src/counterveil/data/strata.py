@@ -1,7 +1,7 @@
 """Strata of a table or a source: counts, sums and sums of squares by stratum and arm.
 
-An attached table is counted with numpy; a file, a frame or a database is aggregated in one query, and
-no row of it reaches Python. Both give the same integers.
+Rows in memory are counted with numpy; a file or a database is aggregated in one query, and no row of it reaches Python.
+Both give the same integers.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 
 from counterveil.data.batches import StreamedRows, rows_of_source
 from counterveil.data.domains import Range
-from counterveil.data.engines import Engine, opened
-from counterveil.data.engines.fitting import Fitted, fit
-from counterveil.data.engines.grouping import (
+from counterveil.data.engines import (
     LIMB_BITS,
     MOST_GROUPS,
+    Fitted,
     coding,
     columns_read,
+    fit,
     grouped,
     integers,
 )
-from counterveil.data.engines.opening import ROWS
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Carrier, Sums
+from counterveil.data.passes import Sums
 from counterveil.data.silence import silence
+from counterveil.data.sources.opening import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
-from counterveil.data.table import Table, joined_tables, refuse_in_spark
+from counterveil.data.table import Carrier, Table, joined_tables, refuse_in_spark
 from counterveil.data.wrong_data import too_many_groups
 from counterveil.errors import StudyError
 from counterveil.numerics.arrays import Floats, Integers
@@ -55,12 +55,14 @@ def strata_of_source(source: object, study: Study, layout: Layout, most: int | N
     refuse_in_spark(source, study)
     if rows_are_made(study):
         return strata_of_rows(rows_of_source(source, study), layout)
-    with opened(source, columns_read(study, layout)) as engine:
+    needed = columns_read(study, layout)
+    with opened(source, needed) as engine:
         if engine is not None:
             _check_size(engine, max(layout.public, most or 0))
             fitted = fit(grouped(engine, coding(engine, study, layout)), study, layout)
             return _assembled(fitted, layout.public)
-    return strata_of_table(Table.attach(source, study), layout)
+    covariates = {name: domain for name, domain in study.covariates.items() if name in needed}
+    return strata_of_table(Table.attach(source, study.changed(covariates=covariates)), layout)
 
 
 def rows_are_made(study: Study) -> bool:

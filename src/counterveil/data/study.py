@@ -1,4 +1,9 @@
-"""The study: which column plays which role, and every bound and label; all public."""
+"""The study: which column plays which role, and every bound and label; all public.
+
+It is made of parts that know nothing of it, each with its checks, its form in a study file and what it makes public:
+domains of covariates, rules for missing values, people and clusters, outcomes made of several numbers, a condition on
+rows.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +13,47 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from os import PathLike
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
-from counterveil.data import documents, facts
-from counterveil.data.cluster import Cluster
-from counterveil.data.declarations import TREATED, declare
-from counterveil.data.domains import Domain, Range
-from counterveil.data.labels import Drop, Label, MissingRule
-from counterveil.data.outcomes import Before, Per
-from counterveil.data.person import Person
-from counterveil.data.several import Several
+from counterveil.data import documents
+from counterveil.data import person as units
+from counterveil.data.domains import (
+    Binary,
+    Bounds,
+    Categories,
+    Domain,
+    Range,
+    ends_of,
+    interval,
+    is_name,
+    listed,
+    plain_ends,
+)
+from counterveil.data.labels import (
+    Drop,
+    Fill,
+    Label,
+    LabelIndex,
+    MissingRule,
+    arm_labels,
+    checked_label,
+    first_confusable,
+    index_of,
+    plain_number,
+)
+from counterveil.data.outcomes import Before, Per, Several
+from counterveil.data.person import Cluster, Person, Role
 from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.where import Where
-from counterveil.privacy import Number, Unit
+from counterveil.data.wrong_data import nearest
+from counterveil.errors import ParameterError, Refusal, StudyError, shown
+from counterveil.privacy import Number, Unit, exact, show
 
 Made = TypeVar("Made")
+TREATED = 1  # the label that means treated unless the study says otherwise
+# The fewest rows, or people with several, of an arm that data are attached with.
+SMALLEST_ARM = 2
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -42,7 +73,7 @@ class Study:
 
     treatment: str
     outcome: str
-    outcome_range: tuple[Fraction, Fraction]
+    outcome_range: Bounds
     covariates: Mapping[str, Domain]
     treated: Label | None
     control: Label | None
@@ -99,9 +130,45 @@ class Study:
         assigned_by_cluster: bool = False,
         per_cluster: Mapping[str, str] | None = None,
     ) -> None:
-        object.__setattr__(self, "_known", None)  # nothing is kept of a study that is not whole
-        declare(self, **{name: value for name, value in locals().items() if name != "self"})
-        object.__setattr__(self, "_known", {})
+        self._put(_known=None)  # nothing is kept of a study that is not whole
+        alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before, "per": per}
+        self._put(several=Several.declared(outcomes, earlier, several, alone))
+        if self.several is not None:
+            (outcome, outcome_range), *_ = self.several.ranges
+        self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(outcome, "outcome"))
+        earlier_values = (before, before_range, change_range, time, after)
+        beside: dict[str, object] = {"outcome_range": outcome_range}
+        beside |= dict(zip(Before.KEYS, earlier_values, strict=True))
+        beside |= {"per": per, "per_range": per_range, "arms": arms, "reference": reference}
+        beside |= {"protects_cluster": protects_cluster or None}
+        self._put(event=TimeToEvent.declared(event, horizon, grid, beside))
+        own = _outcome_bounds(outcome_range if self.event is None else (0, self.event.horizon), self.outcome)
+        self._put(outcome_range=own, covariates=MappingProxyType(_covariates(covariates)))
+        self._put(before=Before.declared(*earlier_values, person, own), per=None)
+        self._put(**_arms(treated, control, treated_share, arms, reference))
+        self._put(per=Per.declared(per, per_range, self.arms is None, self.before))
+        _one_role_each(self.columns)
+        _two_arms(self.treated, self.control)
+        self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
+        self._put(treated_share=_share(treated_share, self.randomised))
+        flags = (protects_cluster, assigned_by_cluster)
+        self._put(cluster=Cluster.declared(cluster, *flags, per_cluster, person, self.columns))
+        rows = (_order(order, time), most_rows, self._roles)
+        if self.cluster is not None and self.cluster.whole:
+            # Rules for people have no place beside those for clusters: CV-S016.
+            Person.declared(person, per_person, None, None, self._roles)
+            self._put(person=Person.declared(cluster, per_cluster, *rows, whole_cluster=True))
+        else:
+            self._put(person=Person.declared(person, per_person, *rows))
+        if self.before is not None:
+            self._put(outcome_range=self.before.bounds)
+        self._put(where=Where.declared(where, others, self.treatment, self.treatment_labels))
+        _not_by_outcomes(self.where, self.outcomes)
+        self._put(bought=MappingProxyType(_bought(bought, self.columns)), _known={})
+
+    def _put(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
         """Return what `make` returned when this study was asked for it first."""
@@ -151,6 +218,19 @@ class Study:
         return 0 if self.before is None else len(self.before.labels(self.outcome))
 
     @property
+    def _roles(self) -> dict[str, Role]:
+        """What each column is to people whose rows become one."""
+        main = (self.outcome,) if self.several is None else self.several.names
+        outcome = units.OUTCOME if self.per is None else units.PART_OF_RATIO
+        found = {self.treatment: units.TREATMENT if self.arms is None else units.ONE_OF_ARMS}
+        for name in self.outcomes:
+            plain = units.EARLIER if self.per is None and name not in main else outcome
+            found[name] = plain if self.event is None else units.FOLLOW_UP
+        for name, domain in self.covariates.items():
+            found[name] = units.NUMBER if isinstance(domain, Range) else units.LABELS
+        return found
+
+    @property
     def clustered(self) -> bool:
         """Whether rows, or people, of one cluster depend on each other; not where each cluster becomes one row."""
         return self.cluster is not None and not self.cluster.whole
@@ -158,7 +238,7 @@ class Study:
     @property
     def cluster_columns(self) -> tuple[str, ...]:
         """The column that names clusters of several rows, if there is one."""
-        return (self.cluster.column,) if self.cluster is not None and not self.cluster.whole else ()
+        return (self.cluster.column,) if self.cluster is not None and self.clustered else ()
 
     @property
     def unit_columns(self) -> dict[str, Any]:
@@ -205,6 +285,13 @@ class Study:
             return self.arms
         return tuple(label for label in (self.treated, self.control) if label is not None)
 
+    def label_index(self, name: str) -> LabelIndex | None:
+        """Return the labels that a column is compared with, None for a column of numbers."""
+        if name == self.treatment:
+            return index_of(self.treatment_labels)
+        domain = self.covariates.get(name)
+        return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
+
     @property
     def missing_kinds(self) -> dict[str, str]:
         """The rule for missing values, by column: "drop" or "fill"."""
@@ -244,12 +331,24 @@ class Study:
         An event study's is relative to its `reference`.
         """
         if reference is not None:
-            return facts.public_facts(self, unit, reference)
-        return self.once(("facts", unit), lambda: facts.public_facts(self, unit))
+            return _public_facts(self, unit, reference)
+        return self.once(("facts", unit), lambda: _public_facts(self, unit))
+
+    @property
+    def unit_uses(self) -> dict[str, Any]:
+        """What a ledger is told about people and clusters, as arguments of `Uses`."""
+        whole = self.cluster is not None and self.cluster.whole
+        return {
+            "person": None if self.person is None or whole else self.person.column,
+            "row_order": None if self.person is None else self.person.order,
+            "cluster": None if self.cluster is None else self.cluster.column,
+            "whole_cluster": whole,
+            "assigned_cluster": self.cluster is not None and self.cluster.assigned,
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as a JSON-ready dictionary; `from_dict` reads it back."""
-        return documents.study_to_dict(self)
+        return _to_dict(self)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Study:
@@ -288,3 +387,320 @@ class Study:
     def __reduce__(self) -> tuple[object, ...]:
         # Read-only mappings do not pickle; the declarations do.
         return (Study.from_dict, (self.to_dict(),))
+
+
+def _to_dict(study: Study) -> dict[str, Any]:
+    """Return the declarations, leaving out what was not declared."""
+    own = study.outcome_range if study.before is None else study.before.outcome_range
+    document: dict[str, Any] = {"treatment": study.treatment, "outcome": study.outcome}
+    document |= {"outcome_range": plain_ends(own)} if study.event is None else study.event.to_dict()
+    for part in (study.before, study.per):
+        document |= {} if part is None else part.to_dict()
+    if study.several is not None:
+        document = {"treatment": study.treatment} | study.several.to_dict()
+    if study.arms is not None:
+        document |= {"arms": list(study.arms), "reference": study.reference}
+    else:
+        document["treated"] = study.treated
+    share = None if study.treated_share is None else plain_number(study.treated_share)
+    more: dict[str, Any] = {"control": study.control, "randomised": study.randomised, "treated_share": share}
+    rows, time = None, None if study.before is None else study.before.time
+    if study.person is not None:
+        rows = study.person.to_dict(study._roles, time)
+    more["person"] = None if study.cluster is not None and study.cluster.whole else rows
+    if study.cluster is not None:
+        more["cluster"] = study.cluster.to_dict() | ((rows or {}) if study.cluster.whole else {})
+    more["where"] = None if study.where is None else study.where.text
+    more["bought"] = dict(study.bought) or None
+    document |= {name: value for name, value in more.items() if value is not None}
+    document["covariates"] = {name: domain.to_dict() for name, domain in study.covariates.items()}
+    document["missing"] = {name: rule.to_dict() for name, rule in study.missing.items()}
+    return document
+
+
+def _public_facts(study: Study, unit: Unit, reference: Label | None = None) -> tuple[str, ...]:
+    """Return one sentence per public fact, from the declarations alone; `reference` is the period of an event study."""
+    facts, several = ["the number of rows and their order"], "rows"
+    if study.person is not None:
+        facts = study.person.public_facts(unit)
+        several = "clusters" if study.person.whole_cluster else "people"
+    if study.cluster is not None and study.clustered:
+        facts.append(study.cluster.public_fact(unit))
+    facts += [_subset(text, unit, study.person is not None) for text in study.subsets]
+    if unit is Unit.OUTCOME:
+        covariates = " and all covariates" if study.covariates else ""
+        facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
+    facts.append(_measured(study) if study.event is None else study.event.public_fact(study.outcome))
+    if study.before is not None:
+        rule = None if study.person is None else study.person.rules[study.outcome]
+        facts.append(study.before.public_fact(study.outcome, rule, reference))
+    if study.covariates:
+        domains = [f"{name!r} {domain.words()}" for name, domain in study.covariates.items()]
+        facts.append(
+            f"the domains of the covariates, {listed(domains)}: stated beforehand; numbers outside are clamped"
+        )
+    if study.bought:
+        costs = [f"{name!r} ({cost})" for name, cost in study.bought.items()]
+        facts.append(
+            f"of these ranges and labels, not stated beforehand but released from the data and charged apart: "
+            f"{listed(costs)}"
+        )
+    facts.append(_labels(study))
+    # Attaching refuses other rows: that data were attached tells as much.
+    facts.append(
+        f"that the rows fit the study and each arm of {study.treatment!r} has at least {SMALLEST_ARM} {several}: "
+        "cells that cannot be read, labels that are not declared, missing values without a rule and smaller arms are "
+        "refused when data are attached, and the guarantee compares data sets that are not refused"
+    )
+    facts += [rule.public_fact(name) for name, rule in study.missing.items()]
+    if study.treated_share is not None:
+        facts.append(f"the trial's design: each person treated with probability {show(study.treated_share)}")
+    elif study.randomised:
+        facts.append("the trial's design: treatment was assigned at random")
+    return tuple(facts)
+
+
+def _protected(study: Study) -> str:
+    """Return which columns are protected where all others are public."""
+    names = listed([repr(name) for name in study.outcomes])
+    if study.before is not None and study.before.time is not None:
+        return f"the outcome {names} of all periods, before and after treatment, is protected"
+    if len(study.outcomes) == 1:
+        return f"the outcome {names} is protected"
+    return f"{names} are protected" + (", before and after treatment" if study.before is not None else "")
+
+
+def _measured(study: Study) -> str:
+    """Return the columns that outcomes are made of, with their bounds."""
+    found = {name: study.measured_bounds(name) for name in study.outcomes}
+    said = listed([f"{name!r} {interval((each.lo, each.hi))}" for name, each in found.items() if each])
+    if len(study.outcomes) == 1 and study.before is None:
+        said = f"outcome {study.outcome!r}, {interval(study.outcome_range)}"
+    return (
+        f"the bounds of {said}: stated beforehand; "
+        "values outside are clamped to the nearer bound, and values are rounded down to a public grid"
+    )
+
+
+def _subset(text: str, unit: Unit, people: bool) -> str:
+    """Return what choosing rows makes public: who is chosen, and so the number of rows."""
+    chosen = "which people have rows" if people else "which rows are those"
+    said = f"{chosen} where {text}, and how many: the study is of these alone"
+    if unit is Unit.OUTCOME:
+        return said
+    return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"
+
+
+def _labels(study: Study) -> str:
+    if study.arms is not None:
+        others = listed([repr(label) for label in study.arms[1:]])
+        return f"the labels of {study.treatment!r}: {others}, compared with the reference {study.reference!r}"
+    other = "the only other label" if study.control is None else repr(study.control)
+    return f"the labels of {study.treatment!r}: {study.treated!r} is treated, {other} is control"
+
+
+def _column_name(name: object, role: str) -> str:
+    if is_name(name):
+        return name
+    raise StudyError(
+        "CV-S004",
+        f"the {role} has no valid column name",
+        expected="a non-blank text",
+        got=shown(name),
+        fix=f"name the column that holds the {role}, as it is written in the data",
+    )
+
+
+def _outcome_bounds(outcome_range: object, outcome: str) -> Bounds:
+    return ends_of(
+        outcome_range,
+        f"outcome {outcome!r}",
+        lambda: StudyError(
+            "CV-S001",
+            "the outcome has no public range",
+            expected="outcome_range=(lowest, highest), known without looking at the data",
+            got=f"outcome_range={shown(outcome_range)}",
+            fix="declare the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
+        ),
+    )
+
+
+def _arms(treated: object, control: object, share: object, arms: object, reference: object) -> dict[str, Any]:
+    """Return the labels of the arms, by the attributes of a study."""
+    label = checked_label(treated, "treated")
+    two_arms = {"treated": None if label == TREATED else label, "control": control, "treated_share": share}
+    several = arm_labels(arms, reference, two_arms)
+    other = None if control is None else checked_label(control, "control")
+    return {"arms": several, "treated": label if several is None else None, "control": other}
+
+
+def _covariates(covariates: object) -> dict[str, Domain]:
+    given = {} if covariates is None else covariates
+    if not isinstance(given, Mapping):
+        raise _bad_domain("covariates", type(given).__name__)
+    for name, domain in given.items():
+        _column_name(name, "covariate")
+        if not isinstance(domain, Range | Binary | Categories):
+            raise _bad_domain(f"covariate {name!r}", shown(domain))
+    return dict(given)
+
+
+_bad_domain = Refusal(
+    "CV-S008",
+    "{what}: no domain is declared",
+    expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
+    got="{got}",
+    fix='for example covariates={{"age": Range(18, 90), "smoker": Binary()}}',
+)
+
+
+def _one_role_each(columns: tuple[str, ...]) -> None:
+    if len(set(columns)) == len(columns):
+        return
+    seen = set()
+    for name in columns:
+        if name in seen:
+            raise StudyError(
+                "CV-S005",
+                f"column {name!r} has two roles",
+                expected="treatment, outcome and covariates in different columns",
+                got=f"{shown(name)} named twice",
+                fix="leave the column in one role",
+            )
+        seen.add(name)
+
+
+def _two_arms(treated: Label | None, control: Label | None) -> None:
+    if treated is not None and control is not None and first_confusable((treated, control)) is not None:
+        raise StudyError(
+            "CV-S007",
+            "treated and control are the same label",
+            expected="two labels that differ as text and as numbers",
+            got=f"treated={shown(treated)}, control={shown(control)}",
+            fix="give the label of each arm, or leave control out if there is only one other label",
+        )
+
+
+def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
+    private = [name for name in outcomes if where is not None and name in where.columns]
+    if private:
+        raise StudyError(
+            "CV-S123",
+            "rows are chosen by the outcome",
+            expected="where= over columns other than the outcome",
+            got=f"a condition on {private[0]!r}",
+            fix="leave it out: the outcome is protected, and an effect among people chosen by it is biased; missing "
+            "outcomes are treated by missing=",
+        )
+
+
+def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
+    given = {} if bought is None else bought
+    if isinstance(given, Mapping) and all(
+        name in columns and isinstance(cost, str) and cost for name, cost in given.items()
+    ):
+        return dict(given)
+    raise StudyError(
+        "CV-S127",
+        "the declaration of what was bought is invalid",
+        expected="columns of the study, and for each in words what its release cost",
+        got=f"bought={shown(bought)}",
+        fix="leave it as `counterveil draft --buy` writes it",
+    )
+
+
+def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
+    if isinstance(missing, Fill | Drop):
+        missing = dict.fromkeys(study.columns, missing)
+    given = {} if missing is None else missing
+    if not isinstance(given, Mapping):
+        raise _bad_rule(
+            "missing",
+            type(given).__name__,
+            "pass one rule, or one per column",
+        )
+    columns = set(study.columns)
+    for name, rule in given.items():
+        if name not in columns:
+            raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
+        if not isinstance(rule, Fill | Drop):
+            raise _bad_rule(
+                f"column {name!r}", shown(rule), "write cv.drafting.Drop() or cv.drafting.Fill(value)"
+            )
+        if isinstance(rule, Fill):
+            _check_fill(name, rule, study)
+    return dict(given)
+
+
+_bad_rule = Refusal(
+    "CV-S009",
+    "{what}: the rule for missing values is invalid",
+    expected="cv.drafting.Drop() or cv.drafting.Fill(value) for columns of the study",
+    got="{got}",
+    fix="{fix}",
+)
+
+
+def _check_fill(name: str, rule: Fill, study: Study) -> None:
+    domain = study.measured_bounds(name) or study.covariates.get(name)
+    if isinstance(domain, Range):
+        try:
+            fits = domain.lo <= exact(rule.value, "Fill") <= domain.hi
+        except ParameterError:
+            fits = False
+        allowed = f"a number in [{domain.lo}, {domain.hi}]"
+    else:
+        labels = study.treatment_labels if domain is None else domain.labels
+        fits = LabelIndex(labels).code(rule.value) is not None
+        allowed = f"one of {list(labels)!r}"
+    if not fits:
+        raise StudyError(
+            "CV-S010",
+            f"column {name!r}: the fill value is not in its domain",
+            expected=allowed,
+            got=f"Fill({shown(rule.value)})",
+            fix="fill with a declared value, or use Drop()",
+        )
+
+
+def _order(order: str | None, time: str | None) -> str | None:
+    """Return the column that orders a person's rows: that of the periods where there are any."""
+    if order is not None and time is not None:
+        raise StudyError(
+            "CV-S018",
+            "the declaration of what was measured before is invalid",
+            expected="order= or time=: time= orders a person's rows",
+            got=f"order={shown(order)}, time={shown(time)}",
+            fix="leave order= out",
+        )
+    return order if time is None else time
+
+
+def _truth(randomised: object) -> bool | None:
+    if randomised is None or isinstance(randomised, bool):
+        return randomised
+    raise StudyError(
+        "CV-S012",
+        "randomised must be True, False or None",
+        expected="True for a randomised trial, False for an observational study, None if unknown",
+        got=f"randomised={shown(randomised)}",
+        fix="pass True or False",
+    )
+
+
+def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | None:
+    if treated_share is None:
+        return None
+    try:
+        share = exact(treated_share, "treated_share")
+    except ParameterError:
+        share = None
+    if share is None or not 0 < share < 1 or randomised is not True:
+        raise StudyError(
+            "CV-S011",
+            "treated_share is not the assignment probability of a randomised trial",
+            expected="a number strictly between 0 and 1, together with randomised=True",
+            got=f"treated_share={shown(treated_share)}, randomised={shown(randomised)}",
+            fix="pass the probability published in the trial's design, or leave it out",
+        )
+    return share

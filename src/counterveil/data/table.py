@@ -2,36 +2,240 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from fractions import Fraction
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import encoding as fixed_point
+from counterveil.data import encoding
 from counterveil.data.cells import Column, Mask, Numbers
-from counterveil.data.cluster import cluster_in_spark
-from counterveil.data.domains import Range
-from counterveil.data.encoding import gaps
-from counterveil.data.forks import side_by_side
-from counterveil.data.labels import Drop, LabelIndex, index_of
+from counterveil.data.domains import Binary, Range
+from counterveil.data.labels import Drop, Fill, Label, MissingRule, index_of, number_of
 from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.passes import Pass, Sums, in_order
-from counterveil.data.people import places
-from counterveil.data.reduction import one_row_per_person
+from counterveil.data.passes import Sums, in_order, side_by_side
+from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
 from counterveil.data.silence import silence
 from counterveil.data.sources import in_spark, read
-from counterveil.data.study import Study
-from counterveil.data.survey import Stage, Survey
-from counterveil.data.time_to_event import PARTS, entries
+from counterveil.data.study import SMALLEST_ARM, Study
+from counterveil.data.time_to_event import PARTS, entries, wrong_events
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import (
+    constant_treatment,
+    empty_arm,
+    empty_table,
+    missing_without_rule,
+    not_binary,
+    not_events,
+    small_arm,
+    strange_treatment,
+    text_for_number,
+    undeclared_arm,
+    undeclared_category,
     varies,
 )
-from counterveil.errors import StudyError
+from counterveil.errors import CounterveilError, DataError, StudyError
 from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.public_choices import shuffled
+from counterveil.privacy import exact
+
+
+class SeenArms:
+    """The arms of rows that are read part by part, and whether all parts together fit the study."""
+
+    def __init__(self, study: Study) -> None:
+        self._study = study
+        # Rows of each arm; of two arms, control first.
+        self.counts = np.zeros(2 if study.arms is None else len(study.arms), dtype=np.int64)
+        # Labels that are not declared, by a digest, one or more of them, and how many rows have such a label.
+        self._others: set[int] = set()
+        self._other_rows = 0
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was seen so far, in whole numbers."""
+        # Two tell as much as more do.
+        others = sorted(self._others)[:2]
+        return {"counts": self.counts.tolist(), "others": others, "other_rows": self._other_rows}
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """Add what was seen of other rows of the same study."""
+        self.counts += np.array(facts["counts"], dtype=np.int64)
+        self._others |= set(facts["others"])
+        self._other_rows += facts["other_rows"]
+
+    def add(self, column: Column, hole: Mask, weight: Integers | None = None) -> NDArray[np.intp]:
+        """Return the arm of every row of a part: 1 treated and 0 control, or the place in `study.arms`.
+
+        Rows with undeclared labels count as control. `weight` says how many rows each of these stands for.
+        """
+        study = self._study
+        found = encoding.codes(
+            column, hole, index_of(study.treatment_labels), study.missing.get(study.treatment)
+        )
+        other: Mask = found == encoding.NO_LABEL
+        strangers = int(np.count_nonzero(other) if weight is None else weight[other].sum())
+        if strangers and len(self._others) < 2:
+            self._others |= {_digest(label) for label in _labels_in(column.keep(other & ~hole))}
+        self._other_rows += strangers
+        place = np.where(other, 0, found) if study.arms is not None else (found == 0)
+        arm: NDArray[np.intp] = place.astype(np.intp)
+        self.counts += np.bincount(arm, weight, len(self.counts)).astype(np.int64)
+        return arm
+
+    def check(self) -> None:
+        """Raise what the labels of all parts together are refused for: CV-D017; of two arms CV-D004 or CV-D005."""
+        study = self._study
+        if not self._other_rows:
+            return
+        if study.arms is not None:
+            raise undeclared_arm(study.treatment, study.arms)
+        single = len(self._others) == 1
+        if single and self._other_rows == self.counts.sum():
+            raise constant_treatment(study.treatment)
+        if study.control is not None or not single or not self.counts[1]:
+            raise strange_treatment(study.treatment, study.treated, study.control)
+
+
+def _labels_in(column: Column) -> set[object]:
+    """Return the different labels of a column; a text and a number that it is written as are one."""
+    if isinstance(column, Numbers):
+        same = len(column) > 0 and bool((column.values == column.values[0]).all())
+        return set((column.values[:1] if same else np.unique(column.values)).tolist())
+    cells = [column.cells[code] for code in np.unique(column.codes)]
+    return {cell if number_of(cell) is None else number_of(cell) for cell in cells}
+
+
+def _digest(label: object) -> int:
+    """Return a whole number that tells a label from others; equal numbers of several types have the same."""
+    number = number_of(label)
+    text = f"text {label}" if number is None else f"number {number}"
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
+
+
+class Stage(IntEnum):
+    """The order in which problems are reported if there are several."""
+
+    TOGETHER = 0
+    MISSING = 1
+    VALUES = 2
+
+
+class Survey:
+    """Problems in the parts read so far, by kind and column, and what can be judged at the end only.
+
+    All of it is whole numbers, which `facts` gives: parts that were read elsewhere are joined by `join`.
+    """
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.rows = 0
+        self.arms = SeenArms(study)
+        self._faults: set[tuple[int, int]] = set()
+
+    def note(self, stage: Stage, name: str) -> None:
+        """Remember that something is wrong with a column."""
+        self._faults.add((int(stage), self.study.columns.index(name)))
+
+    def together(self, columns: dict[str, Column]) -> dict[str, Column] | None:
+        """Return one row for each person of a part that has all their rows, None where they cannot become one."""
+        if self.study.person is None:
+            return columns
+        try:
+            return reduced(columns, self.study)
+        except UnfitError as fault:
+            self._faults.add((int(Stage.TOGETHER), fault.place))
+            return None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what was found so far, in whole numbers."""
+        return {"rows": self.rows, "faults": sorted(self._faults), "arms": self.arms.facts()}
+
+    def join(self, facts: Mapping[str, Any]) -> None:
+        """Add what another survey of the same study found."""
+        self.rows += facts["rows"]
+        self._faults |= {(stage, place) for stage, place in facts["faults"]}
+        self.arms.join(facts["arms"])
+
+    def numbers(self, column: Column, hole: Mask, name: str) -> Floats:
+        """Return a column of numbers with its missing values filled; text is noted, and the numbers are then zeros."""
+        rule = self.rule(name)
+        fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
+        try:
+            return encoding.numbers(column, hole, fill, name)
+        except DataError:
+            self.note(Stage.VALUES, name)
+            return np.zeros(len(column))
+
+    def events(self, values: Floats) -> Floats:
+        """Return a column of events; anything but 0 and 1 is noted."""
+        if self.study.event is not None and wrong_events(values):
+            self.note(Stage.VALUES, self.study.event.column)
+        return values
+
+    def rule(self, name: str) -> MissingRule | None:
+        """Return what the study does about missing values of a column."""
+        return self.study.missing.get(name)
+
+    def covariate(self, column: Column, hole: Mask, name: str) -> Floats:
+        """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
+        domain = self.study.covariates[name]
+        if isinstance(domain, Range):
+            return encoding.clamp(self.numbers(column, hole, name), domain)
+        found = encoding.domain_codes(column, hole, domain, self.rule(name))
+        if (found < 0).any():
+            self.note(Stage.VALUES, name)
+        return found.astype(np.float64)
+
+    @property
+    def sound(self) -> bool:
+        """Whether every column held what it may hold, so far."""
+        return not self._faults
+
+    def verdict(self) -> None:
+        """Raise the first problem: people, missing values, no rows, arms, then values in the order of the columns."""
+        first = next(iter(self.problems()), None)
+        if first is not None:
+            raise first
+
+    def problems(self) -> Iterator[CounterveilError]:
+        """Yield everything that does not fit, in the order in which it is reported."""
+        yield from (self.fault(*found) for found in sorted(self._faults) if found[0] < Stage.VALUES)
+        if self.rows:
+            yield from self._arm_problem()
+        else:
+            yield empty_table()
+        yield from (self.fault(*found) for found in sorted(self._faults) if found[0] == Stage.VALUES)
+
+    def fault(self, stage: int, place: int) -> CounterveilError:
+        """Return the refusal of a fault by its stage and the place of its column."""
+        if stage == Stage.TOGETHER:
+            return unfit(self.study, place)
+        name = self.study.columns[place]
+        domain = self.study.covariates.get(name)
+        if stage == Stage.MISSING:
+            return missing_without_rule(name)
+        if self.study.event is not None and name == self.study.event.column:
+            return not_events(name)
+        if domain is None or isinstance(domain, Range):
+            return text_for_number(name)
+        return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
+
+    def _arm_problem(self) -> Iterator[CounterveilError]:
+        try:
+            self.arms.check()
+        except DataError as fault:
+            yield fault
+            return
+        name, fewest = self.study.treatment, int(self.arms.counts.min())
+        if fewest == 0:
+            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
+        elif fewest < SMALLEST_ARM:
+            yield small_arm(name)
+
 
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
 # are done at about the same time.
@@ -40,26 +244,17 @@ TABLE_ROWS = 1 << 14
 Made = TypeVar("Made")
 
 
-def label_index(name: str, study: Study) -> LabelIndex | None:
-    """Return the labels a column is compared with, None for a column of numbers."""
-    if name == study.treatment:
-        return index_of(study.treatment_labels)
-    domain = study.covariates.get(name)
-    return None if domain is None or isinstance(domain, Range) else index_of(domain.labels)
-
-
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Table:
     """Rows that fit a study; made by `Table.attach`.
 
-    `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are
-    in another arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table
-    of times; `covariates` maps
-    each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the other private
-    numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was before; with `per`
-    the denominator; with `before` every measurement in
-    the order of time, -1 where there is none. `cluster` holds the place of each row's cluster, None where the study has
-    none. All arrays have `rows` entries and cannot be written to.
+    `arm` holds the place of each row's arm, 0 being the reference or control; `treated` says which rows are in another
+    arm than that; `outcome` holds whole steps in [0, OUTCOME_STEPS], with `event` a row's entry of the table of times;
+    `covariates` maps each name to float64 values inside its bounds, or to the codes of its labels. `measures` are the
+    other private numbers of a row, in whole steps of their ranges: with `several` the other outcomes, and what was
+    before; with `per` the denominator; with `before` every measurement in the order of time, -1 where there is none.
+    `cluster` holds the place of each row's cluster, None where the study has none. All arrays have `rows` entries and
+    cannot be written to.
     """
 
     study: Study
@@ -93,7 +288,7 @@ class Table:
         kept, holes = _apply_rules(columns, study, noted)
         arm = noted.arms.add(kept[study.treatment], holes[study.treatment])
         steps, measures = _outcomes(kept, holes, study, noted)
-        covariates = noted.covariates(kept, holes)
+        covariates = {name: noted.covariate(kept[name], holes[name], name) for name in study.covariates}
         if survey is None:
             noted.verdict()
         clusters = _clusters(kept, study, arm)
@@ -141,11 +336,37 @@ class Table:
     @property
     def outcome_unit(self) -> Fraction:
         """The exact width of one step of the outcome: a value is about lo + unit * steps."""
-        return fixed_point.outcome_unit(self.study.outcome_bounds)
+        return encoding.outcome_unit(self.study.outcome_bounds)
 
     def __repr__(self) -> str:
         # Declarations only: a table that is printed by accident shows nothing of its rows.
         return f"Table(treatment={self.study.treatment!r}, outcome={self.study.outcome!r}, rows not shown)"
+
+
+class Pass(Protocol):
+    """Sums over the rows of one block; knows public and released numbers only, and can be pickled."""
+
+    def __call__(self, block: Table, /) -> Sums:
+        """Return the sums over the block's rows."""
+        ...
+
+
+class Carrier(Protocol):
+    """Rows that fit a study, wherever they lie, over which passes run."""
+
+    @property
+    def study(self) -> Study:
+        """The study that the rows fit."""
+        ...
+
+    @property
+    def rows(self) -> int:
+        """The number of rows, public by declaration."""
+        ...
+
+    def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over all rows; `in_turn` asks for one block at a time, where there is a choice."""
+        ...
 
 
 def joined_tables(tables: list[Table]) -> Table:
@@ -200,7 +421,14 @@ def numeric_columns(study: Study) -> frozenset[str]:
 def refuse_in_spark(source: object, study: Study) -> None:
     """Raise CV-S017 where rows in Spark would have to be numbered by cluster."""
     if in_spark(source) and study.cluster is not None and study.clustered:
-        raise cluster_in_spark(study.cluster)
+        raise StudyError(
+            "CV-S017",
+            "rows in Spark are not added up by cluster",
+            expected="a file, a frame, a DuckDB relation or a PostgreSQL table",
+            got=f"cluster={study.cluster.column!r} with rows in Spark",
+            fix="protect whole clusters, which become one row each: protects_cluster=True; or write the rows to a "
+            "Parquet file if your policy allows it",
+        )
 
 
 def _apply_rules(
@@ -211,7 +439,9 @@ def _apply_rules(
     read_here = {*study.columns, *made}
     holes = {
         # Numbers are not compared with labels to know whether they are missing.
-        name: gaps(columns[name], None if isinstance(columns[name], Numbers) else label_index(name, study))
+        name: encoding.gaps(
+            columns[name], None if isinstance(columns[name], Numbers) else study.label_index(name)
+        )
         for name in columns
         if name in read_here
     }
@@ -231,9 +461,6 @@ def _apply_rules(
         {name: column.keep(keep) for name, column in columns.items()},
         {name: hole[keep] for name, hole in holes.items()},
     )
-
-
-# Outcomes of several private numbers. Proof: outcomes.proof.md.
 
 
 def _made(study: Study) -> tuple[str, ...]:
@@ -258,21 +485,66 @@ def _outcomes(
     if study.event is not None:
         return entries(own, survey.events(numbers(study.event.column)), study.event.cut(PARTS)), ()
     if study.per is not None:
-        below = fixed_point.to_steps(numbers(study.per.column), Range(*study.per.range))
-        return fixed_point.to_steps(own, study.outcome_bounds), (below,)
+        below = encoding.to_steps(numbers(study.per.column), Range(*study.per.range))
+        return encoding.to_steps(own, study.outcome_bounds), (below,)
     if study.several is not None:
         rest = study.several.columns[1:]
-        more = (fixed_point.to_steps(numbers(name), study.several.bounds(name)) for name in rest)
-        return fixed_point.to_steps(own, study.outcome_bounds), tuple(more)
+        more = (encoding.to_steps(numbers(name), study.several.bounds(name)) for name in rest)
+        return encoding.to_steps(own, study.outcome_bounds), tuple(more)
     if before is None:
-        return fixed_point.to_steps(own, study.outcome_bounds), ()
+        return encoding.to_steps(own, study.outcome_bounds), ()
     names = made[:1] or before.columns
-    earlier = [fixed_point.clamp(numbers(name), Range(*before.range)) for name in names]
-    change = fixed_point.clamp(own, Range(*before.outcome_range)) - sum(earlier) / len(earlier)
+    earlier = [encoding.clamp(numbers(name), Range(*before.range)) for name in names]
+    change = encoding.clamp(own, Range(*before.outcome_range)) - sum(earlier) / len(earlier)
     bounds = Range(*before.levels)
     levels = []
     for name in made[1:] or (*before.columns, study.outcome):
-        steps = fixed_point.to_steps(numbers(name), bounds)
+        steps = encoding.to_steps(numbers(name), bounds)
         gap = holes[name] if isinstance(survey.rule(study.outcome if name in made else name), Drop) else False
         levels.append(np.where(gap, -1, steps))
-    return fixed_point.to_steps(change, study.outcome_bounds), tuple(levels)
+    return encoding.to_steps(change, study.outcome_bounds), tuple(levels)
+
+
+def covariate_columns(table: Table, part: slice | NDArray[np.intp] | None = None) -> dict[str, NDArray[Any]]:
+    """Return every covariate by name: float64 numbers after clamping, or the declared labels as objects.
+
+    `part` picks rows. A row of what is returned depends on that row and on public declarations alone.
+    """
+    rows = slice(None) if part is None else part
+    coded = {name: table.covariates[name][rows] for name in table.study.covariates}
+    return columns_as_written(coded, table.study)
+
+
+def columns_as_written(coded: Mapping[str, Floats], study: Study) -> dict[str, NDArray[Any]]:
+    """Return columns of numbers and of codes with the codes turned into the declared labels."""
+    found: dict[str, NDArray[Any]] = {}
+    for name, domain in study.covariates.items():
+        values = coded[name]
+        found[name] = values if isinstance(domain, Range) else _labels(domain.labels)[values.astype(np.intp)]
+    return found
+
+
+def public_points(study: Study, count: int) -> dict[str, Floats]:
+    """Return evenly spaced points in the covariates' domains, numbers and codes, the same in every process.
+
+    A Latin square: every covariate takes evenly spaced values, each in a fixed order of its own.
+    """
+    names = list(study.covariates)
+    order = shuffled(count * len(names))
+    found: dict[str, Floats] = {}
+    for place, name in enumerate(names):
+        part = (order[order // count == place] % count + 0.5) / count
+        domain = study.covariates[name]
+        if isinstance(domain, Range):
+            low, high = domain.floats()
+            found[name] = np.clip(low + (high - low) * part, low, high)
+        else:
+            found[name] = np.minimum(np.floor(part * len(domain.labels)), len(domain.labels) - 1.0)
+    return found
+
+
+def _labels(labels: tuple[Label, ...]) -> NDArray[np.object_]:
+    """Return the labels as an array of objects, whatever their types."""
+    found = np.empty(len(labels), dtype=object)
+    found[:] = labels
+    return found

@@ -12,17 +12,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from counterveil.data.domains import is_name, listed
 from counterveil.data.labels import plain_number
 from counterveil.errors import ParameterError, Refusal, StudyError, shown
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.privacy import exact
-
-if TYPE_CHECKING:
-    from counterveil.data.study import Study
+from counterveil.privacy import exact, show
 
 # Cells of a grid that is not declared, and the most there may be: noise grows with their number.
 USUAL_CELLS, MOST_CELLS = 12, 200
@@ -36,6 +34,31 @@ class TimeToEvent:
 
     column: str
     grid: tuple[Fraction, ...]
+
+    KEYS: ClassVar = ("event", "horizon", "grid")
+
+    @classmethod
+    def declared(
+        cls, event: object, horizon: object, grid: object, others: Mapping[str, object]
+    ) -> TimeToEvent | None:
+        """Return the declaration, None where outcomes are no times to an event; raises CV-S090 for an invalid one.
+
+        `others` are declarations that do not go with it.
+        """
+        if event is None:
+            beside = [name for name, value in (("horizon", horizon), ("grid", grid)) if value is not None]
+            if beside:
+                raise _invalid(f"event= beside {' and '.join(beside)}", "no event=")
+            return None
+        if not is_name(event):
+            expected = "event=: the column that is 1 where the event happened and 0 where not"
+            raise _invalid(expected, shown(event))
+        for name, value in others.items():
+            if value is not None:
+                raise _invalid(
+                    f"a study of two arms with event= and without {name}", f"{name}={shown(value)}"
+                )
+        return cls(event, _grid(horizon, grid))
 
     @property
     def horizon(self) -> Fraction:
@@ -67,6 +90,15 @@ class TimeToEvent:
             return {"event": self.column, "horizon": plain_number(self.horizon), "grid": self.cells}
         return {"event": self.column, "grid": [plain_number(end) for end in self.grid]}
 
+    def public_fact(self, outcome: str) -> str:
+        """Return what is public of the times: the grid on which they are looked at."""
+        ends = listed([show(end) for end in self.grid])
+        return (
+            f"the time cells of {outcome!r}, which end at {ends}: stated beforehand; of a row only its cell counts, "
+            f"or which of up to {PARTS} equal parts of the cell it lies in, "
+            f"whether {self.column!r} is 1 there, or that it was followed to {show(self.horizon)}"
+        )
+
 
 @lru_cache(maxsize=32)
 def _cut(declared: TimeToEvent, parts: int) -> TimeToEvent:
@@ -95,24 +127,6 @@ _invalid = Refusal(
     got="{got}",
     fix='for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]',
 )
-
-
-def declared_event(given: Mapping[str, Any]) -> TimeToEvent | None:
-    """Return the declaration, or None where outcomes are no times to an event; raises CV-S090 for an invalid one."""
-    event, horizon, grid = given["event"], given["horizon"], given["grid"]
-    if event is None:
-        beside = [name for name in ("horizon", "grid") if given[name] is not None]
-        if beside:
-            raise _invalid(f"event= beside {' and '.join(beside)}", "no event=")
-        return None
-    if not isinstance(event, str) or not event.strip():
-        raise _invalid("event=: the column that is 1 where the event happened and 0 where not", shown(event))
-    other = ("outcome_range", "before", "before_range", "change_range", "time", "after", "per", "per_range")
-    beside = [name for name in (*other, "arms", "reference") if given[name] is not None]
-    if beside or given["protects_cluster"]:
-        name = beside[0] if beside else "protects_cluster"
-        raise _invalid(f"a study of two arms with event= and without {name}", f"{name}={shown(given[name])}")
-    return TimeToEvent(event, _grid(horizon, grid))
 
 
 def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:
@@ -168,11 +182,11 @@ def wrong_events(events: Floats) -> bool:
     return bool(((events != 0) & (events != 1)).any())
 
 
-def refuse_censored(study: Study, question: str) -> None:
+def refuse_censored(event: TimeToEvent | None, question: str) -> None:
     """Raise CV-S091 where a question about outcomes is asked of times to an event, or the other way round."""
-    if (study.event is not None) == (question == "survival"):
+    if (event is not None) == (question == "survival"):
         return
-    if study.event is None:
+    if event is None:
         raise StudyError(
             "CV-S091",
             "the study declares no time to an event",
@@ -184,6 +198,6 @@ def refuse_censored(study: Study, question: str) -> None:
         "CV-S091",
         "the outcome of this study is a time to an event, which this question does not take",
         expected="cv.survival(...) for a study with event=",
-        got=f"event={study.event.column!r}",
+        got=f"event={event.column!r}",
         fix="ask for survival and restricted means; means of censored times would be wrong",
     )

@@ -1,7 +1,6 @@
 """The refusals of data that do not fit a study: they name the column, never a row or a value.
 
-They are raised while a table is being attached, before anything can be spent, and are meant for the
-data holder.
+They are raised while a table is being attached, before anything can be spent, and are meant for the data holder.
 """
 
 from __future__ import annotations
@@ -10,9 +9,6 @@ import difflib
 from collections.abc import Iterable
 
 from counterveil.errors import DataError, Refusal
-
-# Suggestions for mistyped names; names of columns are public.
-
 
 _LISTED = 12
 

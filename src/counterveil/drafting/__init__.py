@@ -2,7 +2,7 @@
 
 from counterveil.accounting import Charter
 from counterveil.data import Drop, Fill
-from counterveil.data.findings import Finding
+from counterveil.data.checking import Finding
 from counterveil.drafting.buying import buy
 from counterveil.drafting.check import check
 from counterveil.drafting.codebooks import Entry, read_codebook

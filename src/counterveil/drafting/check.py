@@ -9,8 +9,7 @@ from typing import Any
 
 from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Study
-from counterveil.data.checking import Checked, check_data, declarations
-from counterveil.data.findings import Finding
+from counterveil.data.checking import Checked, Finding, check_data, declarations
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.privacy import Unit
 from counterveil.results.question import uses_of

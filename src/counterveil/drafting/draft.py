@@ -11,11 +11,11 @@ from typing import Any
 
 from counterveil.bounded_reading import parse_toml
 from counterveil.data import Study
+from counterveil.data.checking import Finding, open_questions
 from counterveil.data.documents import OPEN, toml_key, toml_value
 from counterveil.data.domains import Range
-from counterveil.data.findings import Finding, open_questions
-from counterveil.data.header import columns_of
 from counterveil.data.labels import Label, LabelIndex, number_of, plain_number
+from counterveil.data.sources.dispatch import columns_of
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, read_codebook
 from counterveil.drafting.placing import Placed, check_answers, declared_domain, placed_columns

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from counterveil.data.documents import OPEN, domain_from, domain_to_dict
-from counterveil.data.domains import Binary, Categories, Range
-from counterveil.data.header import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT
+from counterveil.data.documents import OPEN
+from counterveil.data.domains import Binary, Categories, Range, domain_from
 from counterveil.data.labels import number_of
 from counterveil.data.person import identifiers
+from counterveil.data.sources.dispatch import BOOLEAN, MOMENT, NUMBER, OTHER, TEXT
 from counterveil.data.where import Where
 from counterveil.data.wrong_data import nearest
 from counterveil.drafting import codebooks
@@ -168,10 +168,10 @@ def _sound(name: str, told: Any) -> bool:
 def _answered(name: str, answer: Any) -> Any:
     """Return a domain as a study file declares it, from a domain, two bounds, a list of labels or such a text."""
     if isinstance(answer, Range | Binary | Categories):
-        return domain_to_dict(answer)
+        return answer.to_dict()
     if isinstance(answer, tuple) and len(answer) == 2:
         answer = {"range": list(answer)}
     elif isinstance(answer, list | tuple):
         answer = {"categories": list(answer)}
     # In one form, whatever numbers and texts it was given in.
-    return domain_to_dict(domain_from(name, answer))
+    return domain_from(name, answer).to_dict()

@@ -68,7 +68,7 @@ def survival(
 
 def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[SurvivalResult]:
     """Return the checked question; nothing here looks at data or budget."""
-    refuse_censored(study, "survival")
+    refuse_censored(study.event, "survival")
     unit = Unit.parse(arguments["protects"])
     refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
     if method == "auto":

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 from counterveil.accounting import Uses
 from counterveil.data import Study
-from counterveil.data.cluster import unit_uses
 from counterveil.data.labels import Label
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import ParameterError, StudyError, shown
@@ -99,7 +98,7 @@ class Question:
 
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
-        refuse_censored(study, question)
+        refuse_censored(study.event, question)
         refuse_clusters(study, question, self.method, self.unit)
         found = uses_of(study, self.unit, question, self.method)
         return found if self.look is None else replace(found, look=self.look)
@@ -181,7 +180,7 @@ def _uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
         outcome=study.outcome,
         covariates=tuple(study.covariates),
         missing=study.missing_kinds,
-        **unit_uses(study),
+        **study.unit_uses,
         more_outcomes=study.outcomes[1:],
         subsets=study.subsets,
         subset_columns=() if study.where is None else study.where.columns,

@@ -23,7 +23,7 @@ from counterveil.data import (
     strata_of_table,
 )
 from counterveil.data.encoding import to_steps
-from counterveil.data.engines.grouping import double
+from counterveil.data.engines import double
 
 CUTS = ("1/10", "1/3", 2)
 DOMAINS = {"x": Range("-1/3", 7).cut(*CUTS), "b": Binary(), "c": Categories(["u", 1, "w x"])}

@@ -10,7 +10,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table, rows_of_source
 from counterveil.data.spark import SparkRows
-from counterveil.data.survey import Survey
+from counterveil.data.table import Survey
 from counterveil.errors import CounterveilError
 
 PEOPLE = 150

@@ -6,7 +6,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Layout, Table, strata_of_source
-from counterveil.data.findings import sound_study
+from counterveil.data.checking import sound_study
 from counterveil.drafting.check import checked
 from counterveil.privacy import Unit
 
@@ -243,3 +243,23 @@ def test_labels_that_are_not_listed_may_count_as_one():
     )
     with pytest.raises(cv.CounterveilError, match="CV-S006"):
         cv.Categories(["A", "B"], other="C")
+
+
+def test_a_fault_beside_a_time_to_an_event_or_several_outcomes_is_the_only_one():
+    fault = {"covariates": {"age": {"range": [90, 18]}}}
+    times = {"treatment": "arm", "outcome": "days", "event": "died", "horizon": 365}
+    study, found = sound_study(times | fault)
+    assert study.event.column == "died"
+    assert [each.code for each in found] == ["CV-S002"]
+    two = {"treatment": "arm", "outcomes": {"death": [0, 1], "days": [0, 90]}}
+    study, found = sound_study(two | fault)
+    assert study.several.names == ("death", "days")
+    assert [each.code for each in found] == ["CV-S002"]
+
+
+def test_what_does_not_go_with_several_outcomes_is_found():
+    two = {"treatment": "arm", "outcomes": {"death": [0, 1], "days": [0, 90]}}
+    for beside in ({"outcome": "death"}, {"outcome_range": [0, 1]}):
+        assert [each.code for each in sound_study(two | beside)[1]] == ["CV-S140"]
+    alone = {"treatment": "arm", "outcome": "death", "outcome_range": [0, 1], "earlier": {"death": "before"}}
+    assert [each.code for each in sound_study(alone)[1]] == ["CV-S140"]

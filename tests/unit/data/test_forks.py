@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from counterveil.data import forks
+from counterveil.data import passes
 
 PARENT = os.getpid()
 
@@ -29,7 +29,7 @@ def killed_in_a_copy(one):
 
 def over(passed, count, monkeypatch):
     monkeypatch.setenv("COUNTERVEIL_CORES", "3")
-    (sums,) = forks.side_by_side(passed, block, count, count)
+    (sums,) = passes.side_by_side(passed, block, count, count)
     return sums.tolist()
 
 
@@ -48,7 +48,7 @@ def test_so_does_one_that_is_killed_while_it_answers(monkeypatch):
         pipe.write(whole[: len(whole) // 2])
 
     monkeypatch.setattr(
-        forks,
+        passes,
         "pickle",
         SimpleNamespace(dump=half, **{name: getattr(pickle, name) for name in ("loads", "UnpicklingError")}),
     )

@@ -23,13 +23,13 @@ from counterveil.data import (
     Study,
     Table,
     check_columns,
+    engines,
     histogram_of_rows,
     histogram_of_source,
     strata_of_source,
     strata_of_table,
 )
 from counterveil.data import strata as counting
-from counterveil.data.engines import fitting, grouping
 from counterveil.errors import DataError, StudyError
 
 STUDY = Study("t", "y", (0, 1), {"age": Range(18, 90).cut(30, 60), "sex": Binary("f", "m")})
@@ -248,14 +248,13 @@ def test_the_bounds_in_a_parquet_header_do_not_hide_nan(tmp_path, constant):
 
 
 def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypatch):
-    for module in (grouping, fitting):
-        monkeypatch.setattr(module, "MOST_GROUPS", 20)
+    monkeypatch.setattr(engines, "MOST_GROUPS", 20)
     rows = {"t": np.arange(1000) % 2, "y": np.zeros(1000), "c": [f"label {k}" for k in range(1000)]}
 
     def code(covariate, **changes):
         study = Study("t", "y", (0, 1), {"c": covariate})
         with pytest.raises(DataError) as caught:
-            strata_of_source(pl.DataFrame(rows | changes), study, Layout.of(study))
+            strata_of_source(relation(pa.table(rows | changes), tmp_path), study, Layout.of(study))
         return caught.value.code
 
     assert code(Categories(["a", "b"])) == "CV-D006"

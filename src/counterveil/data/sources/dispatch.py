@@ -1,4 +1,4 @@
-"""Chooses the reader for a source."""
+"""Chooses the reader for a source: what it holds by its type, its columns, the table that a command line names."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any, TypeAlias
 
-from counterveil.data.cells import Column
-from counterveil.data.sources import arrays, files, relations
-from counterveil.data.wrong_data import failed_source, rows_of_a_database
-from counterveil.errors import DataError, MissingExtraError, Refusal, installing, masked, shown
+import numpy as np
+from numpy.typing import NDArray
 
-# Tables that are not in memory: in a database, a file, a DuckDB relation.
+from counterveil.data.cells import Column, from_array, from_cells
+from counterveil.data.sources import files, relations
+from counterveil.data.sources.relations import Kind, duckdb_kind, ibis_kind
+from counterveil.data.wrong_data import failed_source, no_such_column, rows_of_a_database, uneven_arrays
+from counterveil.errors import DataError, MissingExtraError, Refusal, installing, masked, shown
 
 
 def source_in_database(source: object) -> bool:
@@ -92,7 +94,7 @@ def read(
     if isinstance(source, str | PathLike):
         return files.read(source, names, numeric, order)
     if isinstance(source, Mapping):
-        return arrays.read(source, names, order)
+        return read_arrays(source, names, order)
     source = opened_here(source)
     if engine_of(source) == "postgres":
         from counterveil.data.sources import postgres
@@ -107,9 +109,6 @@ def read(
     from counterveil.data.sources import frames
 
     return frames.read(source, names, order)
-
-
-# A table of a database, from the place where the database is: what a command line can name.
 
 
 _SPARK = "spark://"
@@ -152,15 +151,19 @@ def _named(kind: str, table: str | None) -> str:
     )
 
 
-def _server(url: str, table: str) -> Any:
-    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("psycopg") is None:
+def _require(package: str, problem: str, extra: str) -> None:
+    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec(package) is None:
         raise MissingExtraError(
             "CV-E030",
-            "a table on a PostgreSQL server needs an extra",
-            expected="the packages ibis and psycopg",
+            problem,
+            expected=f"the packages ibis and {package}",
             got="one of them is not installed",
-            fix=installing("ibis"),
+            fix=installing(extra),
         )
+
+
+def _server(url: str, table: str) -> Any:
+    _require("psycopg", "a table on a PostgreSQL server needs an extra", "ibis")
     import ibis
 
     try:
@@ -172,14 +175,7 @@ def _server(url: str, table: str) -> Any:
 
 def _cluster(url: str, table: str) -> Any:
     """Return a table of Spark's catalogue, or the Parquet files at a path."""
-    if importlib.util.find_spec("ibis") is None or importlib.util.find_spec("pyspark") is None:
-        raise MissingExtraError(
-            "CV-E030",
-            "a table in Spark needs an extra",
-            expected="the packages ibis and pyspark",
-            got="one of them is not installed",
-            fix=installing("spark"),
-        )
+    _require("pyspark", "a table in Spark needs an extra", "spark")
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
@@ -207,3 +203,110 @@ _unreachable = Refusal(
     got="{kind}",
     fix="check the address, the permissions and the table name with the database's own client",
 )
+
+
+def read_arrays(
+    source: Mapping[Any, Any], names: tuple[str, ...], order: str | None = None
+) -> dict[str, Column]:
+    """Return the named columns; masked entries, None and NaN are missing.
+
+    Dates and times in the column `order` become texts in the same order.
+    """
+    check_arrays(source, names)
+    columns = {
+        name: _column_of(_as_texts(source[name]) if name == order else source[name], name) for name in names
+    }
+    if len({len(column) for column in columns.values()}) > 1:
+        raise uneven_arrays(names)
+    return columns
+
+
+def check_arrays(source: Mapping[Any, Any], names: tuple[str, ...]) -> None:
+    """Raise where a dictionary lacks one of the columns."""
+    for name in names:
+        if name not in source:
+            raise no_such_column(name, source)
+
+
+def _as_texts(values: Any) -> Any:
+    """Return moments as ISO texts, and everything else as it is."""
+    array = np.asarray(values)
+    if array.dtype.kind != "M":
+        return values
+    texts = np.datetime_as_string(array).astype(object)
+    texts[np.isnat(array)] = None
+    return texts
+
+
+def _column_of(values: Any, name: str) -> Column:
+    if isinstance(values, list | tuple):
+        # Not through numpy, which would turn a list of numbers and texts into texts.
+        return from_cells(list(values), name)
+    gaps: NDArray[np.bool_] | None = None
+    if isinstance(values, np.ma.MaskedArray):
+        gaps = np.ma.getmaskarray(values)
+        values = values.data
+    try:
+        array = np.asarray(values)
+    except Exception:
+        # Whatever the object stumbled on, its message may quote rows.
+        raise uneven_arrays([name]) from None
+    if array.ndim != 1:
+        raise uneven_arrays([name])
+    return from_array(array, name, gaps)
+
+
+# What a type says of a column; a CSV file says nothing.
+NUMBER, BOOLEAN, TEXT, MOMENT, OTHER = "number", "boolean", "text", "date or time", "another type"
+_WORDS = {Kind.BOOLEAN: BOOLEAN, Kind.TEXT: TEXT, Kind.MOMENT: MOMENT}
+
+
+def columns_of(source: Any) -> dict[str, str | None]:
+    """Return the columns of a source and what each holds by its type, None where only the names are known."""
+    if isinstance(source, str | PathLike):
+        return {name: kind and _sql(kind, name) for name, kind in files.column_types(source).items()}
+    if isinstance(source, Mapping):
+        return {str(name): _array(values) for name, values in source.items()}
+    if isinstance(source, list | tuple) and all(isinstance(name, str) for name in source):
+        return dict.fromkeys(source)
+    if source_in_database(source):
+        return {name: _ibis(kind, name) for name, kind in source.schema().items()}
+    duckdb = sys.modules.get("duckdb")
+    if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):
+        return {name: _sql(str(kind), name) for name, kind in zip(source.columns, source.types, strict=True)}
+    from counterveil.data.sources import frames
+
+    return {name: _frame(kind) for name, kind in frames.schema_of(source).items()}
+
+
+def _sql(kind: str, name: str) -> str:
+    try:
+        return _WORDS.get(duckdb_kind(kind, name), NUMBER)
+    except DataError:
+        return OTHER
+
+
+def _ibis(kind: Any, name: str) -> str:
+    try:
+        return _WORDS.get(ibis_kind(kind, name), NUMBER)
+    except DataError:
+        return OTHER
+
+
+def _array(values: object) -> str | None:
+    """Return what an array's type says; that of a list is not known without looking at its cells."""
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else "O"
+    words = {"b": BOOLEAN, "i": NUMBER, "u": NUMBER, "f": NUMBER, "U": TEXT, "T": TEXT, "M": MOMENT}
+    return None if kind == "O" else words.get(kind, OTHER)
+
+
+def _frame(kind: Any) -> str | None:
+    if str(kind) == "Object":
+        return None
+    if kind.is_temporal():
+        return MOMENT
+    if kind.is_nested() or str(kind) == "Binary":
+        return OTHER
+    if str(kind) == "Boolean":
+        return BOOLEAN
+    return NUMBER if kind.is_numeric() else TEXT

@@ -1,4 +1,7 @@
-"""Columns from pandas, polars and pyarrow frames, through narwhals."""
+"""Columns from pandas, polars and pyarrow frames, through narwhals; tables in databases, through Ibis.
+
+Queries are aggregated inside the database, and only results come back.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +26,6 @@ from counterveil.data.wrong_data import (
 
 # Numpy has no such integers; they are read as Python's.
 _WIDE = (nw.Int128, nw.UInt128)
-_SCANNED = (
-    nw.Boolean, nw.Int8, nw.Int16, nw.Int32, nw.Int64, nw.UInt8, nw.UInt16, nw.UInt32, nw.UInt64,
-    nw.Float32, nw.Float64, nw.String,
-)  # fmt: skip
-_ARROW_LIKE = (nw.Implementation.PANDAS, nw.Implementation.POLARS, nw.Implementation.PYARROW)
 
 
 def read(source: object, names: tuple[str, ...], order: str | None = None) -> dict[str, Column]:
@@ -59,31 +57,6 @@ def _as_text(name: str, kind: DType) -> nw.Expr:
 def schema_of(source: object) -> dict[str, DType]:
     """Return the names and types of all columns of a frame."""
     return _schema(_open(source))
-
-
-def scannable(source: Any, names: tuple[str, ...]) -> Any:
-    """Return the named columns in a form that DuckDB scans in place, None where it may misread them.
-
-    The columns are renamed to their places: SQL names ignore case, the names of a frame do not.
-    """
-    frame = _open(source)
-    kinds = _kinds(frame, names)
-    if not all(kind in _SCANNED for kind in kinds.values()):
-        return None
-    if frame.implementation not in _ARROW_LIKE:
-        return None
-    try:
-        import pyarrow as pa
-    except ImportError:
-        return None
-    if frame.implementation is nw.Implementation.PANDAS:
-        # What a column of objects holds is only known by looking at every cell.
-        if any(str(source.dtypes[name]) == "object" for name in names):
-            return None
-        return pa.table({f"c{place}": _as_arrow(source, name) for place, name in enumerate(names)})
-    chosen = frame.select(*names)
-    eager = _collect(chosen) if isinstance(chosen, nw.LazyFrame) else chosen
-    return eager.to_arrow().rename_columns([f"c{place}" for place in range(len(names))])
 
 
 def check(source: object, names: tuple[str, ...]) -> None:
@@ -121,13 +94,6 @@ def _type_of(series: nw.Series[Any]) -> DType:
 def _check_kind(kind: DType, name: str) -> None:
     if kind.is_temporal() or kind.is_nested() or kind == nw.Binary:
         raise unreadable_type(name, str(kind))
-
-
-def _as_arrow(frame: Any, name: str) -> Any:
-    import pyarrow as pa
-
-    # Column by column: choosing several columns of a frame at once would copy them.
-    return pa.array(frame[name], from_pandas=True)
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -168,9 +134,6 @@ def column_of(series: nw.Series[Any], name: str) -> Column:
             return from_array(values, name, gaps)
     # What holds nothing is found cell by cell: a library's own test fails on a signalling NaN.
     return from_cells(series.to_list(), name)
-
-
-# Database tables, through Ibis: queries are aggregated inside the database, and only results come back.
 
 
 # Each of these is tested to give the same integers as the others.

@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
 
 
-# The kinds of columns that a role can use, by the names that DuckDB and Ibis give them.
-
-
 _INTEGERS = {
     "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
 }  # fmt: skip

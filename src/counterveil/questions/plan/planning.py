@@ -144,7 +144,7 @@ def _plan(
     draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
     check_level(level)
     check_study(study)
-    refuse_censored(study, question)
+    refuse_censored(study.event, question)
     refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)

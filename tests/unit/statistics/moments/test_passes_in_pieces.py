@@ -113,7 +113,7 @@ def test_ctrl_c_in_a_pass_leaves_the_ledger_intact(cores, monkeypatch, tmp_path)
         with monkeypatch.context() as broken:
             broken.setattr(Progress, "add", interrupted)
             # The copies may be so fast that they leave nothing to do.
-            broken.setattr("counterveil.data.forks._Forks.sums", interrupted)
+            broken.setattr("counterveil.data.passes._Forks.sums", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 curator.ate(method="trial", **words)
         assert curator.ate(method="trial", **words).estimate == pytest.approx(0.5, abs=0.3)

@@ -1,4 +1,4 @@
-"""Opens a source for queries: on DuckDB where the rows are files, frames or relations, in place for Ibis."""
+"""Opens a source for queries: on DuckDB where the rows are files or relations, in place for Ibis."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from counterveil.data.cells import Column
-from counterveil.data.sources import arrays, files, relations
-from counterveil.data.sources.dispatch import source_in_database
+from counterveil.data.sources import files, relations
+from counterveil.data.sources.dispatch import check_arrays, source_in_database
 from counterveil.data.sources.relations import Kind, duckdb_kind, usable
 from counterveil.data.wrong_data import failed_source
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
-
 
 # The name under which a query finds the rows.
 ROWS = "counterveil_rows"
@@ -46,7 +45,7 @@ class Engine:
 
 @contextmanager
 def opened(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
-    """Give the engine for a source, None for one that only Python can read; raises CV-D001 and its like.
+    """Give the engine for a source, None for one in memory; raises CV-D001 and its like.
 
     Nothing is asked of the rows.
     """
@@ -63,8 +62,7 @@ def opened(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
         with _over_relation(source, names) as engine:
             yield _checked(engine, names)
     else:
-        with _over_frame(source, names) as frame:
-            yield frame
+        yield None
 
 
 def check(source: object, names: tuple[str, ...]) -> None:
@@ -73,7 +71,7 @@ def check(source: object, names: tuple[str, ...]) -> None:
         with opened(source, names):
             return
     if isinstance(source, Mapping):
-        arrays.check(source, names)
+        check_arrays(source, names)
         return
     from counterveil.data.sources import frames
 
@@ -98,26 +96,6 @@ def _over_relation(relation: Any, names: tuple[str, ...]) -> Iterator[Engine]:
         # A query over a relation leaves a view on its connection, which is not ours.
         with suppress(duckdb.Error):
             relation.query(ROWS, f"DROP VIEW {ROWS}")
-
-
-@contextmanager
-def _over_frame(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
-    from counterveil.data.sources import frames
-
-    scanned = None if isinstance(source, Mapping) else frames.scannable(source, names)
-    if scanned is None:
-        yield None
-        return
-    import duckdb
-
-    try:
-        with settings_of_engine() as settings, duckdb.connect(config=settings) as connection:
-            relation = connection.register("frame", scanned).table("frame")
-            types = map(str, relation.types)
-            columns = zip(names, zip(relation.columns, types, strict=True), strict=True)
-            yield _checked(_engine(relation, dict(columns)), names)
-    except duckdb.Error:
-        raise failed_source("a frame") from None
 
 
 def _engine(relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]]) -> Engine:

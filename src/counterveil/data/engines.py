@@ -1,4 +1,10 @@
-"""One group-by over the coded rows, and what it found: rows of equal keys, counted and summed."""
+"""Strata counted by an engine: one query groups the coded rows, in DuckDB or inside the database that holds a table.
+
+The SQL of values, bins and steps is written once, in DuckDB's dialect, and gives the same doubles in every engine. Only
+operations that IEEE 754 fixes to the bit are used: comparison, subtraction, multiplication, floor. Every comparison is
+one that a NaN fails whether the engine counts it as the largest number or as no number. Groups are checked against the
+study as `Table.attach` checks rows: the same rules, refusals and codes.
+"""
 
 from __future__ import annotations
 
@@ -8,29 +14,30 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.data.cells import Column, Numbers
-from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS
-from counterveil.data.engines.opening import ROWS, Engine
-from counterveil.data.labels import Drop, LabelIndex
+from counterveil.data import encoding
+from counterveil.data.cells import Column, Mask, Numbers
+from counterveil.data.domains import Categories, Range
+from counterveil.data.encoding import OUTCOME_STEPS, codes, gaps
+from counterveil.data.labels import Drop, Fill, LabelIndex
 from counterveil.data.layout import Layout
+from counterveil.data.sources.opening import ROWS, Engine
 from counterveil.data.sources.relations import Kind, as_decimals, is_blank, number_from_text
 from counterveil.data.study import Study
-from counterveil.data.table import label_index
-from counterveil.data.wrong_data import text_in_a_database
+from counterveil.data.table import Stage, Survey
+from counterveil.data.wrong_data import (
+    strange_treatment,
+    text_in_a_database,
+    too_many_spellings,
+)
+from counterveil.errors import CounterveilError
 from counterveil.numerics.arrays import Integers
-
-# The SQL of values, bins and steps: written once, in DuckDB's dialect, the same doubles in every engine.
-#
-# Only operations that IEEE 754 fixes to the bit are used: comparison, subtraction, multiplication, floor. Every
-# comparison is one that a NaN fails whether the engine counts it as the largest number or as no number.
-
+from counterveil.privacy import exact
 
 # The bin of a text where a number is needed.
 WRONG = -1
 
 INFINITY = "CAST('Infinity' AS DOUBLE)"
-_LIMB = 2**62
+_MOST_SHIFTED = 62
 
 
 def double(value: float) -> str:
@@ -41,7 +48,7 @@ def double(value: float) -> str:
     text = f"CAST({numerator >> shift} AS DOUBLE)"
     power, mark = (shift, "*") if denominator == 1 else (denominator.bit_length() - 1, "/")
     while power > 0:
-        step = min(power, _LIMB.bit_length() - 1)
+        step = min(power, _MOST_SHIFTED)
         text += f" {mark} CAST({2**step} AS DOUBLE)"
         power -= step
     return f"({text})"
@@ -102,7 +109,7 @@ def _search(value: str, thresholds: tuple[float, ...], below: int) -> str:
 
 
 def steps(value: str, bounds: Range) -> str:
-    """Return SQL for the whole steps of an outcome, NULL for a gap; bit for bit `fixed_point.to_steps`."""
+    """Return SQL for the whole steps of an outcome, NULL for a gap; bit for bit `encoding.to_steps`."""
     low, high = float(bounds.lo), float(bounds.hi)
     steps_per_unit = float(OUTCOME_STEPS / bounds.width)
     inside = f"CAST(FLOOR(({value} - {double(low)}) * {double(steps_per_unit)}) AS BIGINT)"
@@ -131,9 +138,6 @@ def literal(cell: object) -> str:
     if isinstance(cell, float):
         return double(cell)
     raise TypeError(type(cell).__name__)
-
-
-# Rows as an engine sees them: labels as they stand, bins of cut ranges, whole steps of the outcome.
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
     flawed = False
     for place, name in enumerate(columns_read(study, layout)):
         sql, kind = engine.columns[name]
-        labels = label_index(name, study)
+        labels = study.label_index(name)
         if labels is not None:
             key = _label_key(name, f"k{place}", kind, labels)
             inner.append(f"{_label(sql, kind, engine.native)} AS {key.alias}")
@@ -226,7 +230,7 @@ def _thresholds(name: str, layout: Layout) -> tuple[float, ...]:
 MOST_GROUPS = 10**7
 # Squares of steps reach 2^48, and a sum of them does not fit 64 bits: it is taken in two limbs.
 LIMB_BITS = 24
-_LIMB_MASK = 2**LIMB_BITS - 1
+_LIMB = 2**LIMB_BITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -299,5 +303,122 @@ def _squares(native: bool) -> dict[str, str]:
     forms = ("SUM(q * q) >> {}", "SUM(q * q) & {}") if native else ("SUM((q * q) >> {})", "SUM((q * q) & {})")
     return {
         "high": f"CAST({forms[0].format(LIMB_BITS)} AS BIGINT)",
-        "low": f"CAST({forms[1].format(_LIMB_MASK)} AS BIGINT)",
+        "low": f"CAST({forms[1].format(_LIMB - 1)} AS BIGINT)",
     }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fitted:
+    """Groups that fit a study: gaps filled or dropped, labels coded.
+
+    `kept` marks the groups of the query that are left; everything else has an entry for each of those. `codes` holds
+    the code of every label and the bin of every cut range; `place` the stratum in the layout.
+    """
+
+    kept: Mask
+    treated: Mask
+    place: Integers
+    codes: dict[str, Integers]
+    rows: Integers
+    total: Integers
+    high: Integers
+    low: Integers
+
+
+def fit(groups: Groups, study: Study, layout: Layout) -> Fitted:
+    """Return the groups as strata need them, or raise what attaching the same rows would raise."""
+    holes = {key.name: gaps(groups.columns[key.name], key.labels) for key in groups.keys}
+    if groups.cut_off:
+        raise _flooded(groups, holes, study)
+    survey = Survey(study)
+    kept, weight = _apply_rules(groups, holes, survey)
+    columns = {key.name: (groups.columns[key.name].keep(kept), holes[key.name][kept]) for key in groups.keys}
+    treated = survey.arms.add(*columns.pop(study.treatment), weight[kept]) == 1
+    if groups.wrong[kept].any():
+        survey.note(Stage.VALUES, study.outcome)
+    found = {name: _covariate(*column, name, survey, layout) for name, column in columns.items()}
+    survey.verdict()
+    filled = (weight - groups.held)[kept]
+    step = fill_steps(study)
+    return Fitted(
+        kept=kept,
+        treated=treated,
+        place=places(found, layout, int(kept.sum())),
+        codes=found,
+        rows=weight[kept],
+        total=groups.total[kept] + filled * step,
+        high=groups.high[kept] + filled * (step * step // _LIMB),
+        low=groups.low[kept] + filled * (step * step % _LIMB),
+    )
+
+
+def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> CounterveilError:
+    """Return why there are more groups than can be fetched: labels that are not declared, most likely."""
+    for key in groups.keys:
+        if key.labels is None:
+            continue
+        column, hole = groups.columns[key.name], holes[key.name]
+        other = column.keep((codes(column, hole, key.labels, None) < 0) & ~hole)
+        domain = study.covariates.get(key.name)
+        if isinstance(domain, Categories) and domain.other is not None:
+            continue
+        if key.name != study.treatment and len(other) > 0:
+            return Survey(study).fault(Stage.VALUES, study.columns.index(key.name))
+        # Without a declared control, one other label is what is expected.
+        if len(np.unique(other.values if isinstance(other, Numbers) else other.codes)) > 1:
+            return strange_treatment(key.name, study.treated, study.control)
+    return too_many_spellings(MOST_GROUPS)
+
+
+def places(codes: dict[str, Integers], layout: Layout, count: int) -> Integers:
+    """Return the place in the layout of each of `count` groups, from the code of every covariate."""
+    place = np.zeros(count, dtype=np.int64)
+    for name, size in zip(layout.names, layout.sizes, strict=True):
+        place = place * size + codes[name]
+    return place
+
+
+def _apply_rules(groups: Groups, holes: dict[str, Mask], survey: Survey) -> tuple[Mask, Integers]:
+    """Return which groups are kept, and how many of their rows; gaps without a rule are noted."""
+    study = survey.study
+    outcome_gaps = groups.rows - groups.held - groups.wrong
+    for name, hole in (holes | {study.outcome: outcome_gaps > 0}).items():
+        if survey.rule(name) is None and hole.any():
+            survey.note(Stage.MISSING, name)
+    weight = groups.rows - outcome_gaps if isinstance(survey.rule(study.outcome), Drop) else groups.rows
+    kept = weight > 0
+    for name, hole in holes.items():
+        if isinstance(survey.rule(name), Drop):
+            kept &= ~hole
+    survey.rows += int(weight[kept].sum())
+    return kept, weight
+
+
+def _covariate(column: Column, hole: Mask, name: str, survey: Survey, layout: Layout) -> Integers:
+    """Return the code of a covariate's label, or its bin."""
+    if not isinstance(survey.study.covariates[name], Range):
+        return survey.covariate(column, hole, name).astype(np.int64)
+    filled = fill_bin(name, survey.study, layout)
+    if not isinstance(column, Numbers):
+        return np.full(len(column), filled, dtype=np.int64)
+    found = np.where(hole, filled, column.values).astype(np.int64)
+    if (found == WRONG).any():
+        survey.note(Stage.VALUES, name)
+    return found
+
+
+def fill_bin(name: str, study: Study, layout: Layout) -> int:
+    """Return the bin of the value that is filled in where a cut range is missing."""
+    rule = study.missing.get(name)
+    if not isinstance(rule, Fill) or name not in layout.names:
+        return 0
+    domain = layout.domains[layout.names.index(name)]
+    value = float(exact(rule.value, "Fill"))
+    return sum(value >= edge for edge in domain.thresholds()) if isinstance(domain, Range) else 0
+
+
+def fill_steps(study: Study) -> int:
+    """Return the steps of the outcome that is filled in where it is missing; 0 where none is."""
+    rule = study.missing.get(study.outcome)
+    value = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
+    return int(encoding.to_steps(np.array([value]), study.outcome_bounds)[0])
