@@ -1,5 +1,7 @@
 """Every exception of the package: a code, what was expected, what was given, and how to fix it.
 
+The texts stand in `refusals.toml`, one table a code; `refusal` fills in the facts of a case.
+
 Messages contain only parameters and column names. Once private rows are attached, no message
 may depend on them; the checks that look at rows run while a table is being attached, before
 anything can be spent, and are meant for the data holder.
@@ -11,9 +13,12 @@ terminal control characters, an address with a password. `shown` makes it short 
 from __future__ import annotations
 
 import re
+import tomllib
 import traceback
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
+from importlib.resources import files
 from numbers import Integral, Real
 from pathlib import PurePath
 from string import Formatter
@@ -48,11 +53,6 @@ class CounterveilError(Exception):
         self.fix = printable(fix)
         super().__init__(self.text())
 
-    @property
-    def page(self) -> str:
-        """Path of the page that explains this code, inside the package; `counterveil explain` shows it."""
-        return f"error_pages/{self.code}.md"
-
     def text(self) -> str:
         """Return the message a person sees."""
         return (
@@ -71,7 +71,6 @@ class CounterveilError(Exception):
             "expected": self.expected,
             "got": self.got,
             "fix": self.fix,
-            "page": self.page,
         }
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -161,27 +160,46 @@ _KINDS: dict[str, type[CounterveilError]] = {
 }
 
 
-class Refusal:
-    """One row of a table of refusals: a code and its four texts, with the facts of a case in braces.
-
-    A call with the facts, in the order in which the texts first name them, returns the error. `{fact!s}` is for values
-    that somebody passed: they are written by `shown`.
-    """
-
-    def __init__(self, code: str, problem: str, *, expected: str, got: str, fix: str) -> None:
-        self.code = code
-        self.texts = {"problem": problem, "expected": expected, "got": got, "fix": fix}
-        named = [name for text in self.texts.values() for _, name, _, _ in Formatter().parse(text) if name]
-        self.facts = tuple(dict.fromkeys(named))
-
-    def __call__(self, *facts: object) -> CounterveilError:
-        """Return the error for these facts."""
-        named = dict(zip(self.facts, facts, strict=True))
-        texts = {name: _TEXT.vformat(text, (), named) for name, text in self.texts.items()}
-        return _KINDS[self.code[3]](self.code, texts.pop("problem"), **texts)
+_FIELDS = ("problem", "expected", "got", "fix")
 
 
-def unforeseen(fault: BaseException) -> InternalError:
+@cache
+def refusals() -> dict[str, dict[str, str]]:
+    """Return the table of refusals: a row for each code, and for each further text of a code one with a letter more."""
+    return tomllib.loads((files("counterveil") / "refusals.toml").read_text(encoding="utf-8"))
+
+
+def refusal(row: str, /, **facts: object) -> CounterveilError:
+    """Return the error of a row of the table."""
+    code = row[: len("CV-P001")]
+    return _KINDS[code[3]](code, **filled(row, **facts))
+
+
+def filled(row: str, /, **facts: object) -> dict[str, str]:
+    """Return the four texts of a row with these facts; those marked `!s` there are values that somebody passed."""
+    return {name: _TEXT.vformat(refusals()[row][name], (), facts) for name in _FIELDS}
+
+
+def explanation(code: str) -> str | None:
+    """Return the page of a code in Markdown, None where there is no such code; facts of a case are in capitals."""
+    rows = [row for key, row in sorted(refusals().items()) if key[: len("CV-P001")] == code]
+    if not rows:
+        return None
+    parts = [f"# {code}: {outline(rows[0]['problem'])}"]
+    for row in rows:
+        said = {"expected": "Expected", "fix": "To fix"}
+        parts += [f"{word}: {outline(row[name])}." for name, word in said.items() if name in row]
+    parts += [rows[0]["why"]]
+    parts += [f"```python\n{rows[0]['example'].strip()}\n```"] if "example" in rows[0] else []
+    return "\n\n".join(parts) + "\n"
+
+
+def outline(text: str) -> str:
+    """Return a text of the table with the names of its facts, in capitals, in place of their values."""
+    return "".join(before + (name or "").upper() for before, name, _, _ in _TEXT.parse(text))
+
+
+def unforeseen(fault: BaseException) -> CounterveilError:
     """Return CV-X060 for an error that is not one of ours: its kind and place, never its text or its variables.
 
     The text of a stranger's error may quote a cell of the data, and so may the variables of a traceback.
@@ -191,20 +209,14 @@ def unforeseen(fault: BaseException) -> InternalError:
         name = str(frame.f_globals.get("__name__", ""))
         if name.partition(".")[0] in ("counterveil", "counterveil_lab"):
             place = f"{name}, line {line}"
-    return InternalError(
-        "CV-X060",
-        "unexpected error",
-        expected="an answer or a refusal",
-        got=f"{type(fault).__name__} in {place}",
-        fix="please report it with these lines, the version and the command, without data; a budget that was "
-        "reserved stays spent, and `counterveil ledger show` lists it",
+    return refusal("CV-X060", kind=type(fault).__name__, place=place)
+
+
+def installing(extras: str, otherwise: str = "") -> str:
+    """Return how an optional part is installed; the package is on no registry, so from a checkout of it."""
+    return f"in a checkout of Counterveil: pip install '.[{extras}]'" + (
+        f"; {otherwise}" if otherwise else ""
     )
-
-
-def installing(extras: str, otherwise: str = "", folder: str = ".") -> str:
-    """Return how an optional part is installed; no package is on a registry, so from a folder of a checkout."""
-    wanted = f"'{folder}[{extras}]'" if extras else folder
-    return f"in a checkout of Counterveil: pip install {wanted}" + (f"; {otherwise}" if otherwise else "")
 
 
 def shown(value: object) -> str:

@@ -10,6 +10,7 @@ from tools.reference.api_page import api_page
 from tools.reference.carriers_page import carriers_page
 from tools.reference.caveats_page import caveats_page
 from tools.reference.cli_page import cli_page
+from tools.reference.errors_page import errors_page
 from tools.reference.figures import marked_pages
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -17,6 +18,7 @@ PAGES = {
     "docs/reference/cli.md": cli_page,
     "docs/reference/api.md": api_page,
     "docs/reference/carriers.md": carriers_page,
+    "docs/reference/errors.md": errors_page,
     "docs/reference/caveats.md": caveats_page,
 }
 

@@ -21,19 +21,6 @@ SECTIONS = {
     "Reference": ("reference", "Reference"),
     "Decisions": ("decisions", "Decisions"),
 }
-ERRORS = {
-    "P": "Parameters",
-    "A": "Audits",
-    "S": "Studies",
-    "D": "Data",
-    "B": "Budget",
-    "L": "Ledger",
-    "C": "Claims",
-    "E": "Extras",
-    "F": "Federation",
-    "W": "Console",
-    "X": "Internal",
-}
 PACKAGES = {
     "mechanisms": "Mechanisms",
     "statistics/linear": "Linear statistics of private outcomes",
@@ -103,7 +90,6 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
             page.removeprefix(f"{folder}/") for page in inside
         )
     groups: dict[str, tuple[Callable[[str], str], Iterable[str] | None]] = {
-        "errors": (lambda page: ERRORS[Path(page).stem[3]], ERRORS.values()),
         "proofs": (_package, PACKAGES.values()),
         "experiments": (lambda page: page.split("/")[1].replace("_", " "), None),
         "project": (lambda _: "", None),

@@ -14,7 +14,6 @@ PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
 STAND_INS = {
     "README.md": "index.md",
     "docs/README.md": "index.md",
-    "src/counterveil/error_pages": "errors/index.md",
 }
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(\s*<?([^)\s>]+)>?\s*\)")
@@ -31,8 +30,6 @@ def place(source: str) -> str | None:
         return f"project/{(path.stem if source in PROJECT else 'benchmarks').lower()}.md"
     if source.startswith("docs/") and path.suffix in {".md", ".ipynb", ".png"}:
         return source.removeprefix("docs/")
-    if source.startswith(f"{PACKAGE}error_pages/") and path.suffix == ".md":
-        return f"errors/{path.name}"
     if source.startswith(PACKAGE) and source.endswith(".proof.md"):
         return f"proofs/{source.removeprefix(PACKAGE).replace('.proof.md', '.md')}"
     if source.startswith("experiments/") and path.suffix == ".md":

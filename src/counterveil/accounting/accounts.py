@@ -18,8 +18,8 @@ from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
 from counterveil.accounting.records import Account, Entry, Row, Store
 from counterveil.accounting.refusals import OverBudgetError
-from counterveil.accounting.uses import Looks, Uses, unplanned
-from counterveil.errors import LedgerError
+from counterveil.accounting.uses import Looks, Uses
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 
 
@@ -77,7 +77,9 @@ class Standing:
     def _vouching(self) -> Mapping[str, Any] | None:
         """Return the newest request; it vouches for the registration, which may lie far behind it."""
         if self._latest is not None and self._latest["registered"] != self.row.hash:
-            raise refusals.damaged("the ledger is damaged", f"entry {self.row.seq} was replaced")
+            raise refusal(
+                "CV-L016", problem="the ledger is damaged", got=f"entry {self.row.seq} was replaced"
+            )
         return self._latest
 
 
@@ -250,13 +252,19 @@ def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> N
     """Raise CV-L083 for a look at another price, or where its request has another name; a name is asked for once."""
     if uses.look is None:
         if request_id in looks.request_ids:
-            raise unplanned("another request id: this is the name of a planned look", repr(request_id))
+            raise refusal(
+                "CV-L083",
+                expected="another request id: this is the name of a planned look",
+                got=repr(request_id),
+            )
         return
     planned, own = looks.planned[uses.look - 1].budget, looks.request_id(uses.look)
     if request_id != own:
-        raise unplanned(f"look {uses.look} with the request id {own!r}", repr(request_id))
+        raise refusal(
+            "CV-L083", expected=f"look {uses.look} with the request id {own!r}", got=repr(request_id)
+        )
     if face != planned:
-        raise unplanned(f"look {uses.look} with {planned}", str(face))
+        raise refusal("CV-L083", expected=f"look {uses.look} with {planned}", got=str(face))
 
 
 def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
@@ -272,12 +280,11 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
         allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
     if (uses.person, uses.protected_cluster) != (charter.person, charter.cluster):
-        raise LedgerError(
+        raise refusal(
             "CV-L049",
-            "this study protects another unit than the account",
             expected=_unit_words(charter.person, charter.cluster),
             got=_unit_words(uses.person, uses.protected_cluster),
-            fix=f"declare the account's unit: losses of privacy add up for one unit only; {_STEWARD}",
+            steward=_STEWARD,
         )
     check_shown(charter, uses)
     _check_look(charter.looks, uses)
@@ -290,14 +297,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
             _check_outcome(charter, name)
     check_missing(charter, uses.columns, uses.missing)
     if uses.unproved and not charter.unproved:
-        raise LedgerError(
-            "CV-L045",
-            "this account refuses forms without a finite-sample guarantee",
-            expected='a request without accept="unproved"',
-            got=f"method={uses.method!r}, accepted as unproved",
-            fix="use cv.ate or cv.cate, whose methods are proved, or ask without a persistent ledger; "
-            "a steward allows such forms with unproved = true in the charter",
-        )
+        raise refusal("CV-L045", method=uses.method)
 
 
 def check_shown(charter: Charter | None, uses: Uses) -> None:
@@ -318,13 +318,13 @@ def check_shown(charter: Charter | None, uses: Uses) -> None:
     listed = assigned if uses.assigned_cluster else named | assigned
     if uses.named_cluster not in listed and not public.issuperset(free):
         field = "assigned_clusters" if uses.assigned_cluster else "clusters"
-        raise LedgerError(
+        raise refusal(
             "CV-L082",
-            "this account does not allow to name clusters by this column",
-            expected=f"no cluster=, or one of the charter's {field}: {quoted(sorted(listed))}",
-            got=f"cluster={uses.named_cluster!r} with protects={uses.unit.value!r}",
-            fix=f"ask a steward to list it in the charter's {field}, as `counterveil ledger charter` drafts it: which "
-            f"clusters there are is then public; {_STEWARD}",
+            field=field,
+            listed=quoted(sorted(listed)),
+            named_cluster=uses.named_cluster,
+            unit=uses.unit.value,
+            steward=_STEWARD,
         )
 
 
@@ -334,13 +334,12 @@ def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) 
     free = public.issuperset({*uses.read} - {uses.outcome})
     for subset in uses.subsets:
         if subset not in listed and not free:
-            raise LedgerError(
+            raise refusal(
                 "CV-L080",
-                "this account does not allow to choose rows by this condition",
-                expected=f"all rows, or one of the charter's subsets: {quoted(sorted(listed))}",
-                got=f"rows where {subset} with protects={uses.unit.value!r}",
-                fix="ask a steward to list it in the charter's subsets, as `counterveil ledger charter` drafts it: who "
-                f"belongs to the subset is then public; {_STEWARD}",
+                listed=quoted(sorted(listed)),
+                subset=subset,
+                unit=uses.unit.value,
+                steward=_STEWARD,
             )
 
 
@@ -352,14 +351,20 @@ def _check_look(looks: Looks | None, uses: Uses) -> None:
     if uses.look is None:
         if looks is not None and looks.outcome in uses.read:
             role = "about" if looks.outcome in uses.outcomes else "beside"
-            raise unplanned(
-                f"the planned looks at {looks.outcome!r}", f"{uses.question} {role} {looks.outcome!r}"
+            raise refusal(
+                "CV-L083",
+                expected=f"the planned looks at {looks.outcome!r}",
+                got=f"{uses.question} {role} {looks.outcome!r}",
             )
     elif looks is None or looks.outcome not in uses.outcomes:
         plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
-        raise unplanned(f"an account whose charter plans this look; it plans {plan}", f"look {uses.look}")
+        raise refusal(
+            "CV-L083",
+            expected=f"an account whose charter plans this look; it plans {plan}",
+            got=f"look {uses.look}",
+        )
     elif not 1 <= uses.look <= len(looks.planned):
-        raise unplanned(f"look 1 to {len(looks.planned)}", f"look {uses.look}")
+        raise refusal("CV-L083", expected=f"look 1 to {len(looks.planned)}", got=f"look {uses.look}")
 
 
 def check_order(
@@ -371,11 +376,13 @@ def check_order(
     assert uses.look is not None
     before = store.of_request(dataset, looks.request_id(uses.look - 1), "reserve")
     if before is None:
-        raise unplanned(f"look {uses.look - 1} first", f"look {uses.look}")
+        raise refusal("CV-L083", expected=f"look {uses.look - 1} first", got=f"look {uses.look}")
     known = unseal(before)["description"]
     changed = [name for name in ("study", "protects", "estimand") if known.get(name) != asked.get(name)]
     if changed:
-        raise unplanned("the question of the earlier looks", f"another {quoted(changed)}")
+        raise refusal(
+            "CV-L083", expected="the question of the earlier looks", got=f"another {quoted(changed)}"
+        )
 
 
 def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
@@ -384,26 +391,22 @@ def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[s
     for name in columns:
         wanted, given = charter.missing.get(name), missing.get(name)
         if name not in public and given != wanted:
-            raise LedgerError(
-                "CV-L043",
-                f"this study's rule for missing values of {name!r} differs from the account's",
-                expected=_rule_words(wanted),
-                got=_rule_words(given),
-                fix=f"declare the account's rule: two rules for one private column would show how many of its "
-                f"values are missing; {_STEWARD}",
+            raise refusal(
+                "CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given), steward=_STEWARD
             )
 
 
 def check_same(dataset: str, registered: Charter | None, given: Charter) -> None:
     """Raise CV-L046 where another charter is given than the one that the account has."""
     if registered != given:
-        raise LedgerError(
+        raise refusal(
             "CV-L046",
-            f"data set {dataset!r} has a different charter",
-            expected="the registered charter, or none"
-            + (f": digest {registered.digest()[:16]}" if registered is not None else "; none was registered"),
-            got=f"a charter with digest {given.digest()[:16]}",
-            fix=f"leave charter= out; {_STEWARD}",
+            dataset=dataset,
+            expected=f": digest {registered.digest()[:16]}"
+            if registered is not None
+            else "; none was registered",
+            given=given.digest()[:16],
+            steward=_STEWARD,
         )
 
 
@@ -415,36 +418,18 @@ def _check_outcome(charter: Charter, outcome: str) -> None:
     else:
         return
     allowed = "a private column" if charter.outcomes is None else f"one of {quoted(charter.outcomes)}"
-    raise LedgerError(
-        "CV-L042",
-        "this account cannot protect this outcome at outcome level",
-        expected=f"as outcome {allowed}",
-        got=got,
-        fix=f"ask about another outcome, or with protects='record'; {_STEWARD}",
-    )
+    raise refusal("CV-L042", allowed=allowed, got=got, steward=_STEWARD)
 
 
-def _made_public(private: list[str], uses: Uses, charter: Charter) -> LedgerError:
+def _made_public(private: list[str], uses: Uses, charter: Charter) -> CounterveilError:
     listed = quoted(private[:10]) + (", ..." if len(private) > 10 else "")
-    return LedgerError(
-        "CV-L041",
-        f"this study would make private columns public: {listed}",
-        expected=f"treatment and covariates among the account's public columns: "
-        f"{quoted(charter.public[:20])}",
-        got=f"{listed} used with protects={uses.unit.value!r}, where exact values, counts and balance are shown",
-        fix="leave these columns out, or protect whole records: protects='record'; a steward who wants them public "
-        f"says so when the account is registered; {_STEWARD}",
+    return refusal(
+        "CV-L041", listed=listed, public=quoted(charter.public[:20]), unit=uses.unit.value, steward=_STEWARD
     )
 
 
-def _not_allowed(expected: str, got: str) -> LedgerError:
-    return LedgerError(
-        "CV-L044",
-        "the charter of this account does not allow this request",
-        expected=expected,
-        got=got,
-        fix=f"ask within these limits; nothing was spent; {_STEWARD}",
-    )
+def _not_allowed(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-L044", expected=expected, got=got, steward=_STEWARD)
 
 
 def _unit_words(person: str | None, cluster: str | None) -> str:

@@ -14,12 +14,9 @@ from counterveil.accounting.chain import unseal
 from counterveil.accounting.records import Store
 from counterveil.accounting.refusals import (
     cut_off,
-    missing_driver,
-    no_anchor,
     other_ledger,
-    was_deleted,
-    wrong_anchor,
 )
+from counterveil.errors import refusal
 
 SERVER = ("postgresql://", "postgres://")
 # Names a second place for every ledger that a process opens, where no other is named.
@@ -81,7 +78,7 @@ class Anchors:
     def _mark(self, anchor: Anchor) -> Mark:
         mark = anchor.read()
         if mark is None:
-            raise no_anchor(anchor.place)
+            raise refusal("CV-L062", place=anchor.place)
         if mark.ledger != self.ledger:
             raise other_ledger(self.ledger, mark.ledger)
         return mark
@@ -111,7 +108,7 @@ def anchor_at(place: str, ledger: str) -> Anchor:
     """Return the anchor at a place: a PostgreSQL URL, a file, or a folder that holds one file a ledger."""
     if place.startswith(SERVER):
         if importlib.util.find_spec("psycopg") is None:
-            raise missing_driver()
+            raise refusal("CV-E010")
         from counterveil.accounting.anchor_server import ServerAnchor
 
         return ServerAnchor(place, ledger)
@@ -122,18 +119,18 @@ def anchor_at(place: str, ledger: str) -> Anchor:
 def recorded(place: str) -> str:
     """Return a place as it is written into the ledger, so that it is found from everywhere; secrets are refused."""
     if not place or "\0" in place:
-        raise wrong_anchor("an empty path, or one with a NUL character")
+        raise refusal("CV-L068", got="an empty path, or one with a NUL character")
     # A mistyped address would become a file name, with its password in it.
     if not place.startswith(SERVER) and re.match(r"[A-Za-z][A-Za-z0-9+.]+:/", place):
-        raise wrong_anchor("an address that is not a PostgreSQL URL")
+        raise refusal("CV-L068", got="an address that is not a PostgreSQL URL")
     if not place.startswith(SERVER):
         return str(Path(place).resolve())
     try:
         secret = urlsplit(place).password is not None or "password=" in place.lower()
     except ValueError:
-        raise wrong_anchor("an address that is not a PostgreSQL URL") from None
+        raise refusal("CV-L068", got="an address that is not a PostgreSQL URL") from None
     if secret:
-        raise wrong_anchor("an address with a password in it")
+        raise refusal("CV-L068", got="an address with a password in it")
     return place
 
 
@@ -145,4 +142,4 @@ def check_never_used(path: Path, anchor: str | None) -> None:
     for each in files:
         # A file is made before its anchor, so one that another process makes just now is there by this time.
         if os.path.lexists(each.place) and not path.exists():
-            raise was_deleted(each.place)
+            raise refusal("CV-L064", place=each.place)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterveil.accounting.records import Row
-from counterveil.accounting.refusals import damaged, too_large
-from counterveil.errors import LedgerError
+from counterveil.accounting.refusals import too_large
+from counterveil.errors import CounterveilError, LedgerError, refusal
 
 # The hash before the first entry; it names the format, so another format cannot be mistaken for it.
 GENESIS = hashlib.sha256(b"counterveil ledger 3").hexdigest()
@@ -37,15 +37,8 @@ def canonical(facts: dict[str, object]) -> str:
         raise _unwritable(str(error)) from None
 
 
-def _unwritable(got: str) -> LedgerError:
-    return LedgerError(
-        "CV-L014",
-        "a description cannot be written as JSON and read back",
-        expected="texts, finite numbers, true, false, null, lists and dictionaries of these, named by texts, "
-        f"at most {DEEPEST} levels deep",
-        got=got,
-        fix="turn other values into text, for instance str(Fraction(1, 3))",
-    )
+def _unwritable(got: str) -> CounterveilError:
+    return refusal("CV-L014b", deepest=DEEPEST, got=got)
 
 
 def digest(previous: str, body: str) -> str:
@@ -79,7 +72,7 @@ def unseal(row: Row) -> dict[str, Any]:
     """Return the content of an entry after checking its own hash, or raise CV-L016."""
     facts = _read(row)
     if isinstance(facts, str):
-        raise damaged(f"entry {row.seq} of the ledger is damaged", facts)
+        raise refusal("CV-L016", problem=f"entry {row.seq} of the ledger is damaged", got=facts)
     return facts
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from counterveil.accounting.uses import LONGEST_NAME, MOST_NAMES, Looks, Uses, usable
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text
-from counterveil.errors import ParameterError, Refusal, shown
+from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact, show
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
@@ -92,13 +92,15 @@ class Charter:
         put("most_epsilon", _most(most_epsilon, "most_epsilon"))
         put("most_delta", _most(most_delta, "most_delta"))
         if not isinstance(unproved, bool):
-            raise malformed("unproved = true or false", repr(unproved))
+            raise refusal("CV-L040", expected="unproved = true or false", got=repr(unproved))
         put("unproved", unproved)
         put("person", None if person is None else names([person], "person")[0])
         put("cluster", None if cluster is None else names([cluster], "cluster")[0])
         if person is not None and cluster is not None:
-            raise malformed(
-                "one unit: a person or a cluster", f"person = {person!r} and cluster = {cluster!r}"
+            raise refusal(
+                "CV-L040",
+                expected="one unit: a person or a cluster",
+                got=f"person = {person!r} and cluster = {cluster!r}",
             )
         put("subsets", names(subsets, "subsets", _LONGEST_CONDITION))
         put("clusters", names(clusters, "clusters"))
@@ -110,7 +112,11 @@ class Charter:
         for kind, listed in private:
             for name in listed:
                 if name in public_names:
-                    raise malformed(f"each column public or private; {kind} is of a private one", repr(name))
+                    raise refusal(
+                        "CV-L040",
+                        expected=f"each column public or private; {kind} is of a private one",
+                        got=repr(name),
+                    )
 
     @classmethod
     @lru_cache(maxsize=64)
@@ -149,11 +155,13 @@ class Charter:
     def from_dict(cls, facts: Mapping[str, Any]) -> Charter:
         """Return the charter in a document, or raise CV-L040."""
         if not isinstance(facts, Mapping):
-            raise malformed("a table", type(facts).__name__)
+            raise refusal("CV-L040", expected="a table", got=type(facts).__name__)
         known = [each.name for each in fields(cls)]
         for key in facts:
             if key not in known:
-                raise malformed(f"only the keys {', '.join(known)}", f"the key {shown(key)}")
+                raise refusal(
+                    "CV-L040", expected=f"only the keys {', '.join(known)}", got=f"the key {shown(key)}"
+                )
         return cls(**facts)
 
     def to_toml(self) -> str:
@@ -172,7 +180,9 @@ class Charter:
         try:
             return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
         except UnreadableError as error:
-            raise malformed("a TOML file in UTF-8", f"{shown(Path(path).name)}: {error}") from None
+            raise refusal(
+                "CV-L040", expected="a TOML file in UTF-8", got=f"{shown(Path(path).name)}: {error}"
+            ) from None
 
     def digest(self) -> str:
         """Return the SHA-256 of the canonical form; equal charters have equal digests."""
@@ -238,13 +248,17 @@ _MEANING = {
 def names(given: object, what: str, longest: int = LONGEST_NAME) -> tuple[str, ...]:
     """Return names in a fixed order, each once, or raise CV-L040."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise malformed(f"{what}: a list of names", f"{what} of type {type(given).__name__}")
+        raise refusal(
+            "CV-L040", expected=f"{what}: a list of names", got=f"{what} of type {type(given).__name__}"
+        )
     found = list(given)
     if len(found) > MOST_NAMES:
-        raise malformed(f"{what}: at most {MOST_NAMES} names", f"{len(found)} names")
+        raise refusal("CV-L040", expected=f"{what}: at most {MOST_NAMES} names", got=f"{len(found)} names")
     for name in found:
         if not usable(name, longest):
-            raise malformed(f"{what}: texts of 1 to {longest} characters, not blank", shown(name))
+            raise refusal(
+                "CV-L040", expected=f"{what}: texts of 1 to {longest} characters, not blank", got=shown(name)
+            )
     return tuple(sorted(set(found)))
 
 
@@ -253,24 +267,19 @@ def quoted(listed: Iterable[str]) -> str:
     return ", ".join(map(repr, listed)) or "none"
 
 
-malformed = Refusal(
-    "CV-L040",
-    "the charter is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="correct it; `counterveil ledger charter --study study.toml` drafts one from a study",
-)
-
-
 def _rules(missing: object) -> dict[str, str]:
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise malformed(
-            "missing: a table of columns and their rules", f"missing of type {type(given).__name__}"
+        raise refusal(
+            "CV-L040",
+            expected="missing: a table of columns and their rules",
+            got=f"missing of type {type(given).__name__}",
         )
     for rule in given.values():
         if not isinstance(rule, str) or rule not in (DROP, FILL):
-            raise malformed(f'missing: "{DROP}" or "{FILL}" for each column', shown(rule))
+            raise refusal(
+                "CV-L040", expected=f'missing: "{DROP}" or "{FILL}" for each column', got=shown(rule)
+            )
     return {name: given[name] for name in names(given.keys(), "missing")}
 
 
@@ -278,9 +287,11 @@ def _levels(protects: object) -> tuple[Unit, ...]:
     try:
         chosen = {Unit.parse(unit) for unit in names(protects, "protects")}
     except ParameterError as error:
-        raise malformed('protects: a list of "outcome" and "record"', error.got) from None
+        raise refusal(
+            "CV-L040", expected='protects: a list of "outcome" and "record"', got=error.got
+        ) from None
     if not chosen:
-        raise malformed('protects: "outcome", "record" or both', "an empty list")
+        raise refusal("CV-L040", expected='protects: "outcome", "record" or both', got="an empty list")
     return tuple(unit for unit in Unit if unit in chosen)
 
 
@@ -293,7 +304,11 @@ def _most(value: Any, name: str) -> Fraction | None:
         most = Fraction(-1)
     good = most > 0 if name == "most_epsilon" else 0 <= most < 1
     if not good or len(str(most)) > _LONGEST_NUMBER:
-        raise malformed(f"{name}: a number above 0 with few digits, and below 1 for a delta", shown(value))
+        raise refusal(
+            "CV-L040",
+            expected=f"{name}: a number above 0 with few digits, and below 1 for a delta",
+            got=shown(value),
+        )
     return most
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import flint
 
-from counterveil.errors import BudgetError, Refusal, installing
+from counterveil.errors import installing, refusal
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import (
@@ -145,25 +145,17 @@ def split_mu(mu: Number, shares: Sequence[Number]) -> tuple[Fraction, ...]:
 def _positive(value: Number, name: str) -> Fraction:
     number = exact(value, name)
     if number <= 0:
-        raise _wrong(f"{name} > 0", f"{name}={value!r}")
+        raise refusal("CV-B003", expected=f"{name} > 0", got=f"{name}={value!r}")
     return number
 
 
 def _weights(shares: Sequence[Number]) -> list[Fraction]:
     numbers = [exact(share, "share") for share in shares]
     if not numbers or any(number <= 0 for number in numbers):
-        raise _wrong("at least one share, each positive", f"shares={list(shares)!r}")
+        raise refusal("CV-B003", expected="at least one share, each positive", got=f"shares={list(shares)!r}")
     total = sum(numbers)
     return numbers if total == 1 else [number / total for number in numbers]
 
-
-_wrong = Refusal(
-    "CV-B003",
-    "the budget cannot be split this way",
-    expected="{expected}",
-    got="{got}",
-    fix="give a positive amount and positive shares, for instance split_epsilon(1, [2, 1])",
-)
 
 # The privacy loss distribution of a fixed plan, through dp-accounting's functional interface.
 #
@@ -338,22 +330,31 @@ def _sort(events: Sequence[Event]) -> _Plan:
 def _check(plan: _Plan, events: Sequence[Event], delta: Fraction) -> None:
     """Raise CV-B002 where no finite epsilon exists at this delta."""
     if not events:
-        raise _no_figure("at least one release", "an empty plan", "pass the events of the plan")
+        raise refusal(
+            "CV-B002", expected="at least one release", got="an empty plan", fix="pass the events of the plan"
+        )
     for event in events:
         check_event(event)
     if not 0 <= delta < 1:
-        raise _no_figure("0 <= delta < 1", f"delta={show(delta)}", "pass a small delta such as 1e-6")
+        raise refusal(
+            "CV-B002",
+            expected="0 <= delta < 1",
+            got=f"delta={show(delta)}",
+            fix="pass a small delta such as 1e-6",
+        )
     if plan.loose_delta > delta:
-        raise _no_figure(
-            f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
-            f"delta={show(delta)}",
-            "allow a larger delta, or plan fewer approximate releases",
+        raise refusal(
+            "CV-B002",
+            expected=f"delta >= {show(plan.loose_delta)}, the sum of the releases' own deltas",
+            got=f"delta={show(delta)}",
+            fix="allow a larger delta, or plan fewer approximate releases",
         )
     if plan.gaussian and plan.loose_delta == delta:
-        raise _no_figure(
-            "a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
-            f"delta={show(delta)}",
-            "allow a positive delta, or use Laplace noise, which is pure",
+        raise refusal(
+            "CV-B002",
+            expected="a delta above the sum of the approximate releases' deltas, because Gaussian noise needs some",
+            got=f"delta={show(delta)}",
+            fix="allow a positive delta, or use Laplace noise, which is pure",
         )
 
 
@@ -365,19 +366,4 @@ def check_event(event: Event) -> None:
     categories = event.categories if isinstance(event, ResponseEvent) else 2
     if size >= least and 0 <= delta < 1 and categories >= 2:
         return
-    raise BudgetError(
-        "CV-B006",
-        "a release has impossible privacy parameters",
-        expected="positive epsilon or mu, delta in [0, 1), at least two categories",
-        got=repr(event),
-        fix="describe the release with the parameters its noise was calibrated to",
-    )
-
-
-_no_figure = Refusal(
-    "CV-B002",
-    "these releases have no finite epsilon at this delta",
-    expected="{expected}",
-    got="{got}",
-    fix="{fix}",
-)
+    raise refusal("CV-B006", got=repr(event))

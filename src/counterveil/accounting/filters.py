@@ -21,7 +21,7 @@ from counterveil.accounting.composition import (
     shorten_up,
     square_up,
 )
-from counterveil.errors import BudgetError, LedgerError, shown
+from counterveil.errors import BudgetError, CounterveilError, refusal
 from counterveil.numerics.arrays import sqrt_down, sqrt_up
 from counterveil.numerics.gaussian_profile import delta_of, epsilon_of, mu_of
 from counterveil.privacy import (
@@ -209,13 +209,7 @@ def rule_for(budget: Budget, name: str | None, limit: Fraction | None = None) ->
         return SumRule(budget)
     if name == "gaussian" and not budget.pure:
         return GaussianRule(budget, mu_of(budget.epsilon, budget.delta) if limit is None else limit)
-    raise LedgerError(
-        "CV-L012",
-        "this composition rule does not fit this budget",
-        expected='rule="sum" for any budget, or rule="gaussian" for a budget with a positive delta',
-        got=f"rule={shown(name)} with {budget}",
-        fix='leave the rule out, or give the budget a small delta such as 1e-6 for rule="gaussian"',
-    )
+    raise refusal("CV-L012", name=name, budget=budget)
 
 
 def limit_holds(rule: GaussianRule) -> bool:
@@ -233,13 +227,7 @@ def check_charge(charge: Charge) -> None:
         check_event(event)
     if charge.events and _covered(charge):
         return
-    raise BudgetError(
-        "CV-B004",
-        "the releases of a request cost more than its face value",
-        expected=f"at least one draw, together at most {charge.face}",
-        got=f"{len(charge.events)} draws",
-        fix="calibrate the noise to the face value; split_epsilon and split_mu divide a budget exactly",
-    )
+    raise refusal("CV-B004", face=charge.face, events=len(charge.events))
 
 
 def _covered(charge: Charge) -> bool:
@@ -259,14 +247,8 @@ def _covered(charge: Charge) -> bool:
         return False
 
 
-def _uncountable(charge: Charge) -> BudgetError:
-    return BudgetError(
-        "CV-B005",
-        'the rule "gaussian" cannot count this request',
-        expected="draws that are pure or Gaussian",
-        got=f"a draw of which only (epsilon, delta) is known, with face value {charge.face}",
-        fix='choose a method with pure or Gaussian noise, or register the data set with rule="sum"',
-    )
+def _uncountable(charge: Charge) -> CounterveilError:
+    return refusal("CV-B005", face=charge.face)
 
 
 # The two totals of an account: what all answers cost outcomes, and what record-level answers cost whole records.
@@ -323,13 +305,7 @@ class Levels:
         if record_budget is None or record_budget == budget:
             return cls(outcome, outcome)
         if record_budget.epsilon > budget.epsilon or record_budget.delta > budget.delta:
-            raise LedgerError(
-                "CV-L047",
-                "the budget for records exceeds the total",
-                expected=f"at most {budget}: an answer that protects records also costs outcomes",
-                got=f"record budget: {record_budget}",
-                fix="raise the total, or grant records less",
-            )
+            raise refusal("CV-L047", budget=budget, record_budget=record_budget)
         return cls(outcome, rule_for(record_budget, outcome.name))
 
     def nothing(self) -> Totals:

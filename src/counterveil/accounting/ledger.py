@@ -46,7 +46,7 @@ from counterveil.accounting.records import Account, Answered, Entry, Reservation
 from counterveil.accounting.sql_store import SqliteStore
 from counterveil.accounting.uses import Uses
 from counterveil.accounting.verification import check_opened, verified
-from counterveil.errors import LedgerError
+from counterveil.errors import LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
 
 # What stands in place of a release where a request may draw nothing more.
@@ -97,13 +97,13 @@ class Ledger:
         refusals.check_name("dataset", dataset)
         for granted in (budget, record_budget):
             if granted is not None and not isinstance(granted, Budget):
-                raise refusals.no_budget(granted)
+                raise refusal("CV-P662", got=granted)
         levels = Levels.granted(budget, record_budget, rule)
         with self._writing():
             before = self._store.registration(dataset)
             if before is not None:
                 first = Levels.from_dict(unseal(before)).outcome
-                raise refusals.already_registered(dataset, first.budget, first.name)
+                raise refusal("CV-L005", dataset=dataset, budget=first.budget, rule=first.name)
             own = None if charter is None else charter.to_dict()
             facts = levels.to_dict() | {"charter": own, "note": note, "asked_by": self._analyst}
             self._append("register", dataset, "", facts)
@@ -131,7 +131,7 @@ class Ledger:
         for name, value in named.items():
             refusals.check_name(name, value)
         if simulated and self._store.lasting:
-            raise refusals.simulated_refused()
+            raise refusal("CV-L008")
         check_charge(charge)
         with self._writing():
             known = Standing(self._store, dataset)
@@ -213,7 +213,7 @@ class Ledger:
                     found = drawn
                     self._append("release", reservation.dataset, reservation.request_id, drawn | kept, name)
         if found is None or found["bounds"] != bounds:
-            raise refusals.cannot_go_on(reservation.request_id, "a release of other bounds")
+            raise refusal("CV-L006", request_id=reservation.request_id, got="a release of other bounds")
         values: list[str] = found["values"]
         return values
 
@@ -240,7 +240,7 @@ class Ledger:
         dataset, request_id = reservation.dataset, reservation.request_id
         reserved = self._store.of_request(dataset, request_id, "reserve")
         if reserved is None or reserved.seq != reservation.seq:
-            raise refusals.unknown_reservation(request_id)
+            raise refusal("CV-L013", request_id=request_id)
         # The time is that of the reservation: the difference would tell how long the rows took.
         facts = read_entry(reserved)
         kept = {name: facts[name] for name in ("fingerprint", "asked_by", "at")}
@@ -363,7 +363,7 @@ class Ledger:
         with self._turn:
             self._check_usable()
             if not isinstance(self._store, SqliteStore):
-                raise refusals.no_backup()
+                raise refusal("CV-L069")
             self._store.backup(Path(target))
 
     def close(self) -> None:
@@ -387,7 +387,7 @@ class Ledger:
         with self._turn:
             self._check_usable()
             if self._inspect:
-                raise refusals.not_usable("a ledger that was opened for inspection")
+                raise refusal("CV-L015", problem="a ledger that was opened for inspection")
             with self._store.writing():
                 self._anchors.check(self._store, self._anchors.marks())
                 before = self._head()
@@ -405,14 +405,14 @@ class Ledger:
 
     def _check_usable(self) -> None:
         if not self._open:
-            raise refusals.not_usable("a closed ledger")
+            raise refusal("CV-L015", problem="a closed ledger")
         if os.getpid() != self._process:  # a connection carried over a fork can damage the file
-            raise refusals.not_usable("a ledger opened by another process")
+            raise refusal("CV-L015", problem="a ledger opened by another process")
 
     def _head(self) -> tuple[int, str]:
         last = self._store.last()
         if last is None:
-            raise refusals.damaged("the ledger is damaged", "no entry is left")
+            raise refusal("CV-L016", problem="the ledger is damaged", got="no entry is left")
         return last.seq, last.hash
 
     def _append(
@@ -436,13 +436,15 @@ class Ledger:
             return None
         facts = read_entry(reserved)
         if facts["fingerprint"] != fingerprint:
-            raise refusals.other_request(request_id)
+            raise refusal("CV-L007", request_id=request_id)
         settled = self._store.of_request(dataset, request_id, "settle")
         if settled is not None:
             return Answered(str(unseal(settled)["answer"]))
         kept = Reservation(dataset, request_id, fingerprint, reserved.seq)
         if self._released(kept, _FAILED) is not None:
-            raise refusals.cannot_go_on(request_id, "a computation that failed after it had drawn noise")
+            raise refusal(
+                "CV-L006", request_id=request_id, got="a computation that failed after it had drawn noise"
+            )
         if canonical({"asked": asked}) != canonical({"asked": (facts["charge"], facts["description"])}):
-            raise refusals.cannot_go_on(request_id, "another split of the budget")
+            raise refusal("CV-L006", request_id=request_id, got="another split of the budget")
         return kept

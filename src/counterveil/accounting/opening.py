@@ -21,11 +21,10 @@ from counterveil.accounting.anchoring import (
 from counterveil.accounting.chain import fault, opening_entry, study_of, unseal
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.records import Row, Store
-from counterveil.accounting.refusals import missing_driver
 from counterveil.accounting.sql_store import SqliteStore, create_file
 from counterveil.accounting.verification import check_first
 from counterveil.bounded_reading import UnreadableError, checked_path
-from counterveil.errors import Refusal
+from counterveil.errors import refusal
 
 # Entries in memory, for one process and as long as the ledger is open.
 
@@ -208,7 +207,7 @@ def _path(place: object) -> Path:
     try:
         return checked_path(place)
     except UnreadableError as error:
-        raise _missing(str(error)) from None
+        raise refusal("CV-L001", got=str(error)) from None
 
 
 def _file(path: Path, opening: Row | None, anchor: str | None, inspect: bool) -> Store:
@@ -216,17 +215,8 @@ def _file(path: Path, opening: Row | None, anchor: str | None, inspect: bool) ->
         check_never_used(path, anchor)
         create_file(path, opening)
     if not path.exists():
-        raise _missing(_masked(str(path)))
+        raise refusal("CV-L001", got=_masked(str(path)))
     return SqliteStore(path, inspect=inspect)
-
-
-_missing = Refusal(
-    "CV-L001",
-    "there is no ledger here",
-    expected="an existing ledger, because a new one would not know what was spent",
-    got="{got}",
-    fix="check the path, or make a ledger with open_ledger(path, create=True) or `counterveil ledger create`",
-)
 
 
 def _masked(text: str) -> str:
@@ -237,7 +227,7 @@ def _masked(text: str) -> str:
 
 def _server(url: str, opening: Row | None) -> Store:
     if importlib.util.find_spec("psycopg") is None:
-        raise missing_driver()
+        raise refusal("CV-E010")
     from counterveil.accounting.postgres_store import PostgresStore
 
     return PostgresStore(url, opening)

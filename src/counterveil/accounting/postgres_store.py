@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.accounting.refusals import check_version, not_a_ledger, storage_failed
+from counterveil.accounting.refusals import check_version
 from counterveil.accounting.sql_store import SqlEntries
-from counterveil.errors import LedgerError
+from counterveil.errors import refusal
 
 # The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
 _TURN = 0x43564C31
@@ -71,13 +71,7 @@ class PostgresStore(SqlEntries):
         try:
             self._db: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
         except psycopg.Error as error:
-            raise LedgerError(
-                "CV-L018",
-                "the ledger's database server cannot be reached",
-                expected="a PostgreSQL server that accepts this connection",
-                got=reason(error),
-                fix="check host, port, database, user and password in the address",
-            ) from None
+            raise refusal("CV-L018", got=reason(error)) from None
         try:
             self._prepare(opening)
         except BaseException:
@@ -143,13 +137,7 @@ class PostgresStore(SqlEntries):
         self._run(f"SET lock_timeout = '{PATIENCE}s'")
         self._run("SET synchronous_commit = on")
         if self._run("SHOW fsync") != [("on",)]:
-            raise LedgerError(
-                "CV-L017",
-                "the database server does not keep what it confirms",
-                expected="a PostgreSQL server with fsync = on",
-                got="fsync = off",
-                fix="turn fsync on: otherwise a server crash can erase records of spent budget",
-            )
+            raise refusal("CV-L017")
         if opening is not None:
             with self.writing():
                 if not self._present("counterveil"):
@@ -157,7 +145,7 @@ class PostgresStore(SqlEntries):
                         self._run(statement)
                     self.append(opening)
         if not self._present("counterveil.format"):
-            raise not_a_ledger(f"database {self._db.info.dbname!r}")
+            raise refusal("CV-L002", place=f"database {self._db.info.dbname!r}")
         check_version(self._run("SELECT max(version) FROM counterveil.format")[0][0])
 
     def _present(self, name: str) -> bool:
@@ -169,16 +157,10 @@ class PostgresStore(SqlEntries):
             cursor = self._db.execute(statement.encode(), values or None)
             return cursor.fetchall() if cursor.description else []
         except psycopg.errors.LockNotAvailable:
-            raise LedgerError(
-                "CV-L010",
-                "the ledger is busy",
-                expected=f"a write lock within {PATIENCE} seconds",
-                got="another session holds the ledger",
-                fix="try again; if it persists, look for a session that hangs inside a transaction",
-            ) from None
+            raise refusal("CV-L010", patience=PATIENCE) from None
         except psycopg.Error as error:
             problem = error.diag.message_primary or type(error).__name__
-            raise storage_failed(problem, f"database {self._db.info.dbname!r}") from error
+            raise refusal("CV-L009", problem=problem, place=f"database {self._db.info.dbname!r}") from error
 
     def _undo(self) -> None:
         # The failure that led here is the one to report; a lost connection undoes itself.

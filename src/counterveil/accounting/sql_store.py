@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.accounting.refusals import check_version, damaged, not_a_ledger, storage_failed
-from counterveil.errors import CounterveilError, LedgerError
+from counterveil.accounting.refusals import check_version
+from counterveil.errors import CounterveilError, LedgerError, refusal
 
 # The statements that read and add entries: the same in every SQL database, but for two words.
 
@@ -113,7 +113,7 @@ class SqlEntries(ABC):
 def _row(fields: tuple[Any, ...]) -> Row:
     """Return the row; a damaged page can hold values of other kinds than were written."""
     if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
-        raise damaged("an entry of the ledger is damaged", "a column of another type")
+        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
     return Row(*fields)
 
 
@@ -252,7 +252,7 @@ class SqliteStore(SqlEntries):
 
     def _check_format(self) -> None:
         if self._run("PRAGMA application_id") != [(_APPLICATION,)]:
-            raise not_a_ledger(str(self._path))
+            raise refusal("CV-L002", place=str(self._path))
         check_version(self._run("PRAGMA user_version")[0][0])
 
     def _check_same_file(self) -> None:
@@ -262,13 +262,7 @@ class SqliteStore(SqlEntries):
         except OSError:
             inode = -1
         if inode != self._inode:
-            raise LedgerError(
-                "CV-L019",
-                "the ledger file was moved or replaced while it was open",
-                expected="the file that was opened, at the same place",
-                got=str(self._path),
-                fix="open the ledger again and compare its head with the one you noted",
-            )
+            raise refusal("CV-L019", got=str(self._path))
 
     @contextmanager
     def _storage(self) -> Iterator[None]:
@@ -279,7 +273,9 @@ class SqliteStore(SqlEntries):
             raise _failure(error, str(self._path)) from error
         except (UnicodeError, OverflowError, MemoryError) as error:
             # The driver cannot read what a damaged page holds, be it a value, a name or a message about them.
-            raise damaged("the ledger's database is damaged", type(error).__name__) from error
+            raise refusal(
+                "CV-L016", problem="the ledger's database is damaged", got=type(error).__name__
+            ) from error
 
 
 def create_file(path: Path, opening: Row) -> None:
@@ -342,16 +338,10 @@ def _sync(path: Path) -> None:
 def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> CounterveilError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_NOTADB:
-        return not_a_ledger(place)
+        return refusal("CV-L002", place=place)
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return LedgerError(
-            "CV-L010",
-            "the ledger is busy",
-            expected=f"a write lock within {PATIENCE} seconds",
-            got="another process holds the ledger",
-            fix="try again; if it persists, look for a process that hangs with the ledger open",
-        )
+        return refusal("CV-L010b", patience=PATIENCE)
     # A page that was changed can hold text that is no text, a schema that makes no sense, or an endless value.
     if code in _DAMAGED or "decode" in str(error):
-        return damaged("the ledger's database is damaged", str(error))
-    return storage_failed(str(error), place)
+        return refusal("CV-L016", problem="the ledger's database is damaged", got=str(error))
+    return refusal("CV-L009", problem=str(error), place=place)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from counterveil.errors import CounterveilError, LedgerError, Refusal, shown
+from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Unit, exact
 
 MOST_NAMES = 10_000
@@ -118,12 +118,11 @@ def _check_columns(columns: tuple[object, ...]) -> None:
     """Raise CV-L048 where the columns of a study cannot be written into a ledger."""
     wrong = next((name for name in columns if not usable(name)), None)
     if wrong is not None or len(columns) > MOST_NAMES:
-        raise LedgerError(
+        raise refusal(
             "CV-L048",
-            "the columns of this study cannot be written into a ledger",
-            expected=f"at most {MOST_NAMES} columns with names of 1 to {LONGEST_NAME} characters",
+            most_names=MOST_NAMES,
+            longest_name=LONGEST_NAME,
             got=f"{len(columns)} columns" if wrong is None else shown(wrong),
-            fix="rename or leave out columns; the ledger keeps the names of the columns that a request uses",
         )
 
 
@@ -161,11 +160,11 @@ class Looks:
         good = good and usable(name := self.request_id(len(rows))) and name.isprintable()
         good = good and all(earlier < later for earlier, later in itertools.pairwise([0, *rows]))
         if not good or sum(look.alpha for look in self.planned) >= 1:
-            raise _malformed(f"{len(rows)} looks with rows {rows[:10]}")
+            raise refusal("CV-L040b", got=f"{len(rows)} looks with rows {rows[:10]}")
         # What is registered is read back from its text: a plan that could not be would lock the ledger.
         written = [text for name in _NUMBERS for text in self.to_dict()[name]]
         if any(look.alpha <= 0 for look in self.planned) or max(map(len, written)) > _LONGEST_NUMBER:
-            raise _malformed("a number that cannot be used")
+            raise refusal("CV-L040b", got="a number that cannot be used")
 
     @property
     def request_ids(self) -> tuple[str, ...]:
@@ -196,12 +195,14 @@ class Looks:
         """Return the plan in a charter, or raise CV-L040."""
         lists = ("rows", *_NUMBERS)
         if not isinstance(facts, Mapping) or set(facts) != {"outcome", *lists}:
-            raise _malformed("other keys" if isinstance(facts, Mapping) else type(facts).__name__)
+            raise refusal(
+                "CV-L040b", got="other keys" if isinstance(facts, Mapping) else type(facts).__name__
+            )
         found = [facts[name] for name in lists]
         if not all(isinstance(each, Sequence) and not isinstance(each, str) for each in found):
-            raise _malformed("a key that is no list")
+            raise refusal("CV-L040b", got="a key that is no list")
         if len({len(each) for each in found}) != 1:
-            raise _malformed("lists of different lengths")
+            raise refusal("CV-L040b", got="lists of different lengths")
         return cls(facts["outcome"], tuple(_look(*numbers) for numbers in zip(*found, strict=True)))
 
 
@@ -220,21 +221,4 @@ def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
     try:
         return Look(int(str(rows)), Budget(epsilon, delta), exact(alpha, "alpha"))
     except (ValueError, CounterveilError):
-        raise _malformed("a number that cannot be used") from None
-
-
-_malformed = Refusal(
-    "CV-L040",
-    "the charter is invalid",
-    expected="[looks]: an outcome, and of 1 to 100 looks rising rows, epsilon, delta and alpha",
-    got="{got}",
-    fix="write the plan with cv.interim.planned(...), or `counterveil ledger charter --looks`",
-)
-unplanned = Refusal(
-    "CV-L083",
-    "this look was not planned",
-    expected="{expected}",
-    got="{got}",
-    fix="ask for the looks in their order with cv.interim.look(...), or `counterveil look`; nothing was spent, and the "
-    "plan was fixed at registration",
-)
+        raise refusal("CV-L040b", got="a number that cannot be used") from None

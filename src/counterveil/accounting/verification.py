@@ -17,9 +17,8 @@ from counterveil.accounting.chain import GENESIS, digest, fault, study_of, unsea
 from counterveil.accounting.charter import Charter
 from counterveil.accounting.filters import GaussianRule, Levels, Totals, limit_holds
 from counterveil.accounting.records import Row, Store, VerifyReport
-from counterveil.accounting.refusals import damaged, guards_changed
 from counterveil.accounting.uses import Uses
-from counterveil.errors import CounterveilError, LedgerError
+from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Charge
 
 
@@ -287,10 +286,10 @@ def check_first(store: Store) -> None:
     """Raise unless the guards and the entry that opened the ledger are as they were made."""
     problem = store.guards()
     if problem is not None:
-        raise guards_changed(problem)
+        raise refusal("CV-L067", problem=problem)
     problem = first_problem(store) or store.quick_damage()
     if problem is not None:
-        raise damaged("the ledger is damaged", problem)
+        raise refusal("CV-L016", problem="the ledger is damaged", got=problem)
 
 
 def first_problem(store: Store) -> str | None:
@@ -309,7 +308,7 @@ def check_last(store: Store) -> None:
     start = 0 if last is None else max(0, last.seq - LINKS)
     before = store.at(start)
     if last is None or before is None:
-        raise damaged("the ledger is damaged", f"entry {start} is missing")
+        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {start} is missing")
     _check_hashes(store, max(0, start - HASHED), start)
     oldest = start - HASHED - STRETCH
     if oldest > 0:
@@ -324,7 +323,7 @@ def check_last(store: Store) -> None:
     if problem is None and hidden is not None:
         problem = f"entry {hidden}: a search for its request does not find it"
     if problem is not None:
-        raise damaged("the newest entries of the ledger are damaged", problem)
+        raise refusal("CV-L016", problem="the newest entries of the ledger are damaged", got=problem)
 
 
 def _check_hashes(store: Store, first: int, last: int) -> None:
@@ -333,9 +332,11 @@ def _check_hashes(store: Store, first: int, last: int) -> None:
     previous = rows[0].previous if rows else ""
     for seq, row in enumerate(rows, first):
         if row.seq != seq or row.previous != previous or digest(previous, row.body) != row.hash:
-            raise damaged(
-                f"entry {seq} of the ledger is damaged", "it does not match its hash, or the entry before it"
+            raise refusal(
+                "CV-L016",
+                problem=f"entry {seq} of the ledger is damaged",
+                got="it does not match its hash, or the entry before it",
             )
         previous = row.hash
     if len(rows) != last - first + 1:
-        raise damaged("the ledger is damaged", f"entry {first + len(rows)} is missing")
+        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {first + len(rows)} is missing")

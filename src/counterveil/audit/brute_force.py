@@ -18,11 +18,10 @@ from counterveil.audit.protocols import (
     Pair,
     WhiteBox,
     needs_density,
-    nothing_to_audit,
     out_of_range,
 )
 from counterveil.audit.report import Finding, Quantity
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.privacy import Budget
 
 # The integral is asked for this share of the claimed delta.
@@ -158,13 +157,7 @@ def _check_size(n: int, values: int) -> None:
     if n < 1 or values < 2:
         raise out_of_range("n, values", (n, values), "n >= 1 and two or more values", "widen the grid")
     if values**n > _MOST_DATASETS:
-        raise ParameterError(
-            "CV-A006",
-            "there are too many data sets to enumerate",
-            expected=f"at most {_MOST_DATASETS} data sets",
-            got=f"{values} values in {n} rows: {values**n} data sets",
-            fix="use fewer rows or a coarser grid; extremes are usually attained at the ends of the range",
-        )
+        raise refusal("CV-A006", most_datasets=_MOST_DATASETS, values=values, n=n, values_2=values**n)
 
 
 Dataset: TypeAlias = tuple[Any, ...]
@@ -287,7 +280,7 @@ def _largest(changes: Iterator[tuple[Any, Dataset, Dataset]], claimed: Any) -> C
         if size > best[0] or comparisons == 1:
             best = (size, first, second)
     if comparisons == 0:
-        raise nothing_to_audit("a universe without neighbours")
+        raise refusal("CV-A004", got="a universe without neighbours")
     return Change(*best, claimed=claimed, comparisons=comparisons)
 
 

@@ -16,7 +16,7 @@ from scipy.special import bdtrc
 
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair, out_of_range
 from counterveil.audit.report import Finding, Quantity
-from counterveil.errors import Refusal
+from counterveil.errors import refusal
 from counterveil.privacy import Budget
 
 _HALVINGS = 50
@@ -30,15 +30,6 @@ class Canaried(Protocol):
     def scores(self, forms: NDArray[np.bool_], rng: np.random.Generator, /) -> FloatArray:
         """Return one score a canary from one run: large where its second form looks likelier."""
         ...
-
-
-_needs_canaries = Refusal(
-    "CV-A002",
-    "this test needs canaries",
-    expected="a mechanism with a method scores(forms, rng)",
-    got="{got} without scores",
-    fix="add scores, or audit with ThresholdTester(), which needs samples of one pair",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +63,7 @@ class OneRunTester:
     ) -> Finding:
         """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
         if not isinstance(mechanism, Canaried):
-            raise _needs_canaries(type(mechanism).__name__)
+            raise refusal("CV-A002", got=type(mechanism).__name__)
         forms = rng.random(self.canaries) < 0.5
         scores = np.asarray(mechanism.scores(forms, rng), dtype=np.float64)
         order = np.argsort(-np.abs(scores), kind="stable")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 
 # Where a white-box tester looks: the whole line, the points of a discrete distribution, or a cloud of vectors.
 
@@ -134,13 +134,7 @@ def delta_at(
 ) -> Delta:
     """Return the smallest delta that makes `epsilon` true on this pair, in the worse direction."""
     if isinstance(outputs, Cloud):
-        raise ParameterError(
-            "CV-A007",
-            "the exact delta of a vector is not computed",
-            expected="outputs=Line(...) or Points(...) for a claim with delta > 0",
-            got="outputs=Cloud(...)",
-            fix="audit with ThresholdTester(projections=(LikelihoodRatio(),)), which takes vectors",
-        )
+        raise refusal("CV-A007")
 
     def columns(points: FloatArray) -> FloatArray:
         log_p, log_q = (mechanism.log_density(dataset, points) for dataset in pair)
@@ -212,13 +206,7 @@ def _check_mass(masses: FloatArray, outputs: Outputs) -> None:
     most = masses.max() > 1 + _LOST_MASS
     least = isinstance(outputs, Line) and masses.min() < 1 - _LOST_MASS
     if most or least:
-        raise ParameterError(
-            "CV-A005",
-            "the distribution reported by the mechanism does not sum to one",
-            expected="log_density is normalised on every data set",
-            got=f"total mass {masses[0]:.6g} and {masses[1]:.6g} on the two neighbours",
-            fix="include the normalising constant; for a discrete distribution pass outputs=Points(...)",
-        )
+        raise refusal("CV-A005", masses=masses[0], masses_2=masses[1])
 
 
 def check_normalised(mechanism: WhiteBox, pair: Pair, line: Line, rng: np.random.Generator) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.audit.report import AuditReport, AuditRow, Finding, Verdict
-from counterveil.errors import ParameterError, Refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -67,35 +67,14 @@ class Tester(Protocol):
 # The auditor's refusals, and the checks that several testers share.
 
 
-def needs_density(mechanism: Mechanism) -> ParameterError:
+def needs_density(mechanism: Mechanism) -> CounterveilError:
     """Return the refusal for a white-box test of a mechanism that does not know its distribution."""
-    return ParameterError(
-        "CV-A002",
-        "this test needs the distribution of the mechanism",
-        expected="a mechanism with a method log_density(dataset, outputs)",
-        got=f"{type(mechanism).__name__} without log_density",
-        fix="add log_density, or audit with ThresholdTester(), which needs samples only",
-    )
+    return refusal("CV-A002b", kind=type(mechanism).__name__)
 
 
-def out_of_range(name: str, value: object, expected: str, fix: str) -> ParameterError:
+def out_of_range(name: str, value: object, expected: str, fix: str) -> CounterveilError:
     """Return the refusal of an invalid audit setting."""
-    return ParameterError(
-        "CV-A001",
-        f"{name} is out of range",
-        expected=expected,
-        got=f"{name}={value!r}",
-        fix=fix,
-    )
-
-
-nothing_to_audit = Refusal(
-    "CV-A004",
-    "there is nothing to audit",
-    expected="at least one pair of neighbours and one tester",
-    got="{got}",
-    fix="pass pairs of neighbouring data sets and testers, e.g. [ThresholdTester()]",
-)
+    return refusal("CV-A001", name=name, expected=expected, value=value, fix=fix)
 
 
 def draw(
@@ -104,26 +83,17 @@ def draw(
     """Return `count` releases from each data set of the pair, as matrices of shape (count, d)."""
     first, second = (_draw_one(mechanism, dataset, count, rng) for dataset in pair)
     if first.shape != second.shape:
-        raise _malformed(f"shapes {first.shape} and {second.shape} on two neighbours")
+        raise refusal("CV-A003", got=f"shapes {first.shape} and {second.shape} on two neighbours")
     return first, second
 
 
 def _draw_one(mechanism: Mechanism, dataset: object, count: int, rng: np.random.Generator) -> FloatArray:
     outputs = np.asarray(mechanism.sample(dataset, count, rng), dtype=np.float64)
     if outputs.ndim not in (1, 2) or outputs.shape[0] != count:
-        raise _malformed(f"shape {outputs.shape} for count={count}")
+        raise refusal("CV-A003", got=f"shape {outputs.shape} for count={count}")
     if not np.isfinite(outputs).all():
-        raise _malformed("an output that is infinite or not a number")
+        raise refusal("CV-A003", got="an output that is infinite or not a number")
     return outputs.reshape(count, -1)
-
-
-_malformed = Refusal(
-    "CV-A003",
-    "the mechanism's outputs cannot be audited",
-    expected="finite outputs of shape (count,) or (count, d), the same on both neighbours",
-    got="{got}",
-    fix="let sample(dataset, count, rng) return one finite number or vector per release",
-)
 
 
 def audit(
@@ -183,12 +153,6 @@ def _check(
     if not 0 < confidence < 1:
         raise out_of_range("confidence", confidence, "above 0 and below 1", "use about 0.999")
     if not pairs or not testers:
-        raise nothing_to_audit(f"{len(pairs)} pairs and {len(testers)} testers")
+        raise refusal("CV-A004", got=f"{len(pairs)} pairs and {len(testers)} testers")
     if weakened is mechanism:
-        raise ParameterError(
-            "CV-A008",
-            "the weakened copy is the mechanism itself",
-            expected="a copy with a third of the noise, which a good audit must catch",
-            got="the same object twice",
-            fix="pass mechanism.with_noise_factor(1 / 3), or build the copy by hand",
-        )
+        raise refusal("CV-A008")

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from counterveil.cli.options import AsJson, argument, option
-from counterveil.errors import MissingExtraError, installing
+from counterveil.errors import refusal
 
 Names = Annotated[list[str] | None, argument("METHOD", "Methods, questions, or names that --list shows.")]
 Epsilon = Annotated[str | None, option("NUMBER", "Claim to audit; that of the list if omitted.")]
@@ -94,11 +94,5 @@ def reproduce(
 def laboratory() -> Any:
     """Return the commands of `counterveil-lab`, a distribution of its own that nothing here imports otherwise."""
     if find_spec("counterveil_lab") is None:
-        raise MissingExtraError(
-            "CV-E100",
-            "this command is part of the laboratory",
-            expected="the package counterveil-lab",
-            got="no module named counterveil_lab",
-            fix=installing("", folder="./lab"),
-        )
+        raise refusal("CV-E100")
     return import_module("counterveil_lab.commands")

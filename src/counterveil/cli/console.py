@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from counterveil.cli.options import argument, option
-from counterveil.errors import MissingExtraError, installing
+from counterveil.errors import refusal
 
 _NEEDED = ("starlette", "jinja2", "uvicorn")
 
@@ -29,13 +29,7 @@ def console(
     """
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise MissingExtraError(
-            "CV-E080",
-            "the console needs packages that are not installed",
-            expected="the extra console",
-            got=f"no module named {', '.join(missing)}",
-            fix=installing("console"),
-        )
+        raise refusal("CV-E080", missing=", ".join(missing))
     from counterveil.console.server import serve
 
     def tell(who: str, link: str) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from counterveil.cli.options import Given, option, shared
 from counterveil.cli.requests import STOPPED, charging, check_target, say
-from counterveil.errors import CounterveilError, DataError, ParameterError, shown
+from counterveil.errors import CounterveilError, DataError, refusal
 
 if TYPE_CHECKING:
     from counterveil.data import Study
@@ -146,25 +146,13 @@ def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
 def _check_new(out: Path | None, overwrite: bool) -> None:
     check_target(out)
     if out is not None and out.exists() and not overwrite:
-        raise ParameterError(
-            "CV-P722",
-            "this study file exists",
-            expected="a new file, or --overwrite",
-            got=str(out),
-            fix="name another file; people may have answered questions in this one",
-        )
+        raise refusal("CV-P722", got=str(out))
 
 
 def _epsilon(epsilon: str | None) -> str:
     if epsilon is not None:
         return epsilon
-    raise ParameterError(
-        "CV-P723",
-        "there is nothing to buy",
-        expected="--epsilon beside --buy",
-        got="no epsilon",
-        fix="say how much privacy loss ranges and labels may cost together, e.g. --epsilon 0.1",
-    )
+    raise refusal("CV-P723b")
 
 
 def _told(made: Draft, out: Path | None, data: str) -> str:
@@ -263,13 +251,7 @@ def _label(text: str | None) -> Any:
 def _bounds(name: str, text: str) -> tuple[str, str]:
     low, sign, high = text.partition(":")
     if not sign:
-        raise ParameterError(
-            "CV-P721",
-            "the answers do not fit the data",
-            expected=f"{name}: LOW:HIGH",
-            got=shown(text),
-            fix="write the lowest and the highest possible value with a colon between them, e.g. 18:90",
-        )
+        raise refusal("CV-P721", name=name, text=text)
     return low.strip(), high.strip()
 
 

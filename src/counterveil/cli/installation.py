@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import subprocess
 import sys
 import time
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterveil.cli.options import AsJson, argument, option
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import explanation, refusal
 
 if TYPE_CHECKING:
     from counterveil.data import Study
@@ -41,8 +40,7 @@ _EXTRAS = {
     "jinja2": "console",
     "uvicorn": "console",
 }
-_CODE = re.compile(r"CV-[A-Z]\d{3}")
-_ERRORS, _PROOF = "error_pages", ".proof.md"
+_PROOF = ".proof.md"
 
 
 def doctor(as_json: AsJson = False) -> None:
@@ -121,18 +119,16 @@ def explain(
 
 def _page(name: str) -> str:
     """Return the text of a page; raises CV-P024."""
-    error = files("counterveil") / _ERRORS / f"{name.upper()}.md"
-    if _CODE.fullmatch(name.upper()) and error.is_file():
-        return error.read_text(encoding="utf-8")
+    error = explanation(name.upper())
+    if error is not None:
+        return error
     proofs = _proofs()
     meant = [path for path in proofs if path == name or path.rpartition("/")[2] in (name, name + _PROOF)]
     if len(meant) == 1:
         return proofs[meant[0]].read_text(encoding="utf-8")
-    raise ParameterError(
+    raise refusal(
         "CV-P024",
-        "there is no page with this name",
-        expected="an error code, or the name of a proof as results print it",
-        got=shown(name),
+        name=name,
         fix=f"name one of {', '.join(sorted(meant))}" if meant else "`counterveil explain` lists the proofs",
     )
 

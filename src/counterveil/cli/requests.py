@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from counterveil.bounded_reading import UnreadableError, checked_path, written_float
 from counterveil.cli.options import Given, shared
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 
 if TYPE_CHECKING:
     from counterveil.accounting import Account, Ledger
@@ -229,12 +229,5 @@ def _remaining(account: Account) -> str:
     return f"{text}; for record-level requests {account.record_remaining} of {account.record_budget}"
 
 
-def _unwritable(path: Path, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P021",
-        "this file cannot be written",
-        expected="a path in a folder that exists and is writable",
-        got=f"{path}: {got}",
-        fix="create the folder, or name another file; if a ledger was charged, repeat the command with the same "
-        "--request-id: the stored answer is returned at no cost",
-    )
+def _unwritable(path: Path, got: str) -> CounterveilError:
+    return refusal("CV-P021", path=path, got=got)

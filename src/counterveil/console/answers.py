@@ -12,10 +12,9 @@ from typing import Any
 from counterveil.accounting import Entry
 from counterveil.bounded_reading import UnreadableError, parse_json
 from counterveil.console.datasets import request_line
-from counterveil.console.refusals import unknown
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy.caveats import KeptByTrim
 from counterveil.report import html_page, markdown_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
@@ -83,7 +82,7 @@ def download(visit: Visit) -> Download:
     files = {} if result is None else _files(result)
     name = visit.path["file"]
     if name not in files:
-        raise unknown(f"one of {', '.join(files) or 'no files'}", "another name")
+        raise refusal("CV-W007", expected=f"one of {', '.join(files) or 'no files'}", got="another name")
     kind, write = files[name]
     return Download(name, kind, write())
 
@@ -96,7 +95,7 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
     with visit.workspace.opened(data.ledger) as book:
         first = book.between(seq, seq)
         if not first or first[0].kind != "reserve" or first[0].dataset != data.account.dataset:
-            raise unknown("a request of this data set", "another number")
+            raise refusal("CV-W007", expected="a request of this data set", got="another number")
         return data, book.of_request(data.account.dataset, first[0].request_id)
 
 

@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from counterveil.console import answers, asking, datasets, ledgers, planning, studies
-from counterveil.console.refusals import coded, not_answered, status_of, stopped, unknown
+from counterveil.console.refusals import coded, status_of
 from counterveil.console.sessions import (
     HEADERS,
     Session,
@@ -30,11 +30,10 @@ from counterveil.console.sessions import (
 )
 from counterveil.console.visit import Download, Page, Person, Redirect, Reply, Visit
 from counterveil.console.workspace import Workspace
-from counterveil.errors import CounterveilError, DataError, unforeseen
+from counterveil.errors import CounterveilError, DataError, explanation, refusal, unforeseen
 from counterveil.privacy import show
 from counterveil.report.page import style
 
-_CODE = re.compile(r"CV-[A-Z][0-9]{3}")
 _BOLD, _WORD = re.compile(r"\*\*([^*]+)\*\*"), re.compile(r"`([^`]+)`")
 _LINK = re.compile(r"\[([^\]]+)\]\([^)]+\)")
 
@@ -59,10 +58,8 @@ def environment() -> Any:
 
 def error_page(code: str) -> str | None:
     """Return the page of an error code as HTML, None where there is none."""
-    place = files("counterveil") / "error_pages" / f"{code}.md"
-    if not _CODE.fullmatch(code) or not place.is_file():
-        return None
-    return "".join(_blocks(place.read_text(encoding="utf-8")))
+    text = explanation(code)
+    return None if text is None else "".join(_blocks(text))
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -104,7 +101,7 @@ def _explain(visit: Visit) -> Page:
     code = visit.path["code"].upper()
     found = error_page(code)
     if found is None:
-        raise unknown("the page of an error code", "another name")
+        raise refusal("CV-W007", expected="the page of an error code", got="another name")
     return Page("explain.html", {"code": code, "text": found})
 
 
@@ -200,7 +197,7 @@ class Console:
             try:
                 # A HEAD request would use up a link or run a page that nobody sees.
                 if request.method == "HEAD":
-                    raise unknown("a page or a form", "a HEAD request")
+                    raise refusal("CV-W007", expected="a page or a form", got="a HEAD request")
                 check_origin(request.method, request.headers, from_file=self._from_file(request))
                 found: Response = await answer(request)
             except CounterveilError as error:
@@ -234,7 +231,7 @@ class Console:
                     reply = await to_thread.run_sync(handler, visit, limiter=limiter)
             except DataError as error:
                 # What is said about rows is for their steward, whichever page would say it.
-                raise (error if session.person.steward else not_answered()) from None
+                raise (error if session.person.steward else refusal("CV-W006")) from None
             return await to_thread.run_sync(self._response, reply, session, limiter=turns.pages)
 
         return self._guarded(answer)
@@ -249,7 +246,7 @@ class Console:
         self, handler: Handler, visit: Visit, request: Request, turn: CapacityLimiter
     ) -> Reply:
         """Return the reply of a process that ends with its time, its visitor or the console, or raise CV-W012."""
-        found: Reply | CounterveilError = stopped("a console that ends, or a visitor who left")
+        found: Reply | CounterveilError = refusal("CV-W012", got="a console that ends, or a visitor who left")
 
         async def compute() -> None:
             nonlocal found
@@ -260,7 +257,7 @@ class Console:
                             in_process, handler, visit, cancellable=True, limiter=CapacityLimiter(1)
                         )
                 except TimeoutError:
-                    found = stopped(f"more than {LONGEST_COMPUTATION:g} seconds")
+                    found = refusal("CV-W012", got=f"more than {LONGEST_COMPUTATION:g} seconds")
             group.cancel_scope.cancel()
 
         async with create_task_group() as group:
@@ -326,7 +323,7 @@ class Console:
         return self._refusal(error, session)
 
     async def _no_page(self, request: Request, _: Exception) -> Response:
-        error = unknown("a page of the console", "another address or method")
+        error = refusal("CV-W007", expected="a page of the console", got="another address or method")
         return _sealed(self._refusal(error, self._session(request)))
 
     async def _fault(self, request: Request, fault: Exception) -> Response:
@@ -362,7 +359,7 @@ class Console:
     async def _static(self, request: Request) -> Response:
         name = request.path_params["name"]
         if name not in _STATIC:
-            raise unknown("a file of the console", "another name")
+            raise refusal("CV-W007", expected="a file of the console", got="another name")
         own = files("counterveil.console") / "static"
         content = style(name).encode() if name == _PICTURES else (own / name).read_bytes()
         # The path is new with every start, so an old file is never shown.

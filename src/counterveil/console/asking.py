@@ -13,13 +13,13 @@ from counterveil.accounting import Charter, Uses
 from counterveil.accounting.accounts import check_request
 from counterveil.bounded_reading import written_float
 from counterveil.console.datasets import levels
-from counterveil.console.refusals import bad_form, coded, for_analysts, unknown
+from counterveil.console.refusals import coded, for_analysts
 from counterveil.console.studies import same_study
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, show
 from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import asked_arms
@@ -252,7 +252,7 @@ def spend(visit: Visit) -> Redirect:
     """Ask: charge the ledger and compute; the same form sent twice is charged once and gets one answer."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
-        raise bad_form("the name of the request, as the page before showed it", "none")
+        raise refusal("CV-W004", expected="the name of the request, as the page before showed it", got="none")
     # What was confirmed is what is asked: a study that changed since is not.
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
@@ -269,7 +269,9 @@ def spend(visit: Visit) -> Redirect:
 def _answer(visit: Visit, wanted: Wanted, asked: Asked[Any]) -> int:
     """Return the number of the request in the ledger, answered now or before."""
     if wanted.data.source is None:
-        raise unknown("a data set whose rows are in this folder", "an account without rows")
+        raise refusal(
+            "CV-W007", expected="a data set whose rows are in this folder", got="an account without rows"
+        )
     name = wanted.data.account.dataset
     with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
         with Curator(
@@ -288,7 +290,9 @@ def _wanted(visit: Visit) -> Wanted:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
     given = {name: visit.word(name) for name in FIELDS}
     if given["question"] not in QUESTIONS:
-        raise bad_form(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
+        raise refusal(
+            "CV-W004", expected=f"question: one of {', '.join(QUESTIONS)}", got=repr(given["question"])
+        )
     given["protects"] = Unit.parse(given["protects"]).value
     given["level"] = given["level"] or "0.95"
     text = visit.workspace.study(visit.word("study"))
@@ -299,7 +303,7 @@ def _number(text: str, name: str = "level") -> float:
     try:
         return written_float(text)
     except ValueError:
-        raise bad_form(f"{name}: a number", repr(text)) from None
+        raise refusal("CV-W004", expected=f"{name}: a number", got=repr(text)) from None
 
 
 def _limit(text: str) -> float | str | None:
@@ -319,19 +323,27 @@ def _policy(text: str, study: Study) -> Policy:
     for name, points in _groups(text).items():
         domain = study.covariates.get(name)
         if domain is None or not points:
-            raise bad_form("rule: covariates of the study with values, such as age = 20, 50", repr(name))
+            raise refusal(
+                "CV-W004",
+                expected="rule: covariates of the study with values, such as age = 20, 50",
+                got=repr(name),
+            )
         if isinstance(domain, Range):
             if len(points) != 2:
-                raise bad_form(f"rule: two numbers for {name}, from and below", f"{len(points)}")
+                raise refusal(
+                    "CV-W004", expected=f"rule: two numbers for {name}, from and below", got=f"{len(points)}"
+                )
             conditions[name] = (_number(points[0], "rule"), _number(points[1], "rule"))
             continue
         index = LabelIndex(domain.labels)
         codes = [index.code(point) for point in points]
         if None in codes:
-            raise bad_form(f"rule: labels of {name} that the study declares", "another label")
+            raise refusal(
+                "CV-W004", expected=f"rule: labels of {name} that the study declares", got="another label"
+            )
         conditions[name] = [domain.labels[code] for code in codes if code is not None]
     if not conditions:
-        raise bad_form("rule: at least one condition, such as age = 20, 50", "none")
+        raise refusal("CV-W004", expected="rule: at least one condition, such as age = 20, 50", got="none")
     return Policy.where(**conditions)
 
 

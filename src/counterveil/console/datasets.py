@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import Account, Charter, Entry, open_ledger
-from counterveil.accounting.charter import malformed
 from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet
+from counterveil.errors import refusal
 from counterveil.privacy import Budget, Unit, show
 from counterveil.session import drafted_charter
 
@@ -104,7 +104,7 @@ def _charter(text: str) -> Charter | None:
     try:
         return Charter.from_dict(parse_toml(text[: _LONGEST_CHARTER + 1], exact=True))
     except UnreadableError as error:
-        raise malformed("TOML", str(error)) from None
+        raise refusal("CV-L040", expected="TOML", got=str(error)) from None
 
 
 def _summary(found: DataSet) -> dict[str, Any]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Entry
-from counterveil.console.refusals import bad_form, coded, unknown
+from counterveil.console.refusals import coded
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import Place
-from counterveil.errors import LedgerError, masked
+from counterveil.errors import LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
 from counterveil.privacy import show
@@ -116,12 +116,12 @@ def decide(visit: Visit) -> Redirect:
     visit.require_steward("to decide on the request")
     decision = {"approve": APPROVED, "decline": REJECTED}.get(visit.word("decision"))
     if decision is None:
-        raise bad_form("decision: approve or decline", "another word")
+        raise refusal("CV-W004", expected="decision: approve or decline", got="another word")
     for path in visit.workspace.federation(site_files.FILE):
         if _key(path) == visit.path["site"]:
             SiteRecords(SiteFile.read(path).answers).decide(visit.word("request"), decision)
             return Redirect("/federation")
-    raise unknown("a site of this folder", "an address that names none")
+    raise refusal("CV-W007", expected="a site of this folder", got="an address that names none")
 
 
 def _site(path: Path) -> dict[str, Any]:

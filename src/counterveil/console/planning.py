@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import counterveil.questions.plan as plans
-from counterveil.console.refusals import bad_form
 from counterveil.console.visit import Page, Visit
 from counterveil.console.workspace import DataSet
+from counterveil.errors import refusal
 from counterveil.report import plan_plot
 
 # A page that somebody waits for: more people or studies belong on the command line.
@@ -39,10 +39,14 @@ def plan(visit: Visit) -> Page:
     study = visit.workspace.study(visit.path["name"], "proposed" in visit.form).study()
     words = (visit.word("epsilons") or _USUAL).replace(",", " ").split()
     if len(words) > _MOST_EPSILONS:
-        raise bad_form(f"at most {_MOST_EPSILONS} values of epsilon", f"{len(words)}")
+        raise refusal("CV-W004", expected=f"at most {_MOST_EPSILONS} values of epsilon", got=f"{len(words)}")
     rows, columns = visit.whole("rows", 1000, _MOST_ROWS), len(study.columns)
     if rows * columns > _MOST_CELLS:
-        raise bad_form(f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns", f"{rows:,}")
+        raise refusal(
+            "CV-W004",
+            expected=f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns",
+            got=f"{rows:,}",
+        )
     half, sd = visit.word("half_width"), visit.word("sd")
     found = plans.plan(
         study,

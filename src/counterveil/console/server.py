@@ -18,10 +18,10 @@ from counterveil.accounting.accounts import system_user
 from counterveil.accounting.refusals import check_name
 from counterveil.console.application import Console
 from counterveil.console.connections import MOST, PATIENCE, Connections
-from counterveil.console.refusals import no_port
 from counterveil.console.sessions import Sessions, random_place
 from counterveil.console.visit import Person
 from counterveil.console.workspace import Workspace
+from counterveil.errors import refusal
 
 ADDRESS = "127.0.0.1"
 _MOST_PORT = 65_535
@@ -129,7 +129,7 @@ class _Door:
 def _listening(port: int) -> socket.socket:
     """Return a socket of the loopback address, or raise CV-W011."""
     if not 0 <= port <= _MOST_PORT:
-        raise no_port(f"{port}")
+        raise refusal("CV-W011", got=f"{port}")
     found = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -138,5 +138,5 @@ def _listening(port: int) -> socket.socket:
         found.listen()
     except OSError as error:
         found.close()
-        raise no_port(f"{port}: {type(error).__name__}") from None
+        raise refusal("CV-W011", got=f"{port}: {type(error).__name__}") from None
     return found

@@ -17,8 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from anyio import fail_after
 
-from counterveil.console.refusals import bad_form, foreign, no_session, wrong_form
 from counterveil.console.visit import Person
+from counterveil.errors import refusal
 
 # Seconds: a link that nobody opened, and a session that nobody used, end after these.
 LINK_LIFE, IDLE_LIFE = 15 * 60, 8 * 3600
@@ -63,7 +63,10 @@ class Session:
     def check_form(self, action: str, token: str) -> None:
         """Raise CV-W003 unless the token is that of this form in this session."""
         if not hmac.compare_digest(self.form_token(action).encode(), token.encode("utf-8", "replace")):
-            raise wrong_form("no token of this form" if not token else "the token of another form or session")
+            raise refusal(
+                "CV-W003",
+                got="no token of this form" if not token else "the token of another form or session",
+            )
 
 
 class Sessions:
@@ -95,7 +98,7 @@ class Sessions:
         with self._turn:
             link = self._links.pop(_hash(token), None)
             if link is None or self._clock() > link.until:
-                raise no_session("a link that was used before or is too old")
+                raise refusal("CV-W001", got="a link that was used before or is too old")
             self._open[_hash(f"{name}={value}")] = Session(link.person, name, self._clock())
         link.used()
         return name, value
@@ -108,7 +111,7 @@ class Sessions:
         """
         ours = [_hash(f"{name}={value}") for name, value in cookies.items() if name.startswith(_COOKIE)]
         if not ours:
-            raise no_session("no cookie")
+            raise refusal("CV-W001", got="no cookie")
         with self._turn:
             now = self._clock()
             found = [self._open[key] for key in ours if key in self._open]
@@ -118,7 +121,7 @@ class Sessions:
             if not fresh:
                 for key in ours:
                     self._open.pop(key, None)
-                raise no_session("the cookie of a session that is not open")
+                raise refusal("CV-W001", got="the cookie of a session that is not open")
             fresh[-1].seen = now
         return fresh[-1]
 
@@ -174,29 +177,35 @@ def check_origin(method: str, headers: Mapping[str, str], *, from_file: bool = F
         name = None
     # Another name that leads to this machine is how a page elsewhere would reach it (DNS rebinding).
     if name not in _LOOPBACK:
-        raise foreign("a request to another host name")
+        raise refusal("CV-W002", got="a request to another host name")
     if not from_file and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
-        raise foreign("a request from a page of another origin")
+        raise refusal("CV-W002", got="a request from a page of another origin")
     if method != "GET":
         origin = headers.get("origin")
         if origin != f"http://{host}":
-            raise foreign("a form without an origin" if origin is None else "a form of another origin")
+            raise refusal(
+                "CV-W002", got="a form without an origin" if origin is None else "a form of another origin"
+            )
 
 
 async def read_form(request: Any) -> dict[str, str]:
     """Return the fields of a form, or raise CV-W004; one that is too large or too slow is not read to its end."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM:
-        raise bad_form(f"a form of type {_FORM}", "another type")
+        raise refusal("CV-W004", expected=f"a form of type {_FORM}", got="another type")
     body = bytearray()
     try:
         with fail_after(FORM_LIFE):
             async for chunk in request.stream():
                 body += chunk
                 if len(body) > LONGEST_FORM:
-                    raise bad_form(f"a form of at most {LONGEST_FORM:,} bytes", "a larger one")
+                    raise refusal(
+                        "CV-W004", expected=f"a form of at most {LONGEST_FORM:,} bytes", got="a larger one"
+                    )
     except TimeoutError:
-        raise bad_form(f"a form that arrives within {FORM_LIFE:g} seconds", "a slower one") from None
+        raise refusal(
+            "CV-W004", expected=f"a form that arrives within {FORM_LIFE:g} seconds", got="a slower one"
+        ) from None
     return fields(bytes(body))
 
 
@@ -212,12 +221,14 @@ def fields(body: bytes | str) -> dict[str, str]:
             max_num_fields=_MOST_FIELDS,
         )
     except ValueError:
-        raise bad_form(f"at most {_MOST_FIELDS} fields in UTF-8", "something else") from None
+        raise refusal(
+            "CV-W004", expected=f"at most {_MOST_FIELDS} fields in UTF-8", got="something else"
+        ) from None
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise bad_form("every field once", "a field twice")
+        raise refusal("CV-W004", expected="every field once", got="a field twice")
     if any("\0" in value for value in found.values()):
-        raise bad_form("texts without NUL characters", "one with them")
+        raise refusal("CV-W004", expected="texts without NUL characters", got="one with them")
     # Browsers send line ends of their own.
     return {name: value.replace("\r\n", "\n") for name, value in found.items()}
 
@@ -225,5 +236,7 @@ def fields(body: bytes | str) -> dict[str, str]:
 def read_query(text: str) -> dict[str, str]:
     """Return the fields of an address, or raise CV-W004."""
     if len(text) > _LONGEST_QUERY:
-        raise bad_form(f"an address of at most {_LONGEST_QUERY:,} characters", "a longer one")
+        raise refusal(
+            "CV-W004", expected=f"an address of at most {_LONGEST_QUERY:,} characters", got="a longer one"
+        )
     return fields(text)

@@ -7,7 +7,7 @@ from difflib import unified_diff
 from functools import partial
 from typing import Any
 
-from counterveil.console.refusals import bad_form, bad_name, changed, coded
+from counterveil.console.refusals import coded
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
@@ -23,7 +23,7 @@ from counterveil.data.checking import Finding, check_data, sound_study
 from counterveil.data.labels import number_of, plain_number
 from counterveil.data.sources.dispatch import columns_of
 from counterveil.drafting import draft
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Unit
 from counterveil.results.question import Question
 
@@ -87,15 +87,17 @@ def make_study(visit: Visit) -> Redirect:
     name, proposed = visit.word("name"), not visit.person.steward
     known = {each.partition(SEVERAL)[0] for each in visit.workspace.studies(proposed)}
     if proposed and len(known) >= _MOST_PROPOSED:
-        raise bad_form(f"at most {_MOST_PROPOSED} proposed studies", "as many are waiting")
+        raise refusal(
+            "CV-W004", expected=f"at most {_MOST_PROPOSED} proposed studies", got="as many are waiting"
+        )
     if SEVERAL in name or name in known:
-        raise bad_name(f"{name}, which exists already or names one study of several")
+        raise refusal("CV-W010", name=f"{name}, which exists already or names one study of several")
     columns, codebook = _columns_by_name(visit), visit.word("codebook")
     source = columns.get(visit.word("source"))
     if source is None:
-        raise bad_form("source: columns of a data set", "another name")
+        raise refusal("CV-W004", expected="source: columns of a data set", got="another name")
     if codebook and codebook not in visit.workspace.codebooks(everywhere=visit.person.steward):
-        raise bad_form("codebook: a file of the folder", "another name")
+        raise refusal("CV-W004", expected="codebook: a file of the folder", got="another name")
     answers = _answers(visit)
     drafted = draft(source(), str(visit.workspace.folder / codebook) if codebook else None, answers)
     visit.workspace.save_study(name, drafted.toml, "", proposed)
@@ -154,7 +156,7 @@ def save(visit: Visit) -> Redirect:
     text = visit.form.get("text", "")
     longest = LONGEST_STUDY if visit.person.steward else LONGEST_PROPOSAL
     if len(text) > longest:
-        raise bad_form(f"text: at most {longest:,} characters", f"{len(text):,}")
+        raise refusal("CV-W004", expected=f"text: at most {longest:,} characters", got=f"{len(text):,}")
     visit.workspace.save_study(visit.path["name"], text, visit.word("before"), proposed)
     return Redirect(_address(visit.path["name"], proposed))
 
@@ -245,4 +247,4 @@ def _address(name: str, proposed: bool) -> str:
 def same_study(found: StudyText, digest: str) -> None:
     """Raise CV-W008 where a study is another one than that with this digest."""
     if found.digest != digest:
-        raise changed(f"the study {found.name}")
+        raise refusal("CV-W008", what=f"the study {found.name}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from counterveil.bounded_reading import written_float
-from counterveil.console.refusals import bad_form, for_stewards
+from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from counterveil.console.workspace import Workspace
@@ -43,7 +43,9 @@ class Visit:
         given = self.form if self.form else self.query
         text = given.get(name, default).strip()
         if len(text) > longest:
-            raise bad_form(f"{name}: at most {longest} characters", f"{len(text)} characters")
+            raise refusal(
+                "CV-W004", expected=f"{name}: at most {longest} characters", got=f"{len(text)} characters"
+            )
         return text
 
     def number(self, name: str, default: float) -> float:
@@ -52,19 +54,19 @@ class Visit:
         try:
             return written_float(text)
         except ValueError:
-            raise bad_form(f"{name}: a number", repr(text)) from None
+            raise refusal("CV-W004", expected=f"{name}: a number", got=repr(text)) from None
 
     def whole(self, name: str, default: int, most: int) -> int:
         """Return a field as a whole number from 0 to `most`."""
         text = self.word(name) or str(default)
         if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) > most:
-            raise bad_form(f"{name}: a whole number up to {most:,}", repr(text))
+            raise refusal("CV-W004", expected=f"{name}: a whole number up to {most:,}", got=repr(text))
         return int(text)
 
     def require_steward(self, what: str) -> None:
         """Raise CV-W005 for an analyst; `what` says what to ask the steward for."""
         if not self.person.steward:
-            raise for_stewards(what)
+            raise refusal("CV-W005", what=what)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from typing import Any, Generic, TypeVar
 
 from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
-from counterveil.console.refusals import bad_name, changed, unknown, unusable
 from counterveil.data import Study, open_table
 from counterveil.data.documents import named_study, names_in
-from counterveil.errors import LedgerError, StudyError, masked
+from counterveil.errors import LedgerError, StudyError, masked, refusal
 from counterveil.federation.files import write_whole
 
 FILE = "console.toml"
@@ -116,13 +115,7 @@ class StudyText:
         try:
             return named_study(parse_toml(self.text), self.name.partition(SEVERAL)[2] or None)
         except UnreadableError as error:
-            raise StudyError(
-                "CV-S014",
-                "the study file cannot be read",
-                expected="TOML",
-                got=f"{self.name!r}: {error}",
-                fix="correct the syntax; `Study.to_toml()` shows the format",
-            ) from None
+            raise refusal("CV-S014", name=self.name, error=error) from None
 
 
 _Keyed = TypeVar("_Keyed", Place, DataSet)
@@ -134,7 +127,7 @@ class Workspace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if not folder.is_dir():
-            raise unusable("a folder that exists", str(folder))
+            raise refusal("CV-W009", expected="a folder that exists", got=str(folder))
         self._settings()
 
     def _settings(self) -> dict[str, Any]:
@@ -145,16 +138,16 @@ class Workspace:
         try:
             found = read_toml(path)
         except UnreadableError as error:
-            raise unusable(f"{FILE}: TOML in UTF-8", str(error)) from None
+            raise refusal("CV-W009", expected=f"{FILE}: TOML in UTF-8", got=str(error)) from None
         strange = next((key for key in found if key not in _KEYS), None)
         if strange is not None:
-            raise unusable(f"{FILE}: only the keys {', '.join(_KEYS)}", repr(strange))
+            raise refusal("CV-W009", expected=f"{FILE}: only the keys {', '.join(_KEYS)}", got=repr(strange))
         for key, kind in zip(_KEYS, (list, dict, list), strict=True):
             value: Any = found.get(key, kind())
             inner: Any = value.values() if isinstance(value, dict) else value
             right = isinstance(value, kind)
             if not right or not all(isinstance(each, str) for each in inner):
-                raise unusable(f"{FILE}: {key} with texts", "another value")
+                raise refusal("CV-W009", expected=f"{FILE}: {key} with texts", got="another value")
         return found
 
     def _absolute(self, place: str) -> str:
@@ -234,14 +227,14 @@ class Workspace:
         try:
             return StudyText(name, read_text(path, LONGEST_STUDY), proposed)
         except UnreadableError as error:
-            raise unknown("a study of this folder", f"{name}: {error}") from None
+            raise refusal("CV-W007", expected="a study of this folder", got=f"{name}: {error}") from None
 
     def save_study(self, name: str, text: str, before: str, proposed: bool = False) -> StudyText:
         """Write a study file and return it; `before` is the digest of the text that was edited, "" for a new one."""
         path = self._study_path(name, proposed)
         now = self.study(name, proposed).digest if path.exists() else ""
         if now != before:
-            raise changed(f"the study {name}")
+            raise refusal("CV-W008", what=f"the study {name}")
         write_whole(path, text)
         return StudyText(name, text, proposed)
 
@@ -257,9 +250,9 @@ class Workspace:
         """
         offered, before = self.study(name, proposed=True), self.accepted(name)
         if offered.digest != digest:
-            raise changed(f"the proposed study {name}")
+            raise refusal("CV-W008", what=f"the proposed study {name}")
         if ("" if before is None else before.digest) != replaces:
-            raise changed(f"the accepted study {name}")
+            raise refusal("CV-W008", what=f"the accepted study {name}")
         write_whole(self._study_path(name, False), offered.text)
         self._study_path(name, True).unlink(missing_ok=True)
 
@@ -269,7 +262,7 @@ class Workspace:
     def _study_path(self, name: str, proposed: bool) -> Path:
         file, sign, part = name.partition(SEVERAL)
         if not all(_NAME.fullmatch(word) for word in ([file, part] if sign else [file])):
-            raise bad_name(name)
+            raise refusal("CV-W010", name=name)
         inside, beside = self._studies(proposed) / f"{file}.toml", self.folder / f"{file}.toml"
         return beside if not proposed and not inside.exists() and _is_study(beside) else inside
 
@@ -346,4 +339,4 @@ def _found(listed: list[_Keyed], key: str, what: str) -> _Keyed:
     for each in listed:
         if each.key == key:
             return each
-    raise unknown(what, "an address that names none")
+    raise refusal("CV-W007", expected=what, got="an address that names none")

@@ -44,8 +44,7 @@ from counterveil.data.table import (
     refuse_in_spark,
 )
 from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import changed_table, failed_source, unusable_scratch
-from counterveil.errors import DataError
+from counterveil.errors import DataError, refusal
 
 if TYPE_CHECKING:
     from counterveil.data.spark import SparkRows
@@ -73,14 +72,14 @@ class StreamedRows:
             for table in tables:
                 seen += table.rows
                 if seen > self.rows:
-                    raise changed_table()
+                    raise refusal("CV-D056")
                 yield table
         try:
             survey.verdict()
         except DataError:
-            raise changed_table() from None
+            raise refusal("CV-D056") from None
         if seen != self.rows:
-            raise changed_table()
+            raise refusal("CV-D056")
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:  # noqa: ARG002
         """Return a pass's sums over all rows, which one core reads."""
@@ -240,7 +239,7 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
     try:
         yield source, relations.locate(source, study.read_columns)
     except duckdb.Error:
-        raise failed_source("a DuckDB relation") from None
+        raise refusal("CV-D016", kind="a DuckDB relation") from None
 
 
 def _folder(study: Study) -> str | None:
@@ -249,7 +248,7 @@ def _folder(study: Study) -> str | None:
     if study.person is None or not named:
         return None
     if not Path(named).is_dir() or not os.access(named, os.W_OK | os.X_OK):
-        raise unusable_scratch(VARIABLE)
+        raise refusal("CV-D057", variable=VARIABLE)
     return named
 
 

@@ -35,7 +35,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.wrong_data import unreadable_type
+from counterveil.errors import refusal
 
 BLANKS = "\t\n\v\f\r "
 # Types of cells that hold something; a subclass counts as its base.
@@ -180,7 +180,7 @@ def from_array(values: NDArray[Any], name: str, missing: Mask | None = None) -> 
         return Numbers(values, gaps)
     if values.dtype.kind in "OUST":
         return from_cells(values.tolist(), name, gaps)
-    raise unreadable_type(name, str(values.dtype))
+    raise refusal("CV-D013", name=name, kind=str(values.dtype))
 
 
 def _narrowed(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -201,11 +201,11 @@ def from_cells(cells: list[Any], name: str, missing: Mask | None = None) -> Code
         kinds = _kinds(held)
     for kind in sorted(kinds, key=lambda kind: kind.__name__):
         if not issubclass(kind, READABLE):
-            raise unreadable_type(name, kind.__name__)
+            raise refusal("CV-D013", name=name, kind=kind.__name__)
     try:
         return _coded(held, len(kinds) > 1)
     except Exception:  # also of a type derived from these
-        raise unreadable_type(name, "cells of types that cannot be compared") from None
+        raise refusal("CV-D013", name=name, kind="cells of types that cannot be compared") from None
 
 
 def _coded(held: list[Any], mixed: bool) -> Coded:

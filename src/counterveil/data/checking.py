@@ -37,7 +37,7 @@ from counterveil.data.table import Survey, Table, numeric_columns
 from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import meant, no_such_column
-from counterveil.errors import CounterveilError, DataError, Refusal
+from counterveil.errors import CounterveilError, DataError, refusal
 
 # Declarations that only make sense together are judged together.
 _TOGETHER = (
@@ -316,21 +316,6 @@ _MADE = ("person", *Before.KEYS, *Per.KEYS)
 # Codes that are about labels of a column.
 _ABOUT_LABELS = ("CV-D005", "CV-D006", "CV-D007", "CV-D017")
 
-several_rows = Refusal(
-    "CV-D120",
-    "each row is protected by itself; if people have several rows, declare {name!r}, which looks like an identifier",
-    expected="one row for each person, or a column that says whose a row is",
-    got="no person= in the study",
-    fix="if people have several rows, name the column; otherwise leave the study as it is",
-)
-unplaced = Refusal(
-    "CV-D121",
-    "{count} columns of the data have no place in the study: {listed}",
-    expected="every column as treatment, outcome, covariate, person or ignored, so that none is forgotten",
-    got="columns that the study does not mention",
-    fix="declare those measured before treatment that predict outcomes as covariates; list the others as ignored",
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Checked:
@@ -554,13 +539,13 @@ def _advice(known: Iterable[str], document: Mapping[str, Any], study: Study) -> 
     people = identifiers(beside) if study.person is None else []
     found = []
     if people:
-        said = several_rows(people[0])
+        said = refusal("CV-D120", name=people[0])
         found.append(Finding(said.code, said.problem, people[0], line("person", people[0]), blocking=False))
     left = [name for name in beside if name not in placed and name not in people]
     # Files with columns of other studies are common: only a file that lists some as ignored means to place them all.
     if left and "ignored" in document:
         listed = ", ".join(map(repr, left[:8])) + (", ..." if len(left) > 8 else "")
-        said = unplaced(len(left), listed)
+        said = refusal("CV-D121", count=len(left), listed=listed)
         mend = line("ignored", [*_names(document["ignored"]), *left])
         found.append(Finding(said.code, said.problem, None, mend, blocking=False))
     return found

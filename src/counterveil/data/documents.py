@@ -10,12 +10,12 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.data.domains import domain_from, malformed
+from counterveil.data.domains import domain_from
 from counterveil.data.labels import Drop, Fill, MissingRule
 from counterveil.data.outcomes import Before, Per, Several
 from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import StudyError, shown
+from counterveil.errors import CounterveilError, refusal, shown
 
 KNOWN_KEYS = (
     "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "arms", "reference",
@@ -32,23 +32,35 @@ _BESIDE = ("ignored",)
 def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keyword arguments of `Study` that a document declares, or raise CV-S013."""
     if not isinstance(document, Mapping):
-        raise malformed("a table of declarations", type(document).__name__, "pass a dictionary")
+        raise refusal(
+            "CV-S013",
+            expected="a table of declarations",
+            got=type(document).__name__,
+            fix="pass a dictionary",
+        )
     document = {key: value for key, value in document.items() if key not in _BESIDE}
     left_open = len(open_places(document))
     if left_open:
         raise _open(left_open)
     for key in document:
         if key not in KNOWN_KEYS:
-            raise malformed("keys of a study", shown(key), nearest(key, KNOWN_KEYS, "a study"))
+            raise refusal(
+                "CV-S013", expected="keys of a study", got=shown(key), fix=nearest(key, KNOWN_KEYS, "a study")
+            )
     for key in ("treatment", "outcome"):
         if key not in document and not (key == "outcome" and "outcomes" in document):
-            raise malformed(f"the key {key!r}", "it is missing", f"add {key} = ...")
+            raise refusal("CV-S013", expected=f"the key {key!r}", got="it is missing", fix=f"add {key} = ...")
     tables = ("covariates", "missing", "person", "cluster")
     arguments = {key: value for key, value in document.items() if key not in tables}
     arguments |= _unit_arguments(document)
     covariates = document.get("covariates", {})
     if not isinstance(covariates, Mapping):
-        raise malformed("a table of covariates", shown(covariates), "write a [covariates] table")
+        raise refusal(
+            "CV-S013",
+            expected="a table of covariates",
+            got=shown(covariates),
+            fix="write a [covariates] table",
+        )
     arguments["covariates"] = {name: domain_from(name, value) for name, value in covariates.items()}
     missing = document.get("missing", {})
     if isinstance(missing, Mapping) and "fill" not in missing:
@@ -78,14 +90,8 @@ def _says(value: object, word: str) -> bool:
     return isinstance(value, str) and value == word
 
 
-def _open(count: int) -> StudyError:
-    return StudyError(
-        "CV-S120",
-        "the study file has open questions",
-        expected=f'an answer in place of every "{OPEN}"',
-        got=f"{count} of them open",
-        fix="`counterveil check DATA --study FILE` lists them with the lines that answer them",
-    )
+def _open(count: int) -> CounterveilError:
+    return refusal("CV-S120", open=OPEN, count=count)
 
 
 # What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.
@@ -112,7 +118,9 @@ def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
         whole = isinstance(told, Mapping) and told.get("protected") is True
         names = _PERSON if key == "person" else _WHOLE if whole else _CLUSTER
         if not isinstance(told, Mapping) or "column" not in told or not set(told) <= set(names):
-            raise malformed(expected, shown(table), f'write [{key}] and column = "{example}"')
+            raise refusal(
+                "CV-S013", expected=expected, got=shown(table), fix=f'write [{key}] and column = "{example}"'
+            )
         found |= {names[each]: value for each, value in told.items()}
     return found
 
@@ -122,12 +130,8 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         return read_tables(path)
     except UnreadableError as error:
-        raise StudyError(
-            "CV-S014",
-            "the study file cannot be read",
-            expected="a TOML file in UTF-8",
-            got=f"{shown(Path(path).name if isinstance(path, str | PathLike) else path)}: {error}",
-            fix="check the path and the syntax; `Study.to_toml()` shows the format",
+        raise refusal(
+            "CV-S014b", name=Path(path).name if isinstance(path, str | PathLike) else path, error=error
         ) from None
 
 
@@ -146,14 +150,13 @@ def named_study(document: Mapping[str, Any], name: str | None) -> dict[str, Any]
         name = next(iter(known))
     if name not in known:
         listed = ", ".join(map(repr, known)) or "no tables [study.NAME]"
-        raise StudyError(
+        raise refusal(
             "CV-S125",
-            "the study file has no study of this name"
+            problem="the study file has no study of this name"
             if name is not None
             else "no study of the file was named",
-            expected=f"one of the file's studies: {listed}",
+            listed=listed,
             got="no name" if name is None else shown(name),
-            fix="write the name after the file: study.toml#NAME, also on the command line",
         )
     return _merged({key: value for key, value in document.items() if key != "study"}, known[name])
 
@@ -182,7 +185,12 @@ def _place_and_name(path: Any) -> tuple[Any, str | None]:
 def _studies(document: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     tables = document.get("study", {})
     if not isinstance(tables, Mapping) or not all(isinstance(table, Mapping) for table in tables.values()):
-        raise malformed("tables [study.NAME]", "another `study`", "write [study.NAME] above each study")
+        raise refusal(
+            "CV-S013",
+            expected="tables [study.NAME]",
+            got="another `study`",
+            fix="write [study.NAME] above each study",
+        )
     return dict(tables)
 
 
@@ -196,7 +204,12 @@ def _merged(common: dict[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     # Covariates of the file that a study leaves out.
     left_out = found.pop("without", [])
     if not isinstance(left_out, list) or not all(isinstance(name, str) for name in left_out):
-        raise malformed("without: a list of covariates", shown(left_out), 'write without = ["age"]')
+        raise refusal(
+            "CV-S013",
+            expected="without: a list of covariates",
+            got=shown(left_out),
+            fix='write without = ["age"]',
+        )
     roles = {*left_out}
     for key in ("treatment", "outcome", "before", "per"):
         named = found.get(key)
@@ -223,7 +236,9 @@ def _rule_from(name: str, value: Any) -> MissingRule:
         return Drop()
     if isinstance(value, Mapping) and set(value) == {"fill"}:
         return Fill(value["fill"])
-    raise malformed(f"a rule for {name!r}", shown(value), 'write "drop" or { fill = 0 }')
+    raise refusal(
+        "CV-S013", expected=f"a rule for {name!r}", got=shown(value), fix='write "drop" or { fill = 0 }'
+    )
 
 
 def toml_key(key: str) -> str:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias, TypeGuard
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
-from counterveil.errors import CounterveilError, ParameterError, Refusal, StudyError, shown
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.privacy import Number, exact, show
 
 Bounds: TypeAlias = tuple[Fraction, Fraction]
@@ -38,23 +38,11 @@ class Range:
         object.__setattr__(self, "lo", _bound(lo, f"the lower bound of {name}"))
         object.__setattr__(self, "hi", _bound(hi, f"the upper bound of {name}"))
         if self.lo >= self.hi:
-            raise StudyError(
-                "CV-S002",
-                f"the bounds of {name} are reversed or equal",
-                expected="lower bound < upper bound",
-                got=f"({shown(lo)}, {shown(hi)})",
-                fix="put the lower bound first",
-            )
+            raise refusal("CV-S002", name=name, lo=lo, hi=hi)
         object.__setattr__(self, "_ends", _inside(self.lo, self.hi))
         low, high = self.floats()
         if self.width < _SMALLEST_WIDTH or low >= high:
-            raise StudyError(
-                "CV-S003",
-                f"the bounds of {name} are indistinguishable in double precision",
-                expected="a wider range",
-                got=f"({shown(lo)}, {shown(hi)})",
-                fix="shift or rescale the column so that its range is not tiny relative to its values",
-            )
+            raise refusal("CV-S003b", name=name, lo=lo, hi=hi)
 
     @property
     def width(self) -> Fraction:
@@ -138,20 +126,20 @@ class Categories:
 
     def __init__(self, labels: Iterable[Label], other: Label | None = None) -> None:
         if isinstance(labels, str) or not isinstance(labels, Iterable):
-            raise _bad_categories("a list of labels", shown(labels))
+            raise refusal("CV-S006", expected="a list of labels", got=shown(labels))
         try:
             listed = tuple(labels)
         except TypeError:
             # A zero-dimensional array claims to be iterable and is not.
-            raise _bad_categories("a list of labels", shown(labels)) from None
+            raise refusal("CV-S006", expected="a list of labels", got=shown(labels)) from None
         checked = tuple(checked_label(label, "a category") for label in listed)
         object.__setattr__(self, "labels", checked)
         if len(checked) < 2:
-            raise _bad_categories("at least two labels", f"{len(checked)} label(s)")
+            raise refusal("CV-S006", expected="at least two labels", got=f"{len(checked)} label(s)")
         _tell_apart(checked, "Categories")
         named = None if other is None else checked_label(other, "other")
         if named is not None and named not in checked:
-            raise _bad_categories("other= as one of the labels", f"other={shown(other)}")
+            raise refusal("CV-S006", expected="other= as one of the labels", got=f"other={shown(other)}")
         object.__setattr__(self, "other", named)
 
     @property
@@ -176,10 +164,6 @@ class Categories:
 
 Domain: TypeAlias = Range | Binary | Categories
 
-malformed = Refusal(
-    "CV-S013", "the study declaration is invalid", expected="{expected}", got="{got}", fix="{fix}"
-)
-
 
 def domain_from(name: str, value: Any) -> Domain:
     """Return the domain that a document declares for a covariate, or raise CV-S013."""
@@ -201,11 +185,11 @@ def domain_from(name: str, value: Any) -> Domain:
         return Binary()
     if kinds == {"binary"} and isinstance(told["binary"], Mapping) and set(told["binary"]) <= {"one", "zero"}:
         return Binary(**told["binary"])
-    raise malformed(
-        f"covariate {name!r} as a range, a binary or a list of categories",
-        shown(value),
-        'write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
-        '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
+    raise refusal(
+        "CV-S013",
+        expected=f"covariate {name!r} as a range, a binary or a list of categories",
+        got=shown(value),
+        fix='write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", { binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
     )
 
 
@@ -262,13 +246,7 @@ def _bound(value: Number, name: str) -> Fraction:
     except ParameterError:
         bound = None
     if bound is None or abs(bound) > _LARGEST_BOUND:
-        raise StudyError(
-            "CV-S003",
-            f"{name} is not a finite number",
-            expected="a finite number between -1e300 and 1e300",
-            got=shown(value),
-            fix="use a bound that is publicly known for this measure, never one taken from the data",
-        )
+        raise refusal("CV-S003", name=name, value=value)
     return bound
 
 
@@ -276,28 +254,15 @@ def _cut_point(value: Number) -> Fraction:
     return _bound(value, "a cut point")
 
 
-def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> StudyError:
-    return StudyError(
-        "CV-S070",
-        "the cut points are invalid",
-        expected=f"ascending numbers strictly inside {bounds!r}, far enough apart for double precision",
-        got=f"cut({', '.join(map(repr, points))})",
-        fix="list each cut point once, in ascending order, from public knowledge and never from the data",
-    )
+def _bad_cuts(bounds: Range, points: tuple[Number, ...]) -> CounterveilError:
+    return refusal("CV-S070", bounds=bounds, points=", ".join(map(repr, points)))
 
 
 def _tell_apart(labels: tuple[Label, ...], kind: str) -> None:
     pair = first_confusable(labels)
     if pair is not None:
-        raise _bad_categories(
-            "labels that differ as text and as numbers", f"{kind} with {pair[0]!r} and {pair[1]!r}"
+        raise refusal(
+            "CV-S006",
+            expected="labels that differ as text and as numbers",
+            got=f"{kind} with {pair[0]!r} and {pair[1]!r}",
         )
-
-
-_bad_categories = Refusal(
-    "CV-S006",
-    "the list of labels is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="list every label once, from the public description of the column",
-)

@@ -23,7 +23,7 @@ from counterveil.data.labels import (
     index_of,
     is_missing_text,
 )
-from counterveil.data.wrong_data import text_for_number
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
 
 NO_LABEL = -1
@@ -42,7 +42,7 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
     """Return the column as doubles with `fill` in its gaps, or raise CV-D002."""
     if isinstance(column, Numbers):
         if column.text is not None and column.text.any():
-            raise text_for_number(name)
+            raise refusal("CV-D002", name=name)
         # Not copied where nothing is filled in: what is made of the numbers is.
         values = column.values.astype(np.float64, copy=bool(np.count_nonzero(hole)))
     else:
@@ -50,7 +50,7 @@ def numbers(column: Column, hole: Mask, fill: float, name: str) -> NDArray[np.fl
         doubles = np.array([fill if value is None else value for value in parsed], dtype=np.float64)
         refused = np.array([value is None for value in parsed], dtype=np.bool_)
         if (column.take(refused, for_missing=False) & ~hole).any():
-            raise text_for_number(name)
+            raise refusal("CV-D002", name=name)
         values = column.take(doubles, for_missing=fill)
     if np.count_nonzero(hole):
         values[hole] = fill

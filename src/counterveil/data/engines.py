@@ -26,10 +26,8 @@ from counterveil.data.study import Study
 from counterveil.data.table import Stage, Survey
 from counterveil.data.wrong_data import (
     strange_treatment,
-    text_in_a_database,
-    too_many_spellings,
 )
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import exact
 
@@ -190,7 +188,7 @@ def coding(engine: Engine, study: Study, layout: Layout) -> Coding:
             keys.append(key)
             continue
         if kind is Kind.TEXT and not engine.native:
-            raise text_in_a_database(name)
+            raise refusal("CV-D052", name=name)
         inner.append(f"{number(sql, kind, engine.native)} AS x{place}")
         wrong = None
         if kind is Kind.TEXT:
@@ -367,7 +365,7 @@ def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> Countervei
         # Without a declared control, one other label is what is expected.
         if len(np.unique(other.values if isinstance(other, Numbers) else other.codes)) > 1:
             return strange_treatment(key.name, study.treated, study.control)
-    return too_many_spellings(MOST_GROUPS)
+    return refusal("CV-D080", most=MOST_GROUPS)
 
 
 def places(codes: dict[str, Integers], layout: Layout, count: int) -> Integers:

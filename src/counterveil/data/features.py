@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from counterveil.data.domains import Binary, Categories, Range
 from counterveil.data.study import Study
 from counterveil.data.table import Table
-from counterveil.errors import StudyError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Column, FeatureMap, Standard
 
@@ -97,13 +97,7 @@ def _read(columns: list[_Column], span: slice, buffer: Floats) -> Floats:
 def require_covariates(study: Study, method: str) -> None:
     """Raise CV-S051 unless the study declares covariates; reads nothing else."""
     if not study.covariates:
-        raise StudyError(
-            "CV-S051",
-            f"{method} needs covariates and the study declares none",
-            expected='covariates={"age": Range(18, 90), ...} in the study',
-            got="a study without covariates",
-            fix="declare what treatment depended on, or use method='difference_in_means' or 'trial' for a trial",
-        )
+        raise refusal("CV-S051", method=method)
 
 
 def column_names(study: Study) -> tuple[str, ...]:

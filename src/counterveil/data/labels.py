@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from counterveil.data.cells import BLANKS, double_of, says_nothing, truth_of
-from counterveil.errors import Refusal, StudyError, shown
+from counterveil.errors import refusal, shown
 from counterveil.privacy import Number
 
 Label: TypeAlias = str | int | float
@@ -79,13 +79,7 @@ def checked_label(label: object, role: str) -> Label:
         return plain
     if isinstance(plain, int | float) and abs(plain) < EXACT_DOUBLES:
         return int(plain) if isinstance(plain, int) or plain.is_integer() else plain
-    raise StudyError(
-        "CV-S007",
-        f"{role} is not a valid label",
-        expected="a text, a bool or a number below 2^53: a larger one may stand for several labels",
-        got=f"{role}={shown(label)}",
-        fix=f"write {role} as it appears in the column, which must hold texts where numbers are larger",
-    )
+    raise refusal("CV-S007", role=role, label=label)
 
 
 def first_confusable(labels: Sequence[Label]) -> tuple[Label, Label] | None:
@@ -197,23 +191,21 @@ def arm_labels(arms: object, reference: object, two_arms: Mapping[str, object]) 
     """
     if arms is None:
         if reference is not None:
-            raise _no_reference("no reference without arms=", f"reference={shown(reference)} and no arms")
+            raise refusal(
+                "CV-S062",
+                expected="no reference without arms=",
+                got=f"reference={shown(reference)} and no arms",
+            )
         return None
     made = {name: value for name, value in two_arms.items() if value is not None}
     if made:
-        raise StudyError(
-            "CV-S061",
-            "a study has two arms or several, not both",
-            expected="arms= and reference= alone, or treated= and control= (and treated_share=)",
-            got="arms= together with " + ", ".join(f"{name}={shown(value)}" for name, value in made.items()),
-            fix="leave these out; arms= lists the labels of all arms",
-        )
+        raise refusal("CV-S061", got=", ".join((f"{name}={shown(value)}" for name, value in made.items())))
     labels = _labels(arms)
     if reference is None:
-        raise _no_reference(f"one of {list(labels)!r}", "no reference")
+        raise refusal("CV-S062", expected=f"one of {list(labels)!r}", got="no reference")
     place = LabelIndex(labels).code(checked_label(reference, "reference"))
     if place is None:
-        raise _no_reference(f"one of {list(labels)!r}", f"reference={shown(reference)}")
+        raise refusal("CV-S062", expected=f"one of {list(labels)!r}", got=f"reference={shown(reference)}")
     return (labels[place], *labels[:place], *labels[place + 1 :])
 
 
@@ -222,19 +214,4 @@ def _labels(arms: object) -> tuple[Label, ...]:
         labels = tuple(checked_label(label, "arm") for label in arms)
         if len(labels) >= _FEWEST_ARMS and first_confusable(labels) is None:
             return labels
-    raise StudyError(
-        "CV-S060",
-        "arms= must list at least three different labels",
-        expected="a tuple of three or more labels that differ as text and as numbers",
-        got=f"arms={shown(arms)}",
-        fix="list the label of every arm; for two arms use treated= and control=, whose effect needs less noise",
-    )
-
-
-_no_reference = Refusal(
-    "CV-S062",
-    "the reference is not one of the arms",
-    expected="{expected}",
-    got="{got}",
-    fix='name the arm that the others are compared with, e.g. arms=("placebo", "low", "high"), reference="placebo"',
-)
+    raise refusal("CV-S060", arms=arms)

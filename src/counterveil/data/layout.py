@@ -13,7 +13,7 @@ import numpy as np
 from counterveil.data.domains import Domain, Range
 from counterveil.data.study import Study
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import StudyError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import show
 
@@ -135,11 +135,10 @@ def _checked(names: Iterable[str], study: Study) -> tuple[str, ...]:
     listed = (names,) if isinstance(names, str) else tuple(names)
     for place, name in enumerate(listed):
         if name not in study.covariates or name in listed[:place]:
-            raise StudyError(
+            raise refusal(
                 "CV-S072",
-                f"{name!r} cannot define strata",
-                expected="each covariate of the study at most once",
-                got=f"strata={listed!r}",
+                name=name,
+                listed=listed,
                 fix="list each covariate once"
                 if name in study.covariates
                 else nearest(name, study.covariates, "the study"),
@@ -154,35 +153,16 @@ def _domain(name: str, domain: Domain, points: dict[str, tuple[Fraction, ...]]) 
         whole = Range(domain.lo, domain.hi, name=repr(name))
         return whole.cut(*points[name]) if points[name] else whole
     if not domain.cuts:
-        raise StudyError(
-            "CV-S071",
-            f"covariate {name!r} is a range without cut points, so it cannot define strata",
-            expected="Binary, Categories, or a Range with cut points",
-            got=repr(domain),
-            fix=f"cut it from public knowledge: {domain!r}.cut(...) in the study, or for groups "
-            f"by={{{name!r}: (...)}} (--by {name}=...); or leave {name!r} out of strata=",
-        )
+        raise refusal("CV-S071", name=name, got=repr(domain), domain=domain)
     return domain
 
 
-def _stray_cuts(name: str, chosen: tuple[str, ...]) -> StudyError:
-    return StudyError(
-        "CV-S073",
-        f"cut points for {name!r}, which is not a range that defines strata",
-        expected="cut points for covariates that are declared as Range and define strata",
-        got=f"cut points for {name!r}; strata by {', '.join(map(repr, chosen)) or 'nothing'}",
-        fix="leave these cut points out, or declare the covariate as Range(lo, hi)",
-    )
+def _stray_cuts(name: str, chosen: tuple[str, ...]) -> CounterveilError:
+    return refusal("CV-S073", name=name, chosen=", ".join(map(repr, chosen)) or "nothing")
 
 
-def _too_many(public: int) -> StudyError:
-    return StudyError(
-        "CV-S074",
-        "the covariates define too many strata",
-        expected="at most 2^62 strata",
-        got=f"about 2^{public.bit_length() - 1}",
-        fix="use fewer covariates (strata=...) or fewer cut points",
-    )
+def _too_many(public: int) -> CounterveilError:
+    return refusal("CV-S074", public=public.bit_length() - 1)
 
 
 def _what(domain: Domain, size: int) -> str:

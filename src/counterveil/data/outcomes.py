@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from counterveil.data.domains import Bounds, Range, ends_of, interval, is_name, listed, plain_ends
 from counterveil.data.labels import Label, checked_label, first_confusable
-from counterveil.errors import Refusal, shown
+from counterveil.errors import refusal, shown
 
 MOST_OUTCOMES = 1000
 
@@ -61,14 +61,16 @@ class Before:
             given = zip(cls.KEYS, (None, before_range, change_range, time, after), strict=True)
             beside = [name for name, value in given if value is not None]
             if beside:
-                raise _invalid(f"before= beside {', '.join(beside)}", "no before=", _FIX)
+                raise refusal(
+                    "CV-S018", expected=f"before= beside {', '.join(beside)}", got="no before=", fix=_FIX
+                )
             return None
         columns: tuple[str, ...] = ()
         periods: tuple[tuple[Label, ...], tuple[Label, ...]] = ((), ())
         if time is not None:
             periods = _periods(time, before, after, person)
         elif after is not None:
-            raise _invalid("time= beside after=", "no time=", _FIX)
+            raise refusal("CV-S018", expected="time= beside after=", got="no time=", fix=_FIX)
         else:
             columns = _columns(before)
         earlier = own
@@ -80,7 +82,9 @@ class Before:
         change = _ends(change_range, "change_range", "the change")
         if change[0] < found.bounds[0] or change[1] > found.bounds[1]:
             low, high = plain_ends(found.bounds)
-            raise _invalid(f"change_range= inside [{low}, {high}]", shown(change_range), _FIX)
+            raise refusal(
+                "CV-S018", expected=f"change_range= inside [{low}, {high}]", got=shown(change_range), fix=_FIX
+            )
         return replace(found, change=change)
 
     @property
@@ -168,13 +172,23 @@ class Per:
         if per is None and per_range is None:
             return None
         if not is_name(per):
-            raise _invalid_ratio("per=: the column of the denominator", shown(per))
+            raise refusal("CV-S019", expected="per=: the column of the denominator", got=shown(per))
         known = "per_range=(lowest, highest), known without looking at the data"
-        ends = ends_of(per_range, f"denominator {per!r}", lambda: _invalid_ratio(known, shown(per_range)))
+        ends = ends_of(
+            per_range,
+            f"denominator {per!r}",
+            lambda: refusal("CV-S019", expected=known, got=shown(per_range)),
+        )
         if ends[0] < 0:
-            raise _invalid_ratio("a denominator that is never negative", f"per_range={shown(per_range)}")
+            raise refusal(
+                "CV-S019",
+                expected="a denominator that is never negative",
+                got=f"per_range={shown(per_range)}",
+            )
         if not two_arms or before is not None:
-            raise _invalid_ratio("a ratio of two arms without before=", "several arms, or before=")
+            raise refusal(
+                "CV-S019", expected="a ratio of two arms without before=", got="several arms, or before="
+            )
         return cls(per, ends)
 
     def to_dict(self) -> dict[str, Any]:
@@ -183,19 +197,17 @@ class Per:
 
 
 _FIX = 'for example Study(..., before="y0"), or Study(..., person="id", time="year", before=[2001], after=[2002])'
-_invalid = Refusal(
-    "CV-S018",
-    "the declaration of what was measured before is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="{fix}",
-)
 
 
 def _columns(before: object) -> tuple[str, ...]:
     names = (before,) if isinstance(before, str) else before
     if not isinstance(names, tuple | list) or not names or not all(map(is_name, names)):
-        raise _invalid("before=: a column, or several in the order of time", shown(before), _FIX)
+        raise refusal(
+            "CV-S018",
+            expected="before=: a column, or several in the order of time",
+            got=shown(before),
+            fix=_FIX,
+        )
     return tuple(names)
 
 
@@ -203,11 +215,20 @@ def _periods(
     time: object, before: object, after: object, person: object
 ) -> tuple[tuple[Label, ...], tuple[Label, ...]]:
     if not is_name(time):
-        raise _invalid("time=: the column that holds a row's period", shown(time), _FIX)
+        raise refusal(
+            "CV-S018", expected="time=: the column that holds a row's period", got=shown(time), fix=_FIX
+        )
     if person is None:
-        raise _invalid("person= beside time=: whose rows are compared", "no person=", _FIX)
+        raise refusal(
+            "CV-S018", expected="person= beside time=: whose rows are compared", got="no person=", fix=_FIX
+        )
     if after is None:
-        raise _invalid("after=: the periods after treatment, as before= lists those before", "none", _FIX)
+        raise refusal(
+            "CV-S018",
+            expected="after=: the periods after treatment, as before= lists those before",
+            got="none",
+            fix=_FIX,
+        )
     sides = tuple(
         tuple(
             checked_label(label, "period") for label in (side if isinstance(side, tuple | list) else [side])
@@ -216,21 +237,21 @@ def _periods(
     )
     every = (*sides[0], *sides[1])
     if not sides[0] or not sides[1] or first_confusable(every) is not None:
-        raise _invalid("different periods in before= and after=", f"{shown(before)}, {shown(after)}", _FIX)
+        raise refusal(
+            "CV-S018",
+            expected="different periods in before= and after=",
+            got=f"{shown(before)}, {shown(after)}",
+            fix=_FIX,
+        )
     return sides[0], sides[1]
 
 
 def _ends(given: object, argument: str, what: str) -> Bounds:
-    return ends_of(given, what, lambda: _invalid(f"{argument}=(lowest, highest)", shown(given), _FIX))
-
-
-_invalid_ratio = Refusal(
-    "CV-S019",
-    "the declaration of a ratio is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix='for example Study("variant", outcome="clicks", outcome_range=(0, 100), per="sessions", per_range=(1, 50))',
-)
+    return ends_of(
+        given,
+        what,
+        lambda: refusal("CV-S018", expected=f"{argument}=(lowest, highest)", got=shown(given), fix=_FIX),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,15 +276,17 @@ class Several:
             return several
         if outcomes is None:
             if earlier is not None:
-                raise _invalid_several("outcomes= beside earlier=", "no outcomes=", _FIX_several)
+                raise refusal(
+                    "CV-S140", expected="outcomes= beside earlier=", got="no outcomes=", fix=_FIX_several
+                )
             return None
         beside = [name for name, value in alone.items() if value is not None]
         if beside:
             expected = "outcomes= alone: it names and bounds all outcomes"
-            raise _invalid_several(expected, f"{beside[0]}= beside it", _FIX_several)
+            raise refusal("CV-S140", expected=expected, got=f"{beside[0]}= beside it", fix=_FIX_several)
         if not isinstance(outcomes, Mapping) or not 2 <= len(outcomes) <= MOST_OUTCOMES:
             expected = "outcomes=: two or more columns with their ranges, the primary first"
-            raise _invalid_several(expected, shown(outcomes), _FIX_several)
+            raise refusal("CV-S140", expected=expected, got=shown(outcomes), fix=_FIX_several)
         ranges = tuple((_named(name), _range_of(name, ends)) for name, ends in outcomes.items())
         return cls(ranges, _earlier(earlier, dict(ranges)))
 
@@ -290,37 +313,39 @@ class Several:
 
 
 _FIX_several = 'for example Study("arm", outcomes={"death": (0, 1), "days": (0, 90)})'
-_invalid_several = Refusal(
-    "CV-S140",
-    "the declaration of several outcomes is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="{fix}",
-)
 
 
 def _named(name: object) -> str:
     if is_name(name):
         return name
-    raise _invalid_several("names of columns", shown(name), _FIX_several)
+    raise refusal("CV-S140", expected="names of columns", got=shown(name), fix=_FIX_several)
 
 
 def _range_of(name: object, ends: object) -> Bounds:
     known = f"(lowest, highest) of {shown(name)}, known without looking at the data"
-    return ends_of(ends, f"outcome {name!r}", lambda: _invalid_several(known, shown(ends), _FIX_several))
+    return ends_of(
+        ends,
+        f"outcome {name!r}",
+        lambda: refusal("CV-S140", expected=known, got=shown(ends), fix=_FIX_several),
+    )
 
 
 def _earlier(earlier: object, ranges: Mapping[str, Bounds]) -> tuple[tuple[str, str], ...]:
     given = {} if earlier is None else earlier
     fix = 'for example earlier={"visits": "visits_last_month"}'
     if not isinstance(given, Mapping):
-        raise _invalid_several(
-            "earlier=: for outcomes, the column of the same number before treatment", shown(given), fix
+        raise refusal(
+            "CV-S140",
+            expected="earlier=: for outcomes, the column of the same number before treatment",
+            got=shown(given),
+            fix=fix,
         )
     for outcome, column in given.items():
         if outcome not in ranges or not is_name(column):
             got = f"{shown(outcome)}: {shown(column)}"
-            raise _invalid_several("earlier=: outcomes of the study, and a column for each", got, fix)
+            raise refusal(
+                "CV-S140", expected="earlier=: outcomes of the study, and a column for each", got=got, fix=fix
+            )
     # In the order of the outcomes, so that equal declarations are equal.
     return tuple((name, given[name]) for name in ranges if name in given)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.progress import Progress
-from counterveil.data.wrong_data import wrong_cores
+from counterveil.errors import refusal
 
 # Arrays of whole numbers, of 64 bits or of Python's; what carriers return are Python's.
 Sums: TypeAlias = tuple[NDArray[Any], ...]
@@ -59,7 +59,7 @@ def cores() -> int:
     if named is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if not named.isascii() or not named.isdigit() or not 1 <= int(named) <= 1024:
-        raise wrong_cores(CORES)
+        raise refusal("CV-D059", variable=CORES)
     return int(named)
 
 

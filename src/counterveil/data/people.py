@@ -23,8 +23,7 @@ from counterveil.data.cells import BLANKS, SPELLED, Coded, Column, Mask, Numbers
 from counterveil.data.labels import EXACT_DOUBLES, LabelIndex, index_of, number_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
 from counterveil.data.study import Study
-from counterveil.data.wrong_data import failed_source, no_person, staggered, text_for_number, varies
-from counterveil.errors import CounterveilError, DataError
+from counterveil.errors import CounterveilError, DataError, refusal
 
 Places: TypeAlias = NDArray[np.intp]
 # "7", "007" and "7.0" are one person, "1e5" is a text. The same in SQL: `relations.order_of_people`.
@@ -38,7 +37,7 @@ def places(column: Column, name: str) -> tuple[Places, int]:
     CV-D019.
     """
     if nobody(column).any():
-        raise no_person(name)
+        raise refusal("CV-D019", name=name)
     if isinstance(column, Numbers):
         whole = column.values if column.values.dtype.kind in "iu" else column.values.astype(np.int64)
         known, place = np.unique(whole, return_inverse=True)
@@ -144,7 +143,7 @@ def whole_people(parts: Iterator[Columns], person: str) -> Iterator[Columns]:
         place, _ = places(part[person], person)
         first = _who(part[person], 0)
         if (np.diff(place) < 0).any() or (last is not None and first < last):
-            raise failed_source(_WHERE)
+            raise refusal("CV-D016", kind=_WHERE)
         start = int(np.searchsorted(place, place[-1]))
         if start or (last is not None and first != last):
             ended = [*waiting, _some(part, slice(0, start))] if start else waiting
@@ -229,13 +228,14 @@ def unfit(study: Study, place: int) -> CounterveilError:
     assert study.person is not None
     names = _reduced_columns(study)
     if place == 0:
-        return no_person(study.person.column)
+        return refusal("CV-D019", name=study.person.column)
     column, varied = divmod(place - 1, 2)
     if column == len(names):
-        return staggered(study.treatment)
+        return refusal("CV-D021", name=study.treatment)
     if varied:
-        return varies(names[column])
-    return (no_person if names[column] in study.cluster_columns else text_for_number)(names[column])
+        return refusal("CV-D020", name=names[column])
+    row = "CV-D019" if names[column] in study.cluster_columns else "CV-D002"
+    return refusal(row, name=names[column])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.data.domains import is_name, listed
-from counterveil.errors import Refusal, shown
+from counterveil.errors import refusal, shown
 from counterveil.privacy import Unit
 
 # Rules that need to know which row comes first.
@@ -83,19 +83,30 @@ class Person:
         """
         if column is None:
             if (rules, order, most_rows) != (None, None, None):
-                raise _invalid("person= beside per_person=, order= and most_rows=", "no person", _FIX)
+                raise refusal(
+                    "CV-S016",
+                    expected="person= beside per_person=, order= and most_rows=",
+                    got="no person",
+                    fix=_FIX,
+                )
             return None
         for name in (column, order):
             if name is not None and (not is_name(name) or name in roles):
-                raise _invalid("the name of a column without another role", shown(name), _FIX)
+                raise refusal(
+                    "CV-S016", expected="the name of a column without another role", got=shown(name), fix=_FIX
+                )
         if column == order:
-            raise _invalid("two different columns as person and order", shown(order), _FIX)
+            raise refusal(
+                "CV-S016", expected="two different columns as person and order", got=shown(order), fix=_FIX
+            )
         if most_rows is not None:
             if not isinstance(most_rows, int) or isinstance(most_rows, bool) or most_rows < 1:
-                raise _invalid("most_rows=: a whole number from 1 on", shown(most_rows), _FIX)
+                raise refusal(
+                    "CV-S016", expected="most_rows=: a whole number from 1 on", got=shown(most_rows), fix=_FIX
+                )
             if order is None:
                 fix = "name the column that says which rows come first"
-                raise _invalid("an order beside most_rows=", "no order", fix)
+                raise refusal("CV-S016", expected="an order beside most_rows=", got="no order", fix=fix)
         assert isinstance(column, str)
         assert order is None or isinstance(order, str)
         found = _rules(roles, rules, order, whole_cluster)
@@ -140,13 +151,6 @@ class Person:
 
 
 _FIX = 'for example Study(..., person="patient_id", per_person={"cost": "sum"}, order="visit")'
-_invalid = Refusal(
-    "CV-S016",
-    "the declaration of people with several rows is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="{fix}",
-)
 
 
 def _rules(
@@ -154,16 +158,21 @@ def _rules(
 ) -> dict[str, str]:
     if given is not None and not isinstance(given, Mapping):
         name = "per_cluster" if whole_cluster else "per_person"
-        raise _invalid(f"{name}=: a rule for each column", shown(given), _FIX)
+        raise refusal("CV-S016", expected=f"{name}=: a rule for each column", got=shown(given), fix=_FIX)
     rules = {name: role.rule(order, whole_cluster) for name, role in roles.items()}
     for name, rule in (given or {}).items():
         allowed = roles[name].allowed if name in roles else ()
         if rule not in allowed:
             what = f"{name!r}: one of {', '.join(allowed)}" if allowed else "rules for columns of the study"
-            raise _invalid(what, f"{shown(name)}: {shown(rule)}", _FIX)
+            raise refusal("CV-S016", expected=what, got=f"{shown(name)}: {shown(rule)}", fix=_FIX)
         if rule in _ORDERED and order is None:
             fix = "name the column that puts a person's rows in order: order=..."
-            raise _invalid("an order beside 'first' and 'last'", f"{shown(name)}: {shown(rule)}", fix)
+            raise refusal(
+                "CV-S016",
+                expected="an order beside 'first' and 'last'",
+                got=f"{shown(name)}: {shown(rule)}",
+                fix=fix,
+            )
         rules[name] = rule
     return rules
 
@@ -196,19 +205,19 @@ class Cluster:
         if column is None:
             if rules is not None or whole is not False or assigned is not False:
                 beside = "cluster= beside protects_cluster=, assigned_by_cluster= and per_cluster="
-                raise _invalid_cluster(beside, "no cluster")
+                raise refusal("CV-S025", expected=beside, got="no cluster")
             return None
         if not is_name(column) or column in (*columns, person):
-            raise _invalid_cluster("the name of a column without another role", shown(column))
+            raise refusal("CV-S025", expected="the name of a column without another role", got=shown(column))
         for name, flag in (("protects_cluster", whole), ("assigned_by_cluster", assigned)):
             if not isinstance(flag, bool):
-                raise _invalid_cluster(f"{name}=True or False", shown(flag))
+                raise refusal("CV-S025", expected=f"{name}=True or False", got=shown(flag))
         if whole and person is not None:
             alone = "protects_cluster=True without person=: all rows of a cluster become one"
-            raise _invalid_cluster(alone, f"person={shown(person)}")
+            raise refusal("CV-S025", expected=alone, got=f"person={shown(person)}")
         if not whole and rules is not None:
             beside = "per_cluster= with protects_cluster=True, where the rows of a cluster become one"
-            raise _invalid_cluster(beside, shown(rules))
+            raise refusal("CV-S025", expected=beside, got=shown(rules))
         return cls(column, bool(whole), bool(assigned))
 
     def to_dict(self) -> dict[str, Any]:
@@ -225,15 +234,6 @@ class Cluster:
             f"the clusters that there are, by {self.column!r}{arms}: who is in which is protected, and the guarantee "
             "compares data sets with the same clusters"
         )
-
-
-_invalid_cluster = Refusal(
-    "CV-S025",
-    "the declaration of clusters is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix='for example Study(..., cluster="school"), and protects_cluster=True to protect whole schools',
-)
 
 
 # Words that end the names of columns which identify people; names are public, and no row is looked at.

@@ -37,7 +37,7 @@ from counterveil.data.spool import NEVER, VARIABLE, forms, packed, unpacked
 from counterveil.data.study import Study
 from counterveil.data.table import Pass, Survey, Table, joined_tables
 from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import changed_table, failed_source, no_executors, too_wide_for_driver
+from counterveil.errors import refusal
 
 # What a column is cast to; exact numbers come as they are written.
 _CASTS = {
@@ -108,7 +108,7 @@ def columns_in_spark(table: Any, kinds: dict[str, Kind]) -> Any:
     try:
         return table.get_backend().raw_sql(f"SELECT {chosen} FROM ({ibis.to_sql(table)}) AS rows_1")
     except Exception:
-        raise failed_source("a table in Spark") from None
+        raise refusal("CV-D016", kind="a table in Spark") from None
 
 
 def _quoted(name: str) -> str:
@@ -156,7 +156,7 @@ def by_person(frame: Any, reading: Reading) -> Any:
             .select(*(f"c{each}" for each in range(len(names))))
         )
     except Exception:
-        raise failed_source("a table in Spark") from None
+        raise refusal("CV-D016", kind="a table in Spark") from None
 
 
 def _trimmed(column: str) -> str:
@@ -269,7 +269,7 @@ def keep(frame: Any, reading: Read) -> Any:
         with at_a_time(frame, BLOCK_ROWS):
             return frame.mapInArrow(Keeping(reading), schema).persist(StorageLevel.DISK_ONLY)
     except Exception:
-        raise failed_source("a table in Spark") from None
+        raise refusal("CV-D016", kind="a table in Spark") from None
 
 
 def found_in(kept: Any) -> list[Any]:
@@ -435,7 +435,7 @@ class SparkRows:
         answers = _answers(frame, partial(summed, self.reading, passed), self.batch, self._tree)
         survey, total = _joined(self.study, answers)
         if total is None or json.dumps(survey.facts()) != self.facts:
-            raise changed_table()
+            raise refusal("CV-D056")
         return total
 
     def _tree(self, answers: Any) -> Any:
@@ -464,7 +464,7 @@ def _most_answers(frame: Any, study: Study) -> int:
     size = _PAIR_BYTES * max(features, _MODEL_FEATURES) ** 2
     limit = _driver_limit(frame)
     if limit and size > limit:
-        raise too_wide_for_driver(f"{limit:,}", features, f"{size:,}")
+        raise refusal("CV-D061", limit=f"{limit:,}", features=features, size=f"{size:,}")
     return min(_TOGETHER, limit // size) if limit else _TOGETHER
 
 
@@ -500,10 +500,10 @@ def _sound(frame: Any, asked: Callable[[], list[Any]]) -> list[Any]:
     except Exception:
         # Its message may quote rows.
         _check_executors(frame)
-        raise failed_source("a table in Spark") from None
+        raise refusal("CV-D016", kind="a table in Spark") from None
     if any(one is None for one in found):
         _check_executors(frame)
-        raise failed_source("a table in Spark")
+        raise refusal("CV-D016", kind="a table in Spark")
     return found
 
 
@@ -516,4 +516,4 @@ def _check_executors(frame: Any) -> None:
     except Exception:
         there = set()
     if there != {version()}:
-        raise no_executors(version()) from None
+        raise refusal("CV-D060", version=version()) from None

@@ -20,7 +20,7 @@ from counterveil.data.encoding import OUTCOME_STEPS
 from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.study import Study
 from counterveil.data.table import Pass, Table
-from counterveil.data.wrong_data import lost_scratch, unusable_scratch
+from counterveil.errors import refusal
 
 # Columns of a block begin at multiples of this many bytes: compiled loops expect doubles there.
 _WORD = 8
@@ -170,9 +170,9 @@ class SpooledRows:
             # At a place of its own, not at the file's: passes may overlap, also in several threads.
             found = os.pread(self._file.fileno(), count * form.itemsize, place)
         except OSError:
-            raise lost_scratch() from None
+            raise refusal("CV-D058") from None
         if len(found) != count * form.itemsize:
-            raise lost_scratch()
+            raise refusal("CV-D058")
         return np.frombuffer(found, dtype=form)
 
     def __repr__(self) -> str:
@@ -196,7 +196,7 @@ def spool(study: Study, batch: int, rows: int | None) -> SpooledRows | None:
         file = tempfile.TemporaryFile(buffering=0, dir=named or tempfile.gettempdir())  # noqa: SIM115
     except OSError:
         if named:
-            raise unusable_scratch(VARIABLE) from None
+            raise refusal("CV-D057", variable=VARIABLE) from None
         return None
     found = SpooledRows(study, batch, file)
     if rows is not None and not found._room(rows):

@@ -34,7 +34,7 @@ from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
 from counterveil.data.table import Carrier, Table, joined_tables, refuse_in_spark
 from counterveil.data.wrong_data import too_many_groups
-from counterveil.errors import StudyError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import Strata
 
@@ -245,21 +245,8 @@ def _made(
 
 def _two_arms(study: Study) -> None:
     if study.arms is not None:
-        raise StudyError(
-            "CV-S075",
-            "strata compare two arms",
-            expected="a study with treated= and control=",
-            got=f"a study of {len(study.arms)} arms",
-            fix="declare two of the arms as treated= and control= and leave the others out of the data",
-        )
+        raise refusal("CV-S075", arms=len(study.arms))
 
 
-def _too_much_for_spark(layout: Layout) -> StudyError:
-    return StudyError(
-        "CV-S020",
-        "these strata are not counted in Spark where rows are made or chosen first",
-        expected=f"at most {_DENSE} strata with person=, before=, where= or whole clusters",
-        got=f"{layout.public} strata with rows in Spark",
-        fix="use fewer strata or cut points; or make a view of the rows as they are to be counted and leave person=, "
-        "before= and where= out",
-    )
+def _too_much_for_spark(layout: Layout) -> CounterveilError:
+    return refusal("CV-S020", dense=_DENSE, public=layout.public)

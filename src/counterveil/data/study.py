@@ -47,7 +47,7 @@ from counterveil.data.person import Cluster, Person, Role
 from counterveil.data.time_to_event import TimeToEvent
 from counterveil.data.where import Where
 from counterveil.data.wrong_data import nearest
-from counterveil.errors import ParameterError, Refusal, StudyError, shown
+from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact, show
 
 Made = TypeVar("Made")
@@ -502,26 +502,14 @@ def _labels(study: Study) -> str:
 def _column_name(name: object, role: str) -> str:
     if is_name(name):
         return name
-    raise StudyError(
-        "CV-S004",
-        f"the {role} has no valid column name",
-        expected="a non-blank text",
-        got=shown(name),
-        fix=f"name the column that holds the {role}, as it is written in the data",
-    )
+    raise refusal("CV-S004", role=role, name=name)
 
 
 def _outcome_bounds(outcome_range: object, outcome: str) -> Bounds:
     return ends_of(
         outcome_range,
         f"outcome {outcome!r}",
-        lambda: StudyError(
-            "CV-S001",
-            "the outcome has no public range",
-            expected="outcome_range=(lowest, highest), known without looking at the data",
-            got=f"outcome_range={shown(outcome_range)}",
-            fix="declare the range of the measure, e.g. outcome_range=(0, 1) for a binary outcome",
-        ),
+        lambda: refusal("CV-S001", outcome_range=outcome_range),
     )
 
 
@@ -537,21 +525,12 @@ def _arms(treated: object, control: object, share: object, arms: object, referen
 def _covariates(covariates: object) -> dict[str, Domain]:
     given = {} if covariates is None else covariates
     if not isinstance(given, Mapping):
-        raise _bad_domain("covariates", type(given).__name__)
+        raise refusal("CV-S008", what="covariates", got=type(given).__name__)
     for name, domain in given.items():
         _column_name(name, "covariate")
         if not isinstance(domain, Range | Binary | Categories):
-            raise _bad_domain(f"covariate {name!r}", shown(domain))
+            raise refusal("CV-S008", what=f"covariate {name!r}", got=shown(domain))
     return dict(given)
-
-
-_bad_domain = Refusal(
-    "CV-S008",
-    "{what}: no domain is declared",
-    expected="a mapping from column name to Range(lo, hi), Binary() or Categories([...])",
-    got="{got}",
-    fix='for example covariates={{"age": Range(18, 90), "smoker": Binary()}}',
-)
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:
@@ -560,38 +539,19 @@ def _one_role_each(columns: tuple[str, ...]) -> None:
     seen = set()
     for name in columns:
         if name in seen:
-            raise StudyError(
-                "CV-S005",
-                f"column {name!r} has two roles",
-                expected="treatment, outcome and covariates in different columns",
-                got=f"{shown(name)} named twice",
-                fix="leave the column in one role",
-            )
+            raise refusal("CV-S005", name=name)
         seen.add(name)
 
 
 def _two_arms(treated: Label | None, control: Label | None) -> None:
     if treated is not None and control is not None and first_confusable((treated, control)) is not None:
-        raise StudyError(
-            "CV-S007",
-            "treated and control are the same label",
-            expected="two labels that differ as text and as numbers",
-            got=f"treated={shown(treated)}, control={shown(control)}",
-            fix="give the label of each arm, or leave control out if there is only one other label",
-        )
+        raise refusal("CV-S007b", treated=treated, control=control)
 
 
 def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
     private = [name for name in outcomes if where is not None and name in where.columns]
     if private:
-        raise StudyError(
-            "CV-S123",
-            "rows are chosen by the outcome",
-            expected="where= over columns other than the outcome",
-            got=f"a condition on {private[0]!r}",
-            fix="leave it out: the outcome is protected, and an effect among people chosen by it is biased; missing "
-            "outcomes are treated by missing=",
-        )
+        raise refusal("CV-S123", private=private[0])
 
 
 def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
@@ -600,13 +560,7 @@ def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
         name in columns and isinstance(cost, str) and cost for name, cost in given.items()
     ):
         return dict(given)
-    raise StudyError(
-        "CV-S127",
-        "the declaration of what was bought is invalid",
-        expected="columns of the study, and for each in words what its release cost",
-        got=f"bought={shown(bought)}",
-        fix="leave it as `counterveil draft --buy` writes it",
-    )
+    raise refusal("CV-S127", bought=bought)
 
 
 def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
@@ -614,31 +568,28 @@ def _rules(missing: object, study: Study) -> dict[str, MissingRule]:
         missing = dict.fromkeys(study.columns, missing)
     given = {} if missing is None else missing
     if not isinstance(given, Mapping):
-        raise _bad_rule(
-            "missing",
-            type(given).__name__,
-            "pass one rule, or one per column",
+        raise refusal(
+            "CV-S009", what="missing", got=type(given).__name__, fix="pass one rule, or one per column"
         )
     columns = set(study.columns)
     for name, rule in given.items():
         if name not in columns:
-            raise _bad_rule("missing", f"a rule for {name!r}", nearest(name, study.columns, "the study"))
+            raise refusal(
+                "CV-S009",
+                what="missing",
+                got=f"a rule for {name!r}",
+                fix=nearest(name, study.columns, "the study"),
+            )
         if not isinstance(rule, Fill | Drop):
-            raise _bad_rule(
-                f"column {name!r}", shown(rule), "write cv.drafting.Drop() or cv.drafting.Fill(value)"
+            raise refusal(
+                "CV-S009",
+                what=f"column {name!r}",
+                got=shown(rule),
+                fix="write cv.drafting.Drop() or cv.drafting.Fill(value)",
             )
         if isinstance(rule, Fill):
             _check_fill(name, rule, study)
     return dict(given)
-
-
-_bad_rule = Refusal(
-    "CV-S009",
-    "{what}: the rule for missing values is invalid",
-    expected="cv.drafting.Drop() or cv.drafting.Fill(value) for columns of the study",
-    got="{got}",
-    fix="{fix}",
-)
 
 
 def _check_fill(name: str, rule: Fill, study: Study) -> None:
@@ -654,38 +605,20 @@ def _check_fill(name: str, rule: Fill, study: Study) -> None:
         fits = LabelIndex(labels).code(rule.value) is not None
         allowed = f"one of {list(labels)!r}"
     if not fits:
-        raise StudyError(
-            "CV-S010",
-            f"column {name!r}: the fill value is not in its domain",
-            expected=allowed,
-            got=f"Fill({shown(rule.value)})",
-            fix="fill with a declared value, or use Drop()",
-        )
+        raise refusal("CV-S010", name=name, expected=allowed, rule=rule.value)
 
 
 def _order(order: str | None, time: str | None) -> str | None:
     """Return the column that orders a person's rows: that of the periods where there are any."""
     if order is not None and time is not None:
-        raise StudyError(
-            "CV-S018",
-            "the declaration of what was measured before is invalid",
-            expected="order= or time=: time= orders a person's rows",
-            got=f"order={shown(order)}, time={shown(time)}",
-            fix="leave order= out",
-        )
+        raise refusal("CV-S018b", order=order, time=time)
     return order if time is None else time
 
 
 def _truth(randomised: object) -> bool | None:
     if randomised is None or isinstance(randomised, bool):
         return randomised
-    raise StudyError(
-        "CV-S012",
-        "randomised must be True, False or None",
-        expected="True for a randomised trial, False for an observational study, None if unknown",
-        got=f"randomised={shown(randomised)}",
-        fix="pass True or False",
-    )
+    raise refusal("CV-S012", randomised=randomised)
 
 
 def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | None:
@@ -696,11 +629,5 @@ def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | 
     except ParameterError:
         share = None
     if share is None or not 0 < share < 1 or randomised is not True:
-        raise StudyError(
-            "CV-S011",
-            "treated_share is not the assignment probability of a randomised trial",
-            expected="a number strictly between 0 and 1, together with randomised=True",
-            got=f"treated_share={shown(treated_share)}, randomised={shown(randomised)}",
-            fix="pass the probability published in the trial's design, or leave it out",
-        )
+        raise refusal("CV-S011", treated_share=treated_share, randomised=randomised)
     return share

@@ -25,20 +25,12 @@ from counterveil.data.study import SMALLEST_ARM, Study
 from counterveil.data.time_to_event import PARTS, entries, wrong_events
 from counterveil.data.where import only_subset
 from counterveil.data.wrong_data import (
-    constant_treatment,
-    empty_arm,
-    empty_table,
-    missing_without_rule,
     not_binary,
     not_events,
-    small_arm,
     strange_treatment,
-    text_for_number,
     undeclared_arm,
-    undeclared_category,
-    varies,
 )
-from counterveil.errors import CounterveilError, DataError, StudyError
+from counterveil.errors import CounterveilError, DataError, refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import shuffled
 from counterveil.privacy import exact
@@ -95,7 +87,7 @@ class SeenArms:
             raise undeclared_arm(study.treatment, study.arms)
         single = len(self._others) == 1
         if single and self._other_rows == self.counts.sum():
-            raise constant_treatment(study.treatment)
+            raise refusal("CV-D004", name=study.treatment)
         if study.control is not None or not single or not self.counts[1]:
             raise strange_treatment(study.treatment, study.treated, study.control)
 
@@ -207,7 +199,7 @@ class Survey:
         if self.rows:
             yield from self._arm_problem()
         else:
-            yield empty_table()
+            yield refusal("CV-D008")
         yield from (self.fault(*found) for found in sorted(self._faults) if found[0] == Stage.VALUES)
 
     def fault(self, stage: int, place: int) -> CounterveilError:
@@ -217,12 +209,14 @@ class Survey:
         name = self.study.columns[place]
         domain = self.study.covariates.get(name)
         if stage == Stage.MISSING:
-            return missing_without_rule(name)
+            return refusal("CV-D003", name=name)
         if self.study.event is not None and name == self.study.event.column:
             return not_events(name)
         if domain is None or isinstance(domain, Range):
-            return text_for_number(name)
-        return not_binary(name, domain.labels) if isinstance(domain, Binary) else undeclared_category(name)
+            return refusal("CV-D002", name=name)
+        return (
+            not_binary(name, domain.labels) if isinstance(domain, Binary) else refusal("CV-D006", name=name)
+        )
 
     def _arm_problem(self) -> Iterator[CounterveilError]:
         try:
@@ -232,9 +226,9 @@ class Survey:
             return
         name, fewest = self.study.treatment, int(self.arms.counts.min())
         if fewest == 0:
-            yield constant_treatment(name) if self.study.arms is None else empty_arm(name)
+            yield refusal("CV-D004", name=name) if self.study.arms is None else refusal("CV-D018", name=name)
         elif fewest < SMALLEST_ARM:
-            yield small_arm(name)
+            yield refusal("CV-D009", name=name)
 
 
 # Rows of a block of a table in memory: a multiple of the blocks in which kernels add rows up, and so few that all cores
@@ -388,14 +382,7 @@ def joined_tables(tables: list[Table]) -> Table:
 def check_study(study: object) -> None:
     """Raise CV-S015 for what is not a study."""
     if not isinstance(study, Study):
-        raise StudyError(
-            "CV-S015",
-            "the second argument is not a study",
-            expected="a Study, which names the roles and the public bounds",
-            got=type(study).__name__,
-            fix="declare a Study(treatment=..., outcome=..., outcome_range=(lo, hi)) or read one with "
-            "Study.from_toml(path)",
-        )
+        raise refusal("CV-S015", got=type(study).__name__)
 
 
 def _clusters(columns: dict[str, Column], study: Study, arm: NDArray[np.intp]) -> NDArray[np.intp] | None:
@@ -408,7 +395,7 @@ def _clusters(columns: dict[str, Column], study: Study, arm: NDArray[np.intp]) -
         last = np.zeros(count, dtype=np.intp)
         last[found] = arm
         if not np.array_equal(last[found], arm):
-            raise varies(study.treatment)
+            raise refusal("CV-D020", name=study.treatment)
     return found
 
 
@@ -421,14 +408,7 @@ def numeric_columns(study: Study) -> frozenset[str]:
 def refuse_in_spark(source: object, study: Study) -> None:
     """Raise CV-S017 where rows in Spark would have to be numbered by cluster."""
     if in_spark(source) and study.cluster is not None and study.clustered:
-        raise StudyError(
-            "CV-S017",
-            "rows in Spark are not added up by cluster",
-            expected="a file, a frame, a DuckDB relation or a PostgreSQL table",
-            got=f"cluster={study.cluster.column!r} with rows in Spark",
-            fix="protect whole clusters, which become one row each: protects_cluster=True; or write the rows to a "
-            "Parquet file if your policy allows it",
-        )
+        raise refusal("CV-S017", cluster=study.cluster.column)
 
 
 def _apply_rules(

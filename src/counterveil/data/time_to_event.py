@@ -18,7 +18,7 @@ import numpy as np
 
 from counterveil.data.domains import is_name, listed
 from counterveil.data.labels import plain_number
-from counterveil.errors import ParameterError, Refusal, StudyError, shown
+from counterveil.errors import ParameterError, refusal, shown
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import exact, show
 
@@ -48,15 +48,17 @@ class TimeToEvent:
         if event is None:
             beside = [name for name, value in (("horizon", horizon), ("grid", grid)) if value is not None]
             if beside:
-                raise _invalid(f"event= beside {' and '.join(beside)}", "no event=")
+                raise refusal("CV-S090", expected=f"event= beside {' and '.join(beside)}", got="no event=")
             return None
         if not is_name(event):
             expected = "event=: the column that is 1 where the event happened and 0 where not"
-            raise _invalid(expected, shown(event))
+            raise refusal("CV-S090", expected=expected, got=shown(event))
         for name, value in others.items():
             if value is not None:
-                raise _invalid(
-                    f"a study of two arms with event= and without {name}", f"{name}={shown(value)}"
+                raise refusal(
+                    "CV-S090",
+                    expected=f"a study of two arms with event= and without {name}",
+                    got=f"{name}={shown(value)}",
                 )
         return cls(event, _grid(horizon, grid))
 
@@ -120,31 +122,30 @@ def joined_entries(cells: int, parts: int) -> Integers:
     return found
 
 
-_invalid = Refusal(
-    "CV-S090",
-    "the declaration of a time to an event is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix='for example Study("arm", outcome="days", event="died", horizon=365, grid=12), or grid=[30, 90, 180, 365]',
-)
-
-
 def _grid(horizon: object, grid: object) -> tuple[Fraction, ...]:
     end = None if horizon is None else _time(horizon, "horizon")
     if grid is None or (isinstance(grid, int) and not isinstance(grid, bool)):
         cells = USUAL_CELLS if grid is None else grid
         if end is None:
-            raise _invalid("horizon= beside a number of cells", "no horizon=")
+            raise refusal("CV-S090", expected="horizon= beside a number of cells", got="no horizon=")
         if not 1 <= cells <= MOST_CELLS:
-            raise _invalid(f"1 to {MOST_CELLS} cells", f"grid={shown(grid)}")
+            raise refusal("CV-S090", expected=f"1 to {MOST_CELLS} cells", got=f"grid={shown(grid)}")
         return _even(end, cells)
     if not isinstance(grid, tuple | list) or not 1 <= len(grid) <= MOST_CELLS:
-        raise _invalid(f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number", f"grid={shown(grid)}")
+        raise refusal(
+            "CV-S090",
+            expected=f"grid=: the ends of 1 to {MOST_CELLS} cells, or their number",
+            got=f"grid={shown(grid)}",
+        )
     found = tuple(_time(one, "grid") for one in grid)
     if any(later <= earlier for earlier, later in pairwise(found)):
-        raise _invalid("grid=: times that rise", f"grid={shown(grid)}")
+        raise refusal("CV-S090", expected="grid=: times that rise", got=f"grid={shown(grid)}")
     if end is not None and end != found[-1]:
-        raise _invalid("the last time of grid= as the horizon, or no horizon=", f"horizon={shown(horizon)}")
+        raise refusal(
+            "CV-S090",
+            expected="the last time of grid= as the horizon, or no horizon=",
+            got=f"horizon={shown(horizon)}",
+        )
     return found
 
 
@@ -159,7 +160,7 @@ def _time(value: object, name: str) -> Fraction:
     except ParameterError:
         found = Fraction(0)
     if found <= 0:
-        raise _invalid(f"{name}=: times above 0", shown(value))
+        raise refusal("CV-S090", expected=f"{name}=: times above 0", got=shown(value))
     return found
 
 
@@ -187,17 +188,5 @@ def refuse_censored(event: TimeToEvent | None, question: str) -> None:
     if (event is not None) == (question == "survival"):
         return
     if event is None:
-        raise StudyError(
-            "CV-S091",
-            "the study declares no time to an event",
-            expected='Study("arm", outcome="days", event="died", horizon=365)',
-            got="no event=",
-            fix="declare the column that says whether the event happened, and the horizon",
-        )
-    raise StudyError(
-        "CV-S091",
-        "the outcome of this study is a time to an event, which this question does not take",
-        expected="cv.survival(...) for a study with event=",
-        got=f"event={event.column!r}",
-        fix="ask for survival and restricted means; means of censored times would be wrong",
-    )
+        raise refusal("CV-S091b")
+    raise refusal("CV-S091", event=event.column)

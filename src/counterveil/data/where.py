@@ -23,7 +23,7 @@ import numpy as np
 from counterveil.data import encoding
 from counterveil.data.cells import Column, Mask
 from counterveil.data.labels import Label, checked_label, first_confusable, index_of, number_of
-from counterveil.errors import Refusal, StudyError, excerpt, shown
+from counterveil.errors import excerpt, refusal, shown
 from counterveil.numerics.arrays import Floats
 
 # Longer and deeper conditions are mistakes or attacks; no subset that people describe comes near.
@@ -41,14 +41,6 @@ _ORDERS = ("<", "<=", ">", ">=")
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _WORDS = frozenset({"and", "or", "not", "in", "is", "missing", "true", "false"})
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*(?:\.\w+)*")
-
-_unreadable = Refusal(
-    "CV-S121",
-    "the condition where= cannot be read",
-    expected="{expected}",
-    got="{got}",
-    fix="for example where=\"age >= 18 and site in ['A', 'B']\"; names with blanks in `backticks`, texts in quotes",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +124,7 @@ def _literal(label: Label) -> str:
 def read_condition(text: object) -> Condition:
     """Return the condition in a text, or raise CV-S121."""
     if not isinstance(text, str) or not text.strip() or len(text) > _LONGEST:
-        raise _unreadable(f"a text of 1 to {_LONGEST} characters", shown(text))
+        raise refusal("CV-S121", expected=f"a text of 1 to {_LONGEST} characters", got=shown(text))
     return _Reader(text).condition()
 
 
@@ -147,7 +139,7 @@ class _Reader:
         """Return the whole condition, or raise CV-S121."""
         found = self._joined("or", 0)
         if self._place < len(self._tokens):
-            raise _unreadable("`and` or `or` between conditions", self._here())
+            raise refusal("CV-S121", expected="`and` or `or` between conditions", got=self._here())
         return found
 
     def _joined(self, word: str, depth: int) -> Condition:
@@ -162,7 +154,7 @@ class _Reader:
 
     def _negated(self, depth: int) -> Condition:
         if depth > _DEEPEST:
-            raise _unreadable(f"at most {_DEEPEST} levels of brackets and `not`", "more")
+            raise refusal("CV-S121", expected=f"at most {_DEEPEST} levels of brackets and `not`", got="more")
         if self._took("word", "not"):
             part = self._negated(depth + 1)
             return part.part if isinstance(part, Not) else Not(part)
@@ -212,7 +204,7 @@ class _Reader:
             return quoted[1:-1].replace("``", "`")
         word = self._peek("word")
         if word is None or word.lower() in _WORDS:
-            raise _unreadable("the name of a column", self._here())
+            raise refusal("CV-S121", expected="the name of a column", got=self._here())
         self._place += 1
         return word
 
@@ -221,7 +213,9 @@ class _Reader:
         if sign in _FLIPPED:
             return sign
         self._place -= sign is not None
-        raise _unreadable("one of ==, !=, <, <=, >, >=, in, not in, is missing", self._here())
+        raise refusal(
+            "CV-S121", expected="one of ==, !=, <, <=, >, >=, in, not in, is missing", got=self._here()
+        )
 
     def _value(self) -> Label:
         number = self._number()
@@ -234,7 +228,7 @@ class _Reader:
         if word is not None and word.lower() in ("true", "false"):
             self._place += 1
             return int(word.lower() == "true")
-        raise _unreadable("a number, a text in quotes, true or false", self._here())
+        raise refusal("CV-S121", expected="a number, a text in quotes, true or false", got=self._here())
 
     def _number(self) -> int | float | None:
         text = self._take("number")
@@ -242,12 +236,12 @@ class _Reader:
             return None
         exact = number_of(text)
         if exact is None:
-            raise _unreadable("a number", shown(text))
+            raise refusal("CV-S121", expected="a number", got=shown(text))
         if exact.denominator == 1 and abs(exact.numerator) < 2**63:
             return exact.numerator
         value = float(exact) if abs(exact) < 10**300 else None
         if value is None:
-            raise _unreadable("numbers between -1e300 and 1e300", "a larger one")
+            raise refusal("CV-S121", expected="numbers between -1e300 and 1e300", got="a larger one")
         return value
 
     def _peek(self, kind: str) -> str | None:
@@ -268,7 +262,7 @@ class _Reader:
 
     def _need(self, kind: str, text: str) -> None:
         if not self._took(kind, text):
-            raise _unreadable(f"`{text}`", self._here())
+            raise refusal("CV-S121", expected=f"`{text}`", got=self._here())
 
     def _here(self) -> str:
         if self._place >= len(self._tokens):
@@ -282,10 +276,12 @@ def _tokens(text: str) -> list[tuple[str, str]]:
     while place < end:
         match = _TOKEN.match(text, place)
         if match is None or match.lastgroup is None:
-            raise _unreadable("names, numbers, texts in quotes and signs", excerpt(text, place))
+            raise refusal(
+                "CV-S121", expected="names, numbers, texts in quotes and signs", got=excerpt(text, place)
+            )
         found.append((match.lastgroup, match.group(match.lastgroup)))
         if len(found) > _MOST_TOKENS:
-            raise _unreadable(f"at most {_MOST_TOKENS} words and signs", "more")
+            raise refusal("CV-S121", expected=f"at most {_MOST_TOKENS} words and signs", got="more")
         place = match.end()
     return found
 
@@ -293,7 +289,11 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 def _compare(column: str, sign: str, value: Label) -> Condition:
     if sign in _ORDERS:
         if isinstance(value, str):
-            raise _unreadable(f"a number after {sign}: texts have no order here", f"a text beside {column!r}")
+            raise refusal(
+                "CV-S121",
+                expected=f"a number after {sign}: texts have no order here",
+                got=f"a text beside {column!r}",
+            )
         return Compared(column, sign, value)
     among = _one_of(column, (value,))
     return among if sign == "==" else Not(among)
@@ -303,7 +303,11 @@ def _one_of(column: str, labels: tuple[Label, ...]) -> Among:
     listed = tuple(dict.fromkeys(checked_label(label, "where") for label in labels))
     pair = first_confusable(listed)
     if pair is not None:
-        raise _unreadable("labels that differ as text and as numbers", f"{pair[0]!r} and {pair[1]!r}")
+        raise refusal(
+            "CV-S121",
+            expected="labels that differ as text and as numbers",
+            got=f"{pair[0]!r} and {pair[1]!r}",
+        )
     return Among(column, listed)
 
 
@@ -331,13 +335,7 @@ class Where:
         if others is None:
             return found
         if others != "leave out" or len(labels) < 2:
-            raise StudyError(
-                "CV-S122",
-                "rows of other arms cannot be left out",
-                expected='others="leave out" beside treated= and control=, or beside arms=',
-                got=f"others={shown(others)} and {len(labels)} declared label(s)",
-                fix="declare the label of every arm that is compared",
-            )
+            raise refusal("CV-S122", others=others, labels=len(labels))
         arms = Among(treatment, labels)
         only = cls(arms.text(), arms)
         return only if found is None else found.both(only)

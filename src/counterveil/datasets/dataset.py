@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Study
-from counterveil.errors import DataError, Refusal
+from counterveil.errors import refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,35 +55,22 @@ def find_file(relative: str, folder: str | PathLike[str] | None = None) -> Path:
     """Return the path of a file below a folder, by default COUNTERVEIL_DATA, or say that it is not there."""
     root = os.environ.get(VARIABLE, "") if folder is None else os.fspath(folder)
     if not root or not Path(root).is_dir():
-        raise DataError(
+        raise refusal(
             "CV-D040",
-            "the folder with the data sets is not set",
-            expected=f"an existing folder, passed as folder= or named by the variable {VARIABLE}",
+            variable=VARIABLE,
             got="no folder" if not root else "a path that is not a folder",
-            fix=f"set {VARIABLE} to the folder that holds {relative!r}",
+            relative=relative,
         )
     path = Path(root, relative)
     if not path.is_file():
-        raise DataError(
-            "CV-D041",
-            "the data set is not in the folder",
-            expected=f"the file {relative!r}",
-            got="no such file",
-            fix="obtain the file from the source named in the loader's documentation",
-        )
+        raise refusal("CV-D041", relative=relative)
     return path
 
 
 def check_digest(got: str, expected: str, what: str) -> None:
     """Raise CV-D042 unless the content is the one the loader was written for."""
     if got != expected:
-        raise DataError(
-            "CV-D042",
-            f"{what!r} is not the data set that this loader expects",
-            expected=f"SHA-256 {expected}",
-            got=f"SHA-256 {got}",
-            fix="obtain the original file; a modified copy would give different results",
-        )
+        raise refusal("CV-D042", what=what, expected=expected, got=got)
 
 
 def read_text(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
@@ -102,12 +89,3 @@ def read_text(path: Path, names: list[str]) -> dict[str, NDArray[Any]]:
 def numbers(column: NDArray[Any]) -> NDArray[np.float64]:
     """Return a column of text as doubles, NaN where a cell is empty."""
     return np.array([np.nan if cell is None else float(cell) for cell in column], dtype=np.float64)
-
-
-out_of_range = Refusal(
-    "CV-D043",
-    "there is no such data set: {argument}",
-    expected="{expected}",
-    got="{argument}={got!r}",
-    fix="choose one of the values named above",
-)

@@ -8,7 +8,8 @@ import numpy as np
 
 from counterveil.data import Binary, Categories, Range, Study
 from counterveil.data.domains import Domain
-from counterveil.datasets.dataset import Dataset, locate, numbers, out_of_range, read_text
+from counterveil.datasets.dataset import Dataset, locate, numbers, read_text
+from counterveil.errors import refusal
 from counterveil.privacy import Number
 
 _IHDP_SHA256 = {
@@ -70,7 +71,12 @@ def ihdp(
 ) -> Dataset:
     """Return one realisation; the true effect is the sample average of mu1 - mu0."""
     if realisation not in _IHDP_SHA256:
-        raise out_of_range("realisation", f"an int from 1 to {len(_IHDP_SHA256)}", realisation)
+        raise refusal(
+            "CV-D043",
+            argument="realisation",
+            expected=f"an int from 1 to {len(_IHDP_SHA256)}",
+            got=realisation,
+        )
     study = Study("treatment", "y_factual", outcome_range, _ihdp_covariates(), control=0, randomised=False)
     path = locate(f"ihdp/ihdp_npci_{realisation}.csv.gz", _IHDP_SHA256[realisation], folder)
     text = read_text(path, [*study.columns, "mu0", "mu1"])
@@ -105,7 +111,7 @@ def acic2016(
 ) -> Dataset:
     """Return one simulation setting; the true effect is the sample average of mu1 - mu0."""
     if setting not in _ACIC2016_SHA256:
-        raise out_of_range("setting", f"one of {list(_ACIC2016_SHA256)}", setting)
+        raise refusal("CV-D043", argument="setting", expected=f"one of {list(_ACIC2016_SHA256)}", got=setting)
     domains = _acic2016_covariates()
     covariates = read_text(locate(ACIC2016_FILE, _ACIC2016_SHA256_X, folder), list(domains))
     simulated = read_text(

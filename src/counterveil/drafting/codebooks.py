@@ -20,7 +20,7 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, checked_path, parse_json, read_text
 from counterveil.data.cells import BLANKS
 from counterveil.data.labels import Label, number_of, plain_number
-from counterveil.errors import MissingExtraError, StudyError, installing
+from counterveil.errors import CounterveilError, refusal
 
 RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
     "range",
@@ -80,15 +80,8 @@ def read_codebook(path: str | PathLike[str]) -> dict[str, Entry]:
         raise _unreadable(str(error)) from None
 
 
-def _unreadable(got: str) -> StudyError:
-    return StudyError(
-        "CV-S126",
-        "the codebook cannot be read",
-        expected="a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file "
-        "(.sav, .por, .dta, .xpt), or a .csv file with the columns name, kind, low, high, labels",
-        got=got,
-        fix="save it as one of these in UTF-8; labels are separated by |",
-    )
+def _unreadable(got: str) -> CounterveilError:
+    return refusal("CV-S126", got=got)
 
 
 def _tidied(entry: Entry) -> Entry:
@@ -269,13 +262,7 @@ _STATISTICS = {
 
 def _from_statistics(place: Path, ending: str) -> dict[str, Entry]:
     if importlib.util.find_spec("pyreadstat") is None:
-        raise MissingExtraError(
-            "CV-E090",
-            "the labels of an SPSS, Stata or SAS file need an extra",
-            expected="the package pyreadstat",
-            got="it is not installed",
-            fix=installing("codebooks"),
-        )
+        raise refusal("CV-E090")
     import pyreadstat
 
     if not place.is_file():

@@ -19,7 +19,7 @@ from counterveil.data.sources.dispatch import columns_of
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, read_codebook
 from counterveil.drafting.placing import Placed, check_answers, declared_domain, placed_columns
-from counterveil.errors import ParameterError, printable
+from counterveil.errors import printable, refusal
 from counterveil.privacy import SIMULATED, exact
 
 _MOST_CANDIDATES = 6
@@ -210,13 +210,7 @@ def _outcome(made: Draft) -> Iterator[str]:
 
 def _bounds(given: Any) -> tuple[Any, Any]:
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise ParameterError(
-            "CV-P721",
-            "the answers do not fit the data",
-            expected="outcome_range: two numbers",
-            got=f"{type(given).__name__}",
-            fix="for example outcome_range=(0, 1)",
-        )
+        raise refusal("CV-P721b", kind=type(given).__name__)
     bounds = Range(given[0], given[1], "the outcome")
     return bounds.lo, bounds.hi
 

@@ -16,7 +16,7 @@ from counterveil.data.where import Where
 from counterveil.data.wrong_data import nearest
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, Entry
-from counterveil.errors import CounterveilError, ParameterError, shown
+from counterveil.errors import CounterveilError, refusal, shown
 
 ANSWERS = (
     "treatment", "treated", "control", "arms", "reference", "outcome", "outcome_range", "randomised", "treated_share",
@@ -80,8 +80,8 @@ def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any])
     return given
 
 
-def _unusable(expected: str, got: str, fix: str) -> ParameterError:
-    return ParameterError("CV-P721", "the answers do not fit the data", expected=expected, got=got, fix=fix)
+def _unusable(expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-P721c", expected=expected, got=got, fix=fix)
 
 
 def placed_columns(

@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from counterveil.errors import CounterveilError, FederationError, ParameterError
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
-from counterveil.federation.files import wrong_setting
 from counterveil.federation.judging import judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.public_limits import COPY, NOT_AN_ANSWER, Declared, SetAsideError
@@ -256,12 +255,11 @@ def pooled(
     gone = [each for each in found if not each.answered]
     results = {each.site: each.result for each in found if each.result is not None}
     if len(results) < study.quorum:
-        raise FederationError(
+        raise refusal(
             "CV-F020",
-            "too few sites answered",
-            expected=f"valid answers of at least {study.quorum} sites",
-            got=f"{len(results)}; not {'; '.join(f'{each.site} ({each.state})' for each in gone)}",
-            fix="run the study again: sites that answered are not asked again, and nobody pays twice",
+            quorum=study.quorum,
+            results=len(results),
+            gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
     if method is not None:
         check_pooling(method, results, study.most_rows, study.ask.measure)
@@ -304,7 +302,9 @@ def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float
     from counterveil.federation.engines.flower.wire import prepare
 
     if listen not in _LISTEN:
-        raise wrong_setting("the address to listen on", " or ".join(_LISTEN), repr(listen))
+        raise refusal(
+            "CV-P600", what="the address to listen on", expected=" or ".join(_LISTEN), got=repr(listen)
+        )
     start = time.monotonic()
     with folder.running():
         prepare(folder.path / "flower")

@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from counterveil.bounded_reading import LONGEST_MESSAGE, UnreadableError, parse_message, read_text
 from counterveil.bounded_reading import read_toml as read_tables
-from counterveil.errors import FederationError, ParameterError, Refusal, installing
+from counterveil.errors import CounterveilError, refusal
 
 
 def read_settings(path: Path, what: str) -> dict[str, Any]:
@@ -21,16 +21,9 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
     try:
         return read_tables(path)
     except UnreadableError as error:
-        raise wrong_setting(what, "a TOML file in UTF-8", f"{path.name!r}: {error}") from None
-
-
-wrong_setting = Refusal(
-    "CV-P600",
-    "{what} is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="correct the file; see docs/how-to/federation.md for the format",
-)
+        raise refusal(
+            "CV-P600", what=what, expected="a TOML file in UTF-8", got=f"{path.name!r}: {error}"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +37,9 @@ class Settings:
         """Raise CV-P600 for a key that nobody reads."""
         for name in self.values:
             if name not in names:
-                raise wrong_setting(self.what, f"one of {', '.join(names)}", f"the key {name!r}")
+                raise refusal(
+                    "CV-P600", what=self.what, expected=f"one of {', '.join(names)}", got=f"the key {name!r}"
+                )
 
     def get(self, name: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
         """Return a value of the kind wanted; without a default the key is required."""
@@ -54,14 +49,16 @@ class Settings:
             kinds = kind if isinstance(kind, tuple) else (kind,)
             names = " or ".join(each.__name__ for each in kinds)
             got = "no such key" if value is None else f"{name} = {value!r}"
-            raise wrong_setting(self.what, f"{name}: a {names}", got)
+            raise refusal("CV-P600", what=self.what, expected=f"{name}: a {names}", got=got)
         return value
 
     def texts(self, name: str, default: tuple[str, ...]) -> tuple[str, ...]:
         """Return a list of texts."""
         values = self.get(name, (list, tuple), default)
         if not all(isinstance(value, str) for value in values):
-            raise wrong_setting(self.what, f"{name}: a list of texts", f"{name} = {values!r}")
+            raise refusal(
+                "CV-P600", what=self.what, expected=f"{name}: a list of texts", got=f"{name} = {values!r}"
+            )
         return tuple(values)
 
 
@@ -118,14 +115,7 @@ def check_private(*paths: Path) -> None:
                 if found.st_uid != os.geteuid()
                 else f"open to others ({found.st_mode & 0o777:o})"
             )
-            raise FederationError(
-                "CV-F045",
-                "other users can access files that must be private to their owner",
-                expected=f"{path.absolute().name}: a file or folder that only the current user can open",
-                got=whose,
-                fix=f"chmod go-rwx {path.absolute()}; if others may have read a key or a token, make a "
-                "new folder",
-            )
+            raise refusal("CV-F045", name=path.absolute().name, got=whose, path=path.absolute())
 
 
 def write_json(path: Path, facts: Any) -> None:
@@ -149,16 +139,9 @@ def read_json(path: Path, *names: str) -> dict[str, Any] | None:
     return facts
 
 
-def damaged(path: Path, got: str) -> ParameterError:
+def damaged(path: Path, got: str) -> CounterveilError:
     """Return CV-P660."""
-    return ParameterError(
-        "CV-P660",
-        "a file in this folder is damaged",
-        expected=f"{path.parent.name}/{path.name} as counterveil wrote it",
-        got=got,
-        fix="restore it from a backup. A reply may be moved away instead: when the study is run again, the site "
-        "sends the same answer at no cost",
-    )
+    return refusal("CV-P660", parent=path.parent.name, name=path.name, got=got)
 
 
 # Names of sites and addresses of coordinators, as people write them.
@@ -173,14 +156,7 @@ def check_name(name: str) -> str:
     """Return a site's name if it can be part of a file name, or raise CV-P601."""
     if _NAME.fullmatch(name):
         return name
-    raise ParameterError(
-        "CV-P601",
-        "invalid site name",
-        expected="1 to 40 letters, digits, spaces, dots, dashes or underscores, starting and ending with a "
-        "letter or digit",
-        got=repr(name),
-        fix="choose a short name",
-    )
+    raise refusal("CV-P601", got=repr(name))
 
 
 def check_address(address: str) -> str:
@@ -188,13 +164,7 @@ def check_address(address: str) -> str:
     host, _, port = address.rpartition(":")
     if _HOST.fullmatch(host) and port.isascii() and port.isdecimal() and 0 < int(port) <= _HIGHEST_PORT:
         return address
-    raise ParameterError(
-        "CV-P602",
-        "invalid coordinator address",
-        expected="HOST:PORT, such as coordinator.example.org:9092",
-        got=repr(address),
-        fix="name the host and the port",
-    )
+    raise refusal("CV-P602", got=repr(address))
 
 
 def host_of(address: str) -> str:
@@ -208,12 +178,3 @@ def port_of(address: str) -> int:
 
 
 # What several sites need beyond the core.
-
-
-not_installed = Refusal(
-    "CV-E060",
-    "federated studies need an extra",
-    expected="the package {package}",
-    got="it is not installed",
-    fix=installing("federation"),
-)

@@ -7,8 +7,8 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from counterveil.errors import ParameterError
-from counterveil.federation.files import not_installed, write_whole
+from counterveil.errors import refusal
+from counterveil.federation.files import write_whole
 
 try:
     from cryptography import x509
@@ -17,7 +17,7 @@ try:
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 except ImportError:
-    raise not_installed("cryptography") from None
+    raise refusal("CV-E060", package="cryptography") from None
 
 AUTHORITY, CERTIFICATE, KEY = "ca.crt", "server.crt", "server.key"
 AUTHORITY_OF_NODE = "node-ca.crt"
@@ -65,13 +65,7 @@ def read_public_key(path: Path) -> ec.EllipticCurvePublicKey:
         key = None
     if isinstance(key, ec.EllipticCurvePublicKey):
         return key
-    raise ParameterError(
-        "CV-P603",
-        "a site's public key is missing or unreadable",
-        expected=f"{path.parent.name}/{path.name}: the {NODE_PUBLIC} that `counterveil federation site create` made",
-        got="not an elliptic-curve key in OpenSSH format",
-        fix="get the file from the site's steward through a trusted channel and put it there",
-    )
+    raise refusal("CV-P603", parent=path.parent.name, name=path.name, node_public=NODE_PUBLIC)
 
 
 def _certificate(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
 from counterveil.bounded_reading import Fields, UnreadableError, check_values, parse_message
-from counterveil.errors import Refusal
+from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import MEASURES
@@ -102,7 +102,9 @@ class Ask:
             check_values(document)
             return cls._read(document)
         except UnreadableError as error:
-            raise not_understood("a question in the form shown in the guide", str(error)) from None
+            raise refusal(
+                "CV-F001", expected="a question in the form shown in the guide", got=str(error)
+            ) from None
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
@@ -195,7 +197,7 @@ class Request:
                 anchor=Head.read(facts.values["anchor"]),
             )
         except UnreadableError as error:
-            raise not_understood("a request", str(error)) from None
+            raise refusal("CV-F001", expected="a request", got=str(error)) from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class Reply:
             facts = _message(text, _LONGEST_REPLY, tuple(cls.__dataclass_fields__), infinite=True)
             return cls._read(facts)
         except UnreadableError as error:
-            raise not_understood("a reply", str(error)) from None
+            raise refusal("CV-F001", expected="a reply", got=str(error)) from None
 
     @classmethod
     def from_document(cls, document: object) -> Reply:
@@ -261,7 +263,7 @@ class Reply:
         try:
             return cls._read(Fields.of("a stored reply", document, tuple(cls.__dataclass_fields__)))
         except UnreadableError as error:
-            raise not_understood("a stored reply", str(error)) from None
+            raise refusal("CV-F001", expected="a stored reply", got=str(error)) from None
 
     def to_document(self) -> dict[str, Any]:
         """Return the reply as JSON-ready facts."""
@@ -289,16 +291,11 @@ def check_id(name: str, value: object) -> str:
     """Return an id that can be part of a file name, or raise CV-F001."""
     if isinstance(value, str) and _ID.fullmatch(value):
         return value
-    raise not_understood(f"{name}: 1 to 64 letters, digits, dots, dashes or underscores", "something else")
-
-
-not_understood = Refusal(
-    "CV-F001",
-    "a message is invalid",
-    expected="{expected}",
-    got="{got}",
-    fix="use the same version of counterveil at the coordinator and at the sites",
-)
+    raise refusal(
+        "CV-F001",
+        expected=f"{name}: 1 to 64 letters, digits, dots, dashes or underscores",
+        got="something else",
+    )
 
 
 def _message(text: str, longest: int, names: tuple[str, ...], infinite: bool = False) -> Fields:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from counterveil.errors import CounterveilError, ParameterError
-from counterveil.federation.files import wrong_setting
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation.messages import Ask
 from counterveil.inference import NoiseDistribution, half_width
 from counterveil.numerics.gaussian_profile import mu_of
@@ -35,18 +34,27 @@ class Declared:
         """Return them from a declaration, or raise CV-P600."""
         made = [name for name in ("before", "per") if name in declaration]
         if made:
-            raise wrong_setting(_WHAT, "an outcome that sites have as one column", made[0])
+            raise refusal(
+                "CV-P600", what=_WHAT, expected="an outcome that sites have as one column", got=made[0]
+            )
         names = [declaration.get(name) for name in ("treatment", "outcome")]
         ends = declaration.get("outcome_range")
         try:
             low, high = (exact(end, "outcome_range") for end in ends)  # type: ignore[union-attr]
         except (TypeError, ValueError, ParameterError):
-            raise wrong_setting(_WHAT, "outcome_range = [lowest, highest]", "something else") from None
+            raise refusal(
+                "CV-P600", what=_WHAT, expected="outcome_range = [lowest, highest]", got="something else"
+            ) from None
         if not all(isinstance(name, str) for name in names) or not low < high:
-            raise wrong_setting(_WHAT, "treatment, outcome, and a range from low to high", "something else")
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected="treatment, outcome, and a range from low to high",
+                got="something else",
+            )
         if "cluster" in declaration:
             wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
-            raise wrong_setting(_WHAT, wanted, "[cluster]")
+            raise refusal("CV-P600", what=_WHAT, expected=wanted, got="[cluster]")
         return cls(str(names[0]), str(names[1]), low, high)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from counterveil.accounting import open_ledger
 from counterveil.data import Study
 from counterveil.data.documents import to_toml
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.federation import keys
 from counterveil.federation import site_files as site_file
 from counterveil.federation import study_files as study_file
@@ -67,13 +67,7 @@ def make_study(
 
 def _new(path: Path) -> None:
     if path.exists():
-        raise ParameterError(
-            "CV-P604",
-            "this folder is already in use",
-            expected=f"a folder without {path.name}",
-            got=f"{path.parent.name}/{path.name}, which is there already",
-            fix="choose another folder; keys and answers in this one are not overwritten",
-        )
+        raise refusal("CV-P604", name=path.name, parent=path.parent.name)
 
 
 def _read(path: Path) -> bytes:
@@ -83,10 +77,4 @@ def _read(path: Path) -> bytes:
         content = b""
     if b"BEGIN CERTIFICATE" in content:
         return content
-    raise ParameterError(
-        "CV-P606",
-        "this is not the coordinator's certificate",
-        expected="the file keys/ca.crt that `counterveil federation coordinator create` made",
-        got=repr(path.name),
-        fix="get the file from the coordinator through a trusted channel",
-    )
+    raise refusal("CV-P606", got=repr(path.name))

@@ -12,7 +12,7 @@ from typing import Any
 
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
-from counterveil.errors import BudgetError, CounterveilError, LedgerError, Refusal
+from counterveil.errors import BudgetError, CounterveilError, LedgerError, refusal
 from counterveil.federation import keys
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
@@ -218,7 +218,7 @@ def check_site(folder: Path) -> dict[str, Any]:
         rows = rows_of_source(source, study).rows
     for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
         if not (file.keys / name).is_file():
-            raise _no_key(name)
+            raise refusal("CV-P607", name=name)
         check_private(file.keys / name)
     keys.read_public_key(file.keys / keys.NODE_PUBLIC)
     Site(file).check_ledger()
@@ -234,12 +234,3 @@ def check_site(folder: Path) -> dict[str, Any]:
         "ledger": "sound",
         "policy": file.policy.to_document(),
     }
-
-
-_no_key = Refusal(
-    "CV-P607",
-    "a key of the site is missing",
-    expected="keys/{name} in the site's folder",
-    got="no such file",
-    fix="restore it from a backup, or create the site again with the same ledger",
-)

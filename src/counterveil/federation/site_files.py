@@ -13,7 +13,7 @@ from typing import Any
 from counterveil.accounting import Charter, Ledger
 from counterveil.bounded_reading import UnreadableError
 from counterveil.data import Study
-from counterveil.errors import LedgerError, ParameterError
+from counterveil.errors import CounterveilError, LedgerError, ParameterError, refusal
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import (
     Settings,
@@ -26,7 +26,6 @@ from counterveil.federation.files import (
     read_json,
     read_settings,
     write_json,
-    wrong_setting,
 )
 from counterveil.federation.messages import Ask, Head, Request
 from counterveil.privacy import Budget, Unit, exact
@@ -82,7 +81,12 @@ class Policy:
         for measure in policy.measures:
             check_measure(measure)
         if policy.approval not in (AUTOMATIC, BY_HAND):
-            raise wrong_setting(_WHAT, f'approval: "{AUTOMATIC}" or "{BY_HAND}"', repr(policy.approval))
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected=f'approval: "{AUTOMATIC}" or "{BY_HAND}"',
+                got=repr(policy.approval),
+            )
         return policy
 
     def to_document(self) -> dict[str, Any]:
@@ -292,13 +296,7 @@ class SiteRecords:
         """Write down the steward's decision and return it; an unknown key raises CV-P605."""
         known = {each.key: each for each in self.waiting()}
         if key not in known:
-            raise ParameterError(
-                "CV-P605",
-                "there is no such pending request",
-                expected=f"one of {', '.join(known) or 'none: nothing is pending'}",
-                got=repr(key),
-                fix="`counterveil federation site requests FOLDER` lists them",
-            )
+            raise refusal("CV-P605", known=", ".join(known) or "none: nothing is pending", got=repr(key))
         path = self._waiting / f"{key}.json"
         write_json(path, (read_json(path, *_QUESTION) or {}) | {"state": state})
         return Waiting(key, state, known[key].request)
@@ -354,13 +352,6 @@ def check_heads(ledger: Ledger, heads: Iterable[Head]) -> None:
             raise not_sound(f"a ledger without entry {head.seq}, which precedes a stored answer") from None
 
 
-def not_sound(got: str) -> LedgerError:
+def not_sound(got: str) -> CounterveilError:
     """Return CV-F043."""
-    return LedgerError(
-        "CV-F043",
-        "the site's ledger is damaged or was rolled back, so the site refuses all requests",
-        expected="a ledger that verifies and has every entry that precedes a stored answer",
-        got=got,
-        fix="find out what happened to the ledger (`counterveil ledger verify`), and restore its latest copy; "
-        "spent budget stays spent",
-    )
+    return refusal("CV-F043", got=got)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
-from counterveil.errors import CounterveilError, FederationError, ParameterError, Refusal
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation.files import (
     Settings,
     check_address,
@@ -23,7 +23,6 @@ from counterveil.federation.files import (
     read_json,
     read_settings,
     write_json,
-    wrong_setting,
 )
 from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
 from counterveil.federation.public_limits import Declared
@@ -77,30 +76,43 @@ class StudyFile:
         )
         ask = Ask.from_document(table.get("question", dict))
         if ask.method == "auto":
-            raise wrong_setting(
-                _WHAT, "method: the name of an estimator, which stewards can review", "'auto'"
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected="method: the name of an estimator, which stewards can review",
+                got="'auto'",
             )
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
         Declared.of(declaration)
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):
-            raise wrong_setting(_WHAT, f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected=f"quorum: {FEWEST} to the number of sites, {len(asks)}",
+                got=f"{quorum}",
+            )
         deadline, retry = (
             float(table.get(name, _NUMBER, usual)) for name, usual in (("deadline", 3600), ("retry", 60))
         )
         if not (0 < deadline <= _LONGEST_WAIT and 0 < retry <= _LONGEST_WAIT):
-            raise wrong_setting(
-                _WHAT, "deadline and retry: positive seconds, a year at most", f"{deadline}, {retry}"
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected="deadline and retry: positive seconds, a year at most",
+                got=f"{deadline}, {retry}",
             )
         most_weight = float(table.get("most_weight", _NUMBER, _MOST_WEIGHT))
         if not 0 < most_weight <= 1:
-            raise wrong_setting(_WHAT, "most_weight: above 0, at most 1", f"{most_weight}")
+            raise refusal(
+                "CV-P600", what=_WHAT, expected="most_weight: above 0, at most 1", got=f"{most_weight}"
+            )
         most_rows = {
             name: said.get("most_rows", int) for name, said in sites.items() if "most_rows" in said.values
         }
         if any(rows < 1 for rows in most_rows.values()):
-            raise wrong_setting(_WHAT, "most_rows: at least 1", "less")
+            raise refusal("CV-P600", what=_WHAT, expected="most_rows: at least 1", got="less")
         pooling = table.get("pooling", str, "mvagg")
         check_pooling(pooling, asks, most_rows, ask.measure)
         return cls(
@@ -122,12 +134,18 @@ def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, in
     """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
     known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
     if pooling not in known:
-        raise wrong_setting(
-            _WHAT, f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}"
+        raise refusal(
+            "CV-P600",
+            what=_WHAT,
+            expected=f"pooling: {' or '.join(known)} for measure = {measure!r}",
+            got=f"{pooling!r:.80}",
         )
     if pooling == "largest" and any(site not in most_rows for site in sites):
-        raise wrong_setting(
-            _WHAT, 'pooling = "largest" with most_rows for every site', "a site without most_rows"
+        raise refusal(
+            "CV-P600",
+            what=_WHAT,
+            expected='pooling = "largest" with most_rows for every site',
+            got="a site without most_rows",
         )
 
 
@@ -174,13 +192,7 @@ class StudyFolder:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise FederationError(
-                    "CV-F023",
-                    "this study is already running",
-                    expected="one run of a study at a time",
-                    got="another process is using the folder",
-                    fix="wait for it, or follow its progress with `counterveil federation coordinator status`",
-                ) from None
+                raise refusal("CV-F023") from None
             yield
 
     def request(self, site: str, deadline: float = 0.0) -> Request:
@@ -194,13 +206,18 @@ class StudyFolder:
         if kept is None:
             write_json(path, {"request_id": request_id, "fingerprint": request.fingerprint()})
         elif kept["fingerprint"] != request.fingerprint():
-            raise _changed(site)
+            raise refusal("CV-F024", site=site)
         return request
 
     def renew(self, site: str) -> None:
         """Forget the id of a site's request and its reply, so that it is asked, and pays, anew."""
         if site not in self.study.asks:
-            raise wrong_setting("the name of a site", f"one of {', '.join(self.study.asks)}", repr(site))
+            raise refusal(
+                "CV-P600",
+                what="the name of a site",
+                expected=f"one of {', '.join(self.study.asks)}",
+                got=repr(site),
+            )
         (self.path / "requests" / f"{site}.json").unlink(missing_ok=True)
         (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
 
@@ -267,12 +284,3 @@ class StudyFolder:
         if not isinstance(facts["seen"], list) or not isinstance(facts["set_aside"], dict):
             raise damaged(path, "other facts")
         return facts
-
-
-_changed = Refusal(
-    "CV-F024",
-    "the question was changed after sites were asked",
-    expected="the question, declaration and epsilon that the sites were sent before",
-    got="a different one for {site}",
-    fix="undo the change, or create a new study: a new question is a new release with its own cost",
-)

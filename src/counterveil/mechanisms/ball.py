@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.mechanisms.gaussian import NormalDistribution
 from counterveil.mechanisms.laplace import LaplaceDistribution
 from counterveil.mechanisms.noise import Reals
@@ -142,23 +142,11 @@ def settled(
 def check_length(values: Sequence[Fraction], dimension: int) -> None:
     """Raise CV-P111 for a vector of another length."""
     if len(values) != dimension:
-        raise ParameterError(
-            "CV-P111",
-            "the vector and the noise have different dimensions",
-            expected=f"{dimension} values",
-            got=f"{len(values)} values",
-            fix="build the mechanism with the number of values that are released together",
-        )
+        raise refusal("CV-P111", dimension=dimension, values=len(values))
 
 
 def checked_dimension(value: int) -> int:
     """Return the dimension, or raise CV-P105."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_DIMENSIONS:
-        raise ParameterError(
-            "CV-P105",
-            "the dimension of a vector must be an integer in range",
-            expected=f"an int, 1 <= dimension <= {MOST_DIMENSIONS}",
-            got=f"dimension={shown(value)}",
-            fix="pass the number of values that are released together",
-        )
+        raise refusal("CV-P105", most_dimensions=MOST_DIMENSIONS, value=value)
     return value

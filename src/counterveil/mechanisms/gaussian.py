@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 from flint import arb, arb_series
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
 from counterveil.mechanisms.source import positive_sensitivity, special
@@ -66,25 +66,13 @@ class Gaussian(Noise):
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "mu", exact(mu, "mu"))
         if self.mu <= 0:
-            raise ParameterError(
-                "CV-P102",
-                "Gaussian noise needs a positive mu",
-                expected="mu > 0; or Gaussian.calibrated with a budget whose delta is positive",
-                got=f"mu={shown(mu)}",
-                fix="pass mu = sensitivity / standard deviation, or a Budget with delta > 0",
-            )
+            raise refusal("CV-P102", mu=mu)
 
     @classmethod
     def calibrated(cls, sensitivity: Number, budget: Budget) -> Self:
         """Return the least noise that keeps (epsilon, delta), at any epsilon."""
         if budget.pure:
-            raise ParameterError(
-                "CV-P102",
-                "Gaussian noise cannot give a pure guarantee",
-                expected="a budget with delta > 0",
-                got=f"budget=({budget})",
-                fix="pass a Budget with a delta far below 1/n, or use Laplace or Staircase noise",
-            )
+            raise refusal("CV-P102b", budget=budget)
         return cls(sensitivity, mu_of(budget.epsilon, budget.delta))
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb, arb_series
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
 from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon, positive_sensitivity
@@ -112,13 +112,7 @@ class LaplacePair:
         object.__setattr__(self, "wide", Laplace(sensitivity, epsilon))
         object.__setattr__(self, "narrow", positive_sensitivity(narrow))
         if self.narrow > self.wide.scale:
-            raise ParameterError(
-                "CV-P201",
-                "the second of two Laplace draws has the larger scale",
-                expected=f"a second scale of at most sensitivity / epsilon = {float(self.wide.scale):.6g}",
-                got=f"{float(self.narrow):.6g}",
-                fix="state the larger scale by sensitivity and epsilon: the guarantee depends on it",
-            )
+            raise refusal("CV-P201", scale=float(self.wide.scale), narrow=float(self.narrow))
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from flint import arb, arb_series, ctx
 
-from counterveil.errors import ParameterError, Refusal
+from counterveil.errors import refusal
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Reals, ScaledNoise
 from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon, release_value
@@ -24,17 +24,8 @@ def checked_smoothness(value: Number, epsilon: Fraction) -> Fraction:
     """Return the smoothness as an exact rational with 0 < smoothness < epsilon, or raise CV-P103."""
     smoothness = exact(value, "smoothness")
     if not 0 < smoothness < epsilon:
-        raise smoothness_error(smoothness, epsilon)
+        raise refusal("CV-P103", smoothness=smoothness, epsilon=epsilon)
     return smoothness
-
-
-smoothness_error = Refusal(
-    "CV-P103",
-    "the smoothness leaves no epsilon for the noise",
-    expected="0 < smoothness, well below epsilon",
-    got="smoothness={smoothness}, epsilon={epsilon}",
-    fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
-)
 
 
 def round_down(ball: arb) -> Fraction:
@@ -100,7 +91,7 @@ class Lomax:
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
         object.__setattr__(self, "smoothness", checked_smoothness(smoothness, self.epsilon))
         if self.alpha <= 1:
-            raise smoothness_error(self.smoothness, self.epsilon)
+            raise refusal("CV-P103", smoothness=self.smoothness, epsilon=self.epsilon)
 
     @classmethod
     def usual(cls, epsilon: Number) -> Self:
@@ -139,13 +130,7 @@ class Lomax:
     def distribution(self, smooth_sensitivity: Fraction) -> ScaledNoise:
         """Return the noise at a positive smooth sensitivity, or raise CV-P112; only as public as that number is."""
         if smooth_sensitivity <= 0:
-            raise ParameterError(
-                "CV-P112",
-                "a noise distribution needs a positive smooth sensitivity",
-                expected="smooth_sensitivity > 0",
-                got=f"scale={smooth_sensitivity / self.divisor}",
-                fix="pass the released upper bound of the smooth sensitivity",
-            )
+            raise refusal("CV-P112", smooth_sensitivity=smooth_sensitivity / self.divisor)
         return ScaledNoise(self.unit, smooth_sensitivity / self.divisor)
 
     def release(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.mechanisms.ball import Ball
 from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
@@ -36,10 +36,4 @@ def mechanism_from_dict(facts: dict[str, str]) -> Mechanism:
             raise KeyError("mechanism")
         return reader(facts)
     except (KeyError, ValueError):
-        raise ParameterError(
-            "CV-P109",
-            "this dictionary does not describe a mechanism",
-            expected=f"the output of to_dict of one of {sorted(_READERS)}",
-            got=shown(facts),
-            fix="pass the dictionary that to_dict returned; it may come from another version",
-        ) from None
+        raise refusal("CV-P109", readers=sorted(_READERS), facts=facts) from None

@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.mechanisms.noise import Reals
 from counterveil.mechanisms.source import GUARD_BITS, WORD_BITS, BitSource, exact_ball, positive_epsilon
 from counterveil.privacy import Number, ResponseEvent
@@ -100,11 +100,5 @@ def _limits(epsilon: Fraction, categories: int) -> NDArray[np.uint64]:
 def _checked_categories(value: int) -> int:
     """Return the number of categories, or raise CV-P106."""
     if isinstance(value, bool) or not isinstance(value, int) or not 2 <= value <= MOST_CATEGORIES:
-        raise ParameterError(
-            "CV-P106",
-            "the number of categories must be an integer in range",
-            expected=f"an int, 2 <= categories <= {MOST_CATEGORIES}",
-            got=f"categories={shown(value)}",
-            fix="pass the public number of possible answers",
-        )
+        raise refusal("CV-P106", most_categories=MOST_CATEGORIES, value=value)
     return value

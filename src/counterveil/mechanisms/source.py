@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, ctx, fmpq
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.privacy import Number, exact
 
 WORD_BITS = 64
@@ -64,13 +64,7 @@ class SeededNoise:
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-            raise ParameterError(
-                "CV-P113",
-                "the seed must be a non-negative integer",
-                expected="SeededNoise(seed) with an int seed >= 0",
-                got=f"seed={shown(seed)}",
-                fix="pass a number such as 7; leave it out for a private release",
-            )
+            raise refusal("CV-P113", seed=seed)
         self.seed = seed
         self._stream = np.random.PCG64(seed)
 
@@ -96,13 +90,7 @@ class SeededNoise:
 def check_count(count: int) -> None:
     """Raise CV-P108 for a negative number of bits or draws."""
     if count < 0:
-        raise ParameterError(
-            "CV-P108",
-            "the number of draws cannot be negative",
-            expected="count >= 0",
-            got=f"count={count}",
-            fix="pass the number of values to release",
-        )
+        raise refusal("CV-P108", count=count)
 
 
 # The process's global generators, for code of others that draws from them.
@@ -148,13 +136,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if self.step <= 0:
-            raise ParameterError(
-                "CV-P107",
-                "the step of a grid must be positive",
-                expected="step > 0, and a scale > 0 where the step is derived from one",
-                got=f"step={self.step}",
-                fix="use Grid.for_scale(scale) with the public scale of the noise",
-            )
+            raise refusal("CV-P107", step=self.step)
 
     @classmethod
     def for_scale(cls, scale: Fraction, bits: int = DEFAULT_BITS) -> Grid:
@@ -186,13 +168,7 @@ def positive_sensitivity(value: Number) -> Fraction:
     """Return the sensitivity as an exact rational, or raise CV-P100."""
     sensitivity = exact(value, "sensitivity")
     if sensitivity <= 0:
-        raise ParameterError(
-            "CV-P100",
-            "the sensitivity must be positive",
-            expected="sensitivity > 0",
-            got=f"sensitivity={shown(value)}",
-            fix="pass the proved bound on how far one person can move the statistic",
-        )
+        raise refusal("CV-P100", value=value)
     return sensitivity
 
 
@@ -200,13 +176,7 @@ def positive_epsilon(value: Number) -> Fraction:
     """Return epsilon as an exact rational, or raise CV-P101."""
     epsilon = exact(value, "epsilon")
     if epsilon <= 0:
-        raise ParameterError(
-            "CV-P101",
-            "the epsilon of a mechanism must be positive",
-            expected="epsilon > 0",
-            got=f"epsilon={shown(value)}",
-            fix="pass a positive epsilon; typical values for one release lie between 0.1 and 5",
-        )
+        raise refusal("CV-P101", value=value)
     return epsilon
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import ceil, log
 from typing import TypeVar
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.mechanisms.laplace import Laplace
 from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
 from counterveil.privacy import Number, exact
@@ -31,13 +31,7 @@ class StableHistogram:
         object.__setattr__(self, "delta", exact(delta, "delta"))
         # The proof needs delta <= 1 - exp(-epsilon / 2), which is more than either of these.
         if not 0 < self.delta <= min(self.epsilon / 4, Fraction(1, 4)):
-            raise ParameterError(
-                "CV-P724",
-                "labels that nobody declared need a small positive delta",
-                expected="0 < delta <= epsilon / 4, for each column",
-                got=f"epsilon={float(self.epsilon):.6g}, delta={float(self.delta):.6g} for one column",
-                fix="pass a delta such as 1e-6, far below 1 / n",
-            )
+            raise refusal("CV-P724b", epsilon=float(self.epsilon), delta=float(self.delta))
 
     @property
     def threshold(self) -> int:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from flint import arb, ctx, fmpq
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 
 MANTISSA_BITS = 48  # answers of the two inversions are this tight, relatively
 DELTA_BITS = 64  # significant bits kept of a delta
@@ -131,10 +131,4 @@ def _check(**given: Fraction) -> None:
     }
     for name, value in given.items():
         if not valid[name](value):
-            raise ParameterError(
-                "CV-P110",
-                f"the Gaussian profile has no value at this {name}",
-                expected="mu > 0, epsilon >= 0 and 0 < delta < 1",
-                got=f"{name}={value}",
-                fix="pass a value inside the range; Gaussian noise always needs a positive delta",
-            )
+            raise refusal("CV-P110", name=name, value=value)

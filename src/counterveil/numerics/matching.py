@@ -29,7 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import InternalError, ParameterError
+from counterveil.errors import CounterveilError, refusal
 
 LARGEST_N = 2**31 - 3  # places are 32-bit integers, two of them are sentinels
 
@@ -116,13 +116,7 @@ class SortedArms:
         self.order = np.empty(0, np.int32) if order is None else np.ascontiguousarray(order, np.int32)
         marks, scores = marks_by_score(self.score, self.treated)
         if len(scores) and not (np.isfinite(scores[0]) and np.isfinite(scores[-1])):
-            raise InternalError(
-                "CV-X300",
-                "a score that is not a finite number reached the matching",
-                expected="finite scores",
-                got="a score that is not finite",
-                fix="report this as a fault of the package",
-            )
+            raise refusal("CV-X300")
         in_treated = int(np.count_nonzero(self.treated))
         self.arms = {True: _empty_arm(in_treated), False: _empty_arm(len(marks) - in_treated)}
         parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
@@ -308,14 +302,8 @@ def _names_all(order: NDArray[np.integer], n: int) -> bool:
     return bool(seen.all())
 
 
-def _refusal(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P300",
-        "the matching cannot be run with these arguments",
-        expected=expected,
-        got=got,
-        fix="pass a value inside the range",
-    )
+def _refusal(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P300", expected=expected, got=got)
 
 
 # The adaptive limit on how often a unit may be used in matching (PrivATE, equations 9 to 12).

@@ -58,7 +58,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 
 # A quick approach to the minimum of a convex objective: few Hessians, many gradients.
@@ -308,13 +308,7 @@ def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolera
         expected = f"tolerance >= {least:.1e}"
     else:
         expected = f"penalty >= {least_penalty:.1e}"
-    raise ParameterError(
-        "CV-P301",
-        "the propensity model's penalty or tolerance is too small for float64",
-        expected=f"{expected} for {columns} columns with the intercept",
-        got=f"penalty={penalty}, tolerance={chosen}",
-        fix="raise the penalty (one over the number of rows is customary) or the tolerance",
-    )
+    raise refusal("CV-P301", expected=expected, columns=columns, penalty=penalty, chosen=chosen)
 
 
 def warm_start(rows: int, thin: Callable[[int], Floats], origin: Floats) -> Floats:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.mirrored_rows import MirroredRows
 from counterveil.numerics.newton import (
@@ -351,11 +351,5 @@ def _check(X: Matrix, rows: int) -> None:
         raise _refusal("a matrix of covariates with one row for each unit", f"shape {X.shape}, {rows} units")
 
 
-def _refusal(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P302",
-        "the propensity model cannot be fitted to these arguments",
-        expected=expected,
-        got=got,
-        fix="pass arrays of matching shapes",
-    )
+def _refusal(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P302", expected=expected, got=got)

@@ -8,7 +8,7 @@ from math import fsum
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
 
 
@@ -108,13 +108,7 @@ def single_effect_sum(strata: Strata) -> int:
     the first c mod t in the public order have one more than the others. Needs the strata's prefixes.
     """
     if strata.treated_prefix is None or strata.control_prefix is None:
-        raise ParameterError(
-            "CV-P331",
-            "single matching needs the strata's prefixes",
-            expected="strata counted with prefixes, in a public order of the rows",
-            got="strata without prefixes",
-            fix="count them with prefixes",
-        )
+        raise refusal("CV-P331")
     both = _matched(strata)
     treated, control = strata.treated[both], strata.control[both]
     plus = (1 + control // treated) * strata.treated_sum[both] + strata.treated_prefix[both]

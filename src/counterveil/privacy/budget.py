@@ -12,7 +12,7 @@ from numbers import Rational
 from typing import Any, TypeAlias
 
 from counterveil.bounded_reading import written_number
-from counterveil.errors import BudgetError, InternalError, ParameterError, shown
+from counterveil.errors import CounterveilError, refusal, shown
 
 # Every float fits; a longer text or a larger exponent would only cost memory and time.
 _DIGITS = 400
@@ -38,13 +38,7 @@ def exact(value: Number, name: str) -> Fraction:
     try:
         return _short(_fraction(value))
     except Exception:  # whatever somebody else's number does when it is asked for its value
-        raise ParameterError(
-            "CV-P003",
-            f"{name} is not a finite number",
-            expected=f"an int, a float, a Fraction, a Decimal or a text such as '1/3', of at most {_DIGITS} digits",
-            got=f"{name}={shown(value)}",
-            fix=f"pass {name} as a finite number; as text with a point: '0.5' or '1/2'",
-        ) from None
+        raise refusal("CV-P003", name=name, digits=_DIGITS, value=value) from None
 
 
 def _fraction(value: Number) -> Fraction:
@@ -94,15 +88,8 @@ def read_written(text: object) -> Fraction:
         raise _beyond("this is not a fraction in the ledger's format", "a denominator of zero") from None
 
 
-def _beyond(problem: str, got: str) -> BudgetError:
-    return BudgetError(
-        "CV-B007",
-        problem,
-        expected="epsilon between 1e-100 and 1e100, delta 0 or between 1e-100 and 1, draws of at most "
-        f"{_WRITTEN_DIGITS} digits",
-        got=got,
-        fix="round the budget; typical epsilons lie between 0.01 and 10",
-    )
+def _beyond(problem: str, got: str) -> CounterveilError:
+    return refusal("CV-B007", problem=problem, written_digits=_WRITTEN_DIGITS, got=got)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,21 +103,9 @@ class Budget:
         object.__setattr__(self, "epsilon", exact(epsilon, "epsilon"))
         object.__setattr__(self, "delta", exact(delta, "delta"))
         if self.epsilon.numerator <= 0:
-            raise ParameterError(
-                "CV-P004",
-                "epsilon must be positive",
-                expected="epsilon > 0",
-                got=f"epsilon={shown(epsilon)}",
-                fix="pass a positive epsilon; typical values for one estimate lie between 0.1 and 5",
-            )
+            raise refusal("CV-P004", epsilon=epsilon)
         if not 0 <= self.delta.numerator < self.delta.denominator:
-            raise ParameterError(
-                "CV-P005",
-                "delta must lie in [0, 1)",
-                expected="0 <= delta < 1, and far below 1/n when it is not zero",
-                got=f"delta={shown(delta)}",
-                fix="pass delta=0 for a pure guarantee or a small number such as 1e-6",
-            )
+            raise refusal("CV-P005", delta=delta)
 
         if not _LEAST <= self.epsilon <= _MOST or 0 < self.delta < _LEAST:
             raise _beyond("the budget is outside the supported range", str(self))
@@ -145,13 +120,7 @@ class Budget:
     def check_rows(self, rows: int) -> None:
         """Raise CV-P006 where delta permits publishing one of so many rows, a public number."""
         if self.delta * rows >= 1:
-            raise ParameterError(
-                "CV-P006",
-                "delta is no smaller than one over the number of people",
-                expected=f"delta below 1/{rows}, and better far below: 1/{100 * rows}",
-                got=f"delta={show(self.delta)}",
-                fix="pass delta=0 for a pure guarantee or a small number such as 1e-6",
-            )
+            raise refusal("CV-P006", rows=rows, rows_2=100 * rows, delta=show(self.delta))
 
     def to_dict(self) -> dict[str, str]:
         """Return the exact rationals as text."""
@@ -250,13 +219,7 @@ def event_from_dict(facts: dict[str, str | int]) -> Event:
     fields = dict(facts)
     kind = _KINDS.get(str(fields.pop("kind", "")))
     if kind is None:
-        raise InternalError(
-            "CV-X001",
-            "unknown kind of privacy event",
-            expected=f"one of {sorted(_KINDS)}",
-            got=repr(facts.get("kind")),
-            fix="the ledger was written by another version; use the version that wrote it",
-        )
+        raise refusal("CV-X001", kinds=sorted(_KINDS), got=repr(facts.get("kind")))
     values: dict[str, Any] = {
         name: read_written(value) if isinstance(value, str) else value for name, value in fields.items()
     }

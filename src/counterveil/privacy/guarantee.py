@@ -8,7 +8,7 @@ from fractions import Fraction
 from math import exp
 from typing import Any
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.privacy.budget import show
 
 # What is protected: only a person's outcome, or everything about the person.
@@ -25,13 +25,7 @@ class Unit(StrEnum):
         """Return the unit named by `value`, or raise CV-P001."""
         if isinstance(value, str) and value in {member.value for member in cls}:
             return cls(value)
-        raise ParameterError(
-            "CV-P001",
-            "unknown unit of protection",
-            expected='protects="outcome" (outcomes are private) or "record" (everything about a person is)',
-            got=f"protects={shown(value)}",
-            fix="choose one of the two; there is no default because it determines the guarantee",
-        )
+        raise refusal("CV-P001", value=value)
 
 
 # Which pairs of data sets a guarantee compares.
@@ -117,13 +111,7 @@ class Estimand(StrEnum):
         """Return the estimand named by `value`, or raise CV-P002."""
         if isinstance(value, str) and value in {member.value for member in cls}:
             return cls(value)
-        raise ParameterError(
-            "CV-P002",
-            "unknown estimand",
-            expected='estimand="ATE" (everyone), "ATT" (the treated), "ATC" (the untreated), "ATO" (by overlap)',
-            got=f"estimand={shown(value)}",
-            fix="choose one of the four",
-        )
+        raise refusal("CV-P002", value=value)
 
     @property
     def sentence(self) -> str:

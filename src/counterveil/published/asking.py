@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from counterveil.accounting import Ledger, Uses
 from counterveil.data import Study, Table, check_study, silence
-from counterveil.errors import ClaimError, ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Proof, Unit
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.cate_answers import CateAnswers
@@ -52,13 +52,7 @@ class PublishedQuestion(CateQuestion):
     def require_acceptance(self, proof: Proof, why: str) -> None:
         """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
         if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
-            raise ClaimError(
-                "CV-C001",
-                f"this form has no finite-sample guarantee ({proof.value})",
-                expected=f"accept={ACCEPT!r} from an analyst who knows that: {why}",
-                got=f"accept={shown(self.accept)}",
-                fix="use cv.ate or cv.cate: all of their methods are proved, and usually more accurate as well",
-            )
+            raise refusal("CV-C001", proof=proof.value, accept=ACCEPT, why=why, accept_2=self.accept)
 
     @property
     def own_budget(self) -> Budget:
@@ -91,13 +85,7 @@ class Source:
         others = {"study": self.study, "ledger": self.ledger, "dataset": self.dataset, "noise": self.noise}
         given = [name for name, value in others.items() if value is not None]
         if curator and given:
-            raise ParameterError(
-                "CV-P565",
-                "a curator has its own study, ledger and noise",
-                expected="a curator alone, or data with a study",
-                got=f"a curator with {', '.join(given)}",
-                fix="leave these out",
-            )
+            raise refusal("CV-P565", given=", ".join(given))
         if not curator:
             check_study(self.study)
 

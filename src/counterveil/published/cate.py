@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.data import Study
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Caveat, Target
@@ -99,13 +99,7 @@ class InfluenceSettings(StageSettings):
         StageSettings._check_together(self)
         checked_regressor("effect", self.effect)
         if self.learner == R and not takes_weights(self.effect):
-            raise ParameterError(
-                "CV-P562",
-                "the R-learner needs a second stage that accepts weights",
-                expected="a second stage whose fit takes sample_weight, or learner='DR'",
-                got=f"effect of type {type(self.effect).__name__}",
-                fix="use learner='DR', whose weights are all one, or another second stage",
-            )
+            raise refusal("CV-P562", kind=type(self.effect).__name__)
 
     @property
     def search(self) -> Search:
@@ -153,26 +147,14 @@ NOT_COVERED = (
 def asked_queries(question: PublishedQuestion) -> Queries:
     """Return the queries, or refuse: the published forms answer at given points only."""
     if question.queries is None or not len(question.queries):
-        raise ParameterError(
-            "CV-P563",
-            "the published forms answer at given points only",
-            expected="queries= with the people to ask about",
-            got="no queries",
-            fix="pass queries=, or use cv.cate, which releases a function that you can evaluate as often as you like",
-        )
+        raise refusal("CV-P563")
     return question.queries
 
 
 def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.budget.pure:
-        raise ParameterError(
-            "CV-P564",
-            "the published forms have Gaussian noise",
-            expected="delta > 0, or delta left out",
-            got=f"{question.budget}",
-            fix="leave delta out, or use cv.cate, which takes delta=0 with method='t_learner'",
-        )
+        raise refusal("CV-P564", budget=question.budget)
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 

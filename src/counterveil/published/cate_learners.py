@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, Table
 from counterveil.data.features import UnitFeatures
-from counterveil.errors import MissingExtraError, ParameterError, installing
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.public_choices import public_uniforms
 from counterveil.statistics.folds.learners import quietly
@@ -123,13 +123,7 @@ def _scikit_learn() -> tuple[Any, Any, Any]:
     try:
         from sklearn import ensemble, linear_model, neural_network
     except ModuleNotFoundError:
-        raise MissingExtraError(
-            "CV-E050",
-            "the learners of the published form need scikit-learn",
-            expected="the extra `learners`",
-            got="no module called sklearn",
-            fix=installing("learners", "or pass estimators of your own"),
-        ) from None
+        raise refusal("CV-E050") from None
     return ensemble, linear_model, neural_network
 
 
@@ -145,12 +139,12 @@ def _checked(name: str, learner: object, known: tuple[str, ...], method: str) ->
             pass
         else:
             return
-    raise ParameterError(
+    raise refusal(
         "CV-P561",
-        f"this cannot be the learner {name}",
-        expected=f"{', '.join(map(repr, known))}, or an object with fit and {method} that can be copied",
+        name=name,
+        known=", ".join(map(repr, known)),
+        method=method,
         got=f"{name}={learner!r}" if isinstance(learner, str) else f"{name} of type {type(learner).__name__}",
-        fix="name one of these, or pass an estimator in scikit-learn's style",
     )
 
 

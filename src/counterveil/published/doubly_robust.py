@@ -16,7 +16,7 @@ import numpy as np
 
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.features import UnitFeatures, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
@@ -81,21 +81,9 @@ cross_fit = EffectForm("cross_fit", Unit.RECORD, None, _cross_fit)
 def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, half of the budget each; a pure budget or another estimand is refused."""
     if question.mechanism != "gaussian":
-        raise ParameterError(
-            "CV-P432",
-            "the published form has Gaussian noise",
-            expected="delta > 0",
-            got=f"{question.budget}",
-            fix="pass a delta such as 1e-6, or use cv.published.cross_fit_proved, which takes delta=0 too",
-        )
+        raise refusal("CV-P432", budget=question.budget)
     if question.estimand is not Estimand.ATE:
-        raise ParameterError(
-            "CV-P433",
-            "the published form is for the average effect on everyone",
-            expected="estimand='ATE'",
-            got=f"estimand={question.estimand.value!r}",
-            fix="leave estimand out, or use cv.published.cross_fit_proved, which has the other estimands",
-        )
+        raise refusal("CV-P433", estimand=question.estimand.value)
     half = Fraction(1, 2)
     return Plan.split(question.budget, {"effect": half, "variance": half}, question.mechanism)
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, linear_form
@@ -189,25 +189,13 @@ def _outcome_details(
 def _limit(question: PublishedQuestion) -> int | str:
     settings = question.settings or Matching()
     if settings.limit in (None, BEST):
-        raise ParameterError(
-            "CV-P202",
-            "the published form has no such limit",
-            expected=f"limit={ADAPTIVE!r} or a whole number of at least 1",
-            got=f"limit={shown(settings.limit)}",
-            fix="leave the limit out, or use cv.ate with method='matching'",
-        )
+        raise refusal("CV-P202", adaptive=ADAPTIVE, limit=settings.limit)
     return ADAPTIVE if settings.limit == AUTO else settings.limit
 
 
 def _check_outcome(question: PublishedQuestion) -> None:
     if question.estimand is not Estimand.ATE or not question.budget.pure:
-        raise ParameterError(
-            "CV-P203",
-            "the published form of matching does not answer this question",
-            expected="estimand='ATE' and delta=0",
-            got=f"estimand={question.estimand.value!r}, {question.budget}",
-            fix="use cv.ate with method='matching', which takes every estimand and budget",
-        )
+        raise refusal("CV-P203", estimand=question.estimand.value, budget=question.budget)
 
 
 # Private records.

@@ -22,7 +22,7 @@ from scipy.special import expit
 
 from counterveil.data import Study, Sums, Table
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.newton import checked_tolerance
@@ -265,18 +265,11 @@ def _result(session: Session, question: Question, design: CrossFit, scored: Scor
     )
 
 
-def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> ParameterError:
+def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> CounterveilError:
     wanted = rows
     while not affordable(replace(half, rows=wanted // 2), plan):
         wanted = wanted + max(wanted // 20, 1)
-    return ParameterError(
-        "CV-P431",
-        "the budget is too small for models of both halves",
-        expected=f"about {wanted} rows for {half.features} features and {half.budget}",
-        got=f"{rows} rows",
-        fix="nothing was spent: use cv.ate with method='doubly_robust', which fits its models on all rows, fewer "
-        "covariates, or a larger budget (a delta helps most)",
-    )
+    return refusal("CV-P431", wanted=wanted, features=half.features, budget=half.budget, rows=rows)
 
 
 # How far one record can move sums of doubly robust scores.

@@ -18,7 +18,7 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import linear_form
@@ -60,14 +60,7 @@ USUAL = Published()
 def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> Plan:
     """Return the plan of the four releases, or refuse an estimand that randomized treatments mix up."""
     if question.estimand is not Estimand.ATE:
-        raise ParameterError(
-            "CV-P242",
-            "record-level matching estimates the ATE only",
-            expected="estimand='ATE'",
-            got=f"estimand={question.estimand.value!r}",
-            fix="leave estimand out: after randomized response both arms hold treated and untreated people, "
-            "so effects on the treated and on the others cannot be told apart",
-        )
+        raise refusal("CV-P242", estimand=question.estimand.value)
     kinds = {"weights": weights, "scores": Kind.ROWS, "treatments": Kind.RESPONSE}
     return Plan.split(question.budget, USUAL.shares(), mechanism, kinds)
 

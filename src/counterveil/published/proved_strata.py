@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Layout
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.inference import Uncertainty, tail_point, variance_allowance
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.strata import (
@@ -67,13 +67,7 @@ class Drawn:
 def _smooth_matching(session: Session, question: Question) -> Result:
     """Return the effect by exact matching on all covariates with noise that follows a smooth bound, as proved."""
     if not question.budget.pure:
-        raise ParameterError(
-            "CV-P363",
-            "this form has pure noise",
-            expected="delta=0",
-            got=f"{question.budget}",
-            fix="leave delta out",
-        )
+        raise refusal("CV-P363", budget=question.budget)
     strata = session.strata(Layout.of(session.study))
     design = smooth_design(PublicNumbers(strata.rows, strata.public, question.budget, question.estimand))
     plan = Plan.split(question.budget, dict(design.shares), question.mechanism, design.kinds())
@@ -302,11 +296,5 @@ def _with_variance(numbers: PublicNumbers, design: SmoothDesign, reference: Stra
     return SmoothDesign(design.shares, design.effect, smoothness)
 
 
-def _no_noise_possible(numbers: PublicNumbers) -> ParameterError:
-    return ParameterError(
-        "CV-P364",
-        "no smoothness leaves any epsilon for the noise at this budget",
-        expected="an epsilon large enough for the smooth bound",
-        got=f"{numbers.budget}",
-        fix="use cv.ate with method='stratified', whose weights are bounded",
-    )
+def _no_noise_possible(numbers: PublicNumbers) -> CounterveilError:
+    return refusal("CV-P364", budget=numbers.budget)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Layout, strata_codes, strata_of_table
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
@@ -146,13 +146,7 @@ def study_width(session: Session) -> float:
 
 def _check(question: PublishedQuestion) -> None:
     if question.estimand is not Estimand.ATE or question.budget.pure:
-        raise ParameterError(
-            "CV-P366",
-            "the published form is for the ATE and needs a delta",
-            expected='estimand="ATE" and delta > 0',
-            got=f"estimand={question.estimand.value!r}, {question.budget}",
-            fix="pass delta=1e-5 as published, or use cv.published.smooth_matching_proved",
-        )
+        raise refusal("CV-P366", estimand=question.estimand.value, budget=question.budget)
 
 
 # One-to-one matching within strata, in row order: who is matched with whom, and the published variance of it.

@@ -20,7 +20,7 @@ from math import exp
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
@@ -57,13 +57,7 @@ class StratumCounts:
         """Return the counts of a layout of `public` strata, those not listed being empty."""
         rows = int(treated.sum()) + int(control.sum())
         if rows >= 1 << COUNT_BITS:
-            raise ParameterError(
-                "CV-P322",
-                "there are too many rows for the bound of the stratified effect",
-                expected=f"fewer than {1 << COUNT_BITS} rows",
-                got=f"{rows} rows",
-                fix="split the table into sites and combine their results",
-            )
+            raise refusal("CV-P322", count_bits=1 << COUNT_BITS, rows=rows)
         key, many = np.unique((treated << COUNT_BITS) | control, return_counts=True)
         if public > len(treated):
             empty = public - len(treated)
@@ -103,12 +97,11 @@ def smooth_bound(
     to `floor` will do.
     """
     if not SMALLEST_SMOOTHNESS <= smoothness <= LARGEST_SMOOTHNESS:
-        raise ParameterError(
+        raise refusal(
             "CV-P321",
-            "the smoothness is out of the range in which its rounding is proved harmless",
-            expected=f"{SMALLEST_SMOOTHNESS} <= smoothness <= {LARGEST_SMOOTHNESS}",
-            got=f"smoothness={smoothness}",
-            fix="use a smoothness of about epsilon / 10, chosen without looking at the data",
+            smallest_smoothness=SMALLEST_SMOOTHNESS,
+            largest_smoothness=LARGEST_SMOOTHNESS,
+            smoothness=smoothness,
         )
     found = largest_discounted(value, largest, last, float(smoothness - SMOOTHNESS_MARGIN))
     return Fraction(found) * (1 + VALUE_MARGIN)
@@ -249,13 +242,7 @@ class _Reach:
     @classmethod
     def of(cls, counts: StratumCounts, estimand: str, pairing: str) -> _Reach:
         if pairing not in PAIRINGS:
-            raise ParameterError(
-                "CV-P320",
-                "there is no such pairing within strata",
-                expected='"all" or "single"',
-                got=f"pairing={pairing!r}",
-                fix='use "all", the default: it needs no order of rows and less noise',
-            )
+            raise refusal("CV-P320", pairing=pairing)
         wanted = Estimand.parse(estimand)
         treated, control = counts.twice()
         removed, inserted = [], []

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
 from counterveil.data.features import UnitFeatures, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.gaussian_profile import delta_of
@@ -87,13 +87,7 @@ ipw = EffectForm("ipw", Unit.RECORD, None, _ipw)
 def paper_plan(question: PublishedQuestion) -> Plan:
     """Return the plan, or refuse a pure budget: the published noise is Gaussian."""
     if question.mechanism != "gaussian":
-        raise ParameterError(
-            "CV-P421",
-            "the published form has Gaussian noise",
-            expected="delta > 0",
-            got=f"{question.budget}",
-            fix="pass a delta such as 1e-6, or use cv.published.ipw_proved, which takes delta=0 too",
-        )
+        raise refusal("CV-P421", budget=question.budget)
     chains = [
         ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),
         ({"effect": Fraction(1)}, dict[str, Kind]()),

@@ -10,7 +10,7 @@ from typing import Any
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
@@ -135,16 +135,9 @@ METHODS: dict[str, Method] = {
 _PUBLISHED = {"cross_fit": "cross_fit", "ipw": "ipw"}
 
 
-def _published(got: str, form: str) -> ParameterError:
+def _published(got: str, form: str) -> CounterveilError:
     """Return CV-P027, which names the place of a paper's method."""
-    return ParameterError(
-        "CV-P027",
-        "this method is one of the published forms",
-        expected=f"method={' or '.join(map(repr, METHODS))}",
-        got=got,
-        fix=f"use method='auto', which errs less; the paper's method is cv.published.{form} as printed and "
-        f"cv.published.{form}_proved as proved",
-    )
+    return refusal("CV-P027", methods=" or ".join(map(repr, METHODS)), got=got, form=form)
 
 
 def method_names() -> tuple[str, ...]:
@@ -256,13 +249,7 @@ def _refuse_other_than_ratios(question: Question) -> None:
         question.method not in (method, AUTO) or question.settings is not None or question.trim is not None
     )
     if wrong or question.estimand is not Estimand.ATE:
-        raise ParameterError(
-            "CV-P673",
-            "a ratio is compared between the arms of a trial, without adjustment",
-            expected=f"method={method!r} or 'auto' without settings, for the ATE",
-            got=f"method={question.method!r}, estimand={question.estimand.value!r}",
-            fix="leave settings and estimand out; to adjust, declare an outcome that is one number a person",
-        )
+        raise refusal("CV-P673", method=method, method_2=question.method, estimand=question.estimand.value)
 
 
 def _form(question: Question) -> Estimator:
@@ -271,13 +258,7 @@ def _form(question: Question) -> Estimator:
         if question.method == "matching":
             raise _published("method='matching', protects='record'", "record_matching")
         known = sorted(f"protects={unit.value!r}" for unit in forms)
-        raise ParameterError(
-            "CV-P018",
-            "this method is not available at this level of protection",
-            expected=f"{' or '.join(known)} with method={question.method!r}",
-            got=f"protects={question.unit.value!r}",
-            fix="choose another method, or another level of protection if that is what you need",
-        )
+        raise refusal("CV-P018", known=" or ".join(known), method=question.method, unit=question.unit.value)
     return forms[question.unit]
 
 

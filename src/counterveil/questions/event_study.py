@@ -13,7 +13,7 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.arms import refuse_several_arms
@@ -103,13 +103,7 @@ def asked_event_study(
     refuse_other_settings(question, known[method])
     _refuse_prediction(question.settings)
     if whose is Estimand.ATO:
-        raise ParameterError(
-            "CV-P401",
-            "this method does not estimate the overlap-weighted effect",
-            expected="estimand='ATT', 'ATE' or 'ATC'",
-            got="estimand='ATO'",
-            fix="ask for the effect on the treated",
-        )
+        raise refusal("CV-P401")
     return Asked(question.budget, partial(answer_event_study, question=question, place=place))
 
 
@@ -150,35 +144,17 @@ def _place(study: Study, reference: Label | None) -> int:
     """Return the place of the reference among the periods, or raise CV-S021 or CV-P671."""
     before = study.before
     if before is None or len(before.labels(study.outcome)) < _FEWEST:
-        raise StudyError(
-            "CV-S021",
-            "the study has too few periods for an event study",
-            expected=f"before= in a study of at least {_FEWEST} measurements",
-            got="no before=" if before is None else "two measurements",
-            fix="declare more periods or columns before treatment; for one before and one after, ask cv.ate(...)",
-        )
+        raise refusal("CV-S021", fewest=_FEWEST, got="no before=" if before is None else "two measurements")
     labels = before.labels(study.outcome)
     earlier = labels[: before.earlier]
     if reference is None:
         return len(earlier) - 1
     if reference not in earlier:
-        raise ParameterError(
-            "CV-P671",
-            "the reference is not a period before treatment",
-            expected=f"one of {list(earlier)!r}",
-            got=f"reference={shown(reference)}",
-            fix="leave it out for the last period before treatment, or name another one",
-        )
+        raise refusal("CV-P671", earlier=list(earlier), reference=reference)
     return earlier.index(reference)
 
 
 def _refuse_prediction(settings: Settings | None) -> None:
     """Raise CV-P672 where changes would be replaced by what a prediction leaves of them."""
     if isinstance(settings, Weighting) and settings.prediction is not None:
-        raise ParameterError(
-            "CV-P672",
-            "an event study takes no prediction off its outcomes",
-            expected="cv.settings.Weighting without prediction=",
-            got=f"prediction={shown(settings.prediction)}",
-            fix="leave the prediction out: everyone is compared with their own measurement before",
-        )
+        raise refusal("CV-P672", prediction=settings.prediction)

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
 from counterveil.data import Study
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
 from counterveil.questions.ate import answer, ask
@@ -156,11 +156,5 @@ def no_plan() -> ParameterError:
     return _invalid("a ledger with an account whose charter plans looks", "no plan")
 
 
-def _invalid(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P730",
-        "the looks cannot be planned or asked like this",
-        expected=expected,
-        got=got,
-        fix='for example cv.interim.planned("y", [300, 600, 1000], epsilon=3) in cv.drafting.Charter(..., looks=...)',
-    )
+def _invalid(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P730", expected=expected, got=got)

@@ -13,7 +13,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
@@ -80,39 +80,15 @@ def asked_moments(
     """Return the checked question; nothing here looks at data or budget."""
     question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
     if question.unit is Unit.OUTCOME and study.several is not None:
-        raise StudyError(
-            "CV-S096",
-            "moments of several outcomes are released where whole records are private",
-            expected='one outcome, or protects="record"',
-            got=f"{len(study.several.names)} outcomes, protects={question.unit.value!r}",
-            fix="declare one outcome, or protect records: that protects outcomes too",
-        )
+        raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
     if study.before is not None or study.per is not None:
-        raise StudyError(
-            "CV-S095",
-            "moments are those of single columns",
-            expected="a study without before= and per=",
-            got=f"before={study.before is not None}, per={study.per is not None}",
-            fix="declare the earlier value or the denominator among the covariates, and regress on it",
-        )
+        raise refusal("CV-S095", before=study.before is not None, per=study.per is not None)
     refuse_extremes(study, question.budget)
     columns = Columns.of(study, _names(outcomes, "outcomes"), _names(interactions, "interactions"))
     if question.unit is Unit.OUTCOME and any(columns.singles - 1 in pair for pair in columns.products):
-        raise ParameterError(
-            "CV-P788",
-            "interactions with the outcome are released where whole records are private",
-            expected='interactions of public columns, or protects="record"',
-            got=f"interactions={shown(list(interactions))}, protects={question.unit.value!r}",
-            fix="leave them out, or protect records",
-        )
+        raise refusal("CV-P788", interactions=list(interactions), unit=question.unit.value)
     if len(columns.names) > MOST_COLUMNS:
-        raise ParameterError(
-            "CV-P789",
-            "so many columns have too many moments for one release",
-            expected=f"at most {MOST_COLUMNS} columns, labels and interactions",
-            got=f"{len(columns.names)}",
-            fix="declare fewer covariates or interactions, or cut the labels of large ones",
-        )
+        raise refusal("CV-P789", most_columns=MOST_COLUMNS, names=len(columns.names))
     return Asked(question.budget, partial(answer_moments, question=question, columns=columns))
 
 
@@ -120,13 +96,7 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
     """Return names as they were given, or raise CV-P780; one text is not taken for its letters."""
     if isinstance(given, list | tuple) and all(isinstance(name, str) for name in given):
         return tuple(given)
-    raise ParameterError(
-        "CV-P780",
-        f"{argument} are a list of names",
-        expected=f'{argument}=["name", ...]',
-        got=shown(given),
-        fix="pass a list of texts",
-    )
+    raise refusal("CV-P780", argument=argument, given=given)
 
 
 @silence()
@@ -160,12 +130,12 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
 def _refuse_noise(design: Design) -> None:
     """Raise CV-P790 where the noise would hide the moments; from public numbers alone, before anything is spent."""
     if design.noise > MOST_NOISE:
-        raise ParameterError(
+        raise refusal(
             "CV-P790",
-            "the budget is too small for the moments of these columns",
-            expected=f"at least about {design.fewest_rows:,} rows for {len(design.columns.names)} columns",
-            got=f"{design.rows:,} rows, {design.budget}",
-            fix="declare fewer covariates or interactions, pass a delta such as 1e-6, or spend a larger epsilon",
+            fewest_rows=design.fewest_rows,
+            names=len(design.columns.names),
+            rows=design.rows,
+            budget=design.budget,
         )
 
 

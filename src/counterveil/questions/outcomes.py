@@ -12,7 +12,7 @@ from typing import Any
 from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Asked, ask_once, refuse_range
 from counterveil.results.measures import OF_MEANS, check_measure
@@ -117,13 +117,7 @@ def asked_outcomes(
         kind = None
     refuse_other_settings(question, kind)
     if isinstance(question.settings, Weighting) and question.settings.prediction is not None:
-        raise ParameterError(
-            "CV-P689",
-            "a prediction is one of one outcome",
-            expected="cv.settings.Weighting without prediction=",
-            got=f"prediction={shown(question.settings.prediction)}",
-            fix="leave it out, and declare what predicts outcomes as covariates",
-        )
+        raise refusal("CV-P689", prediction=question.settings.prediction)
     refuse_clusters(study, "outcomes", method, unit)
     return Asked(question.budget, partial(_answer, question=question, listed=listed))
 
@@ -131,13 +125,7 @@ def asked_outcomes(
 def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:
     """Return the outcomes with their weights, or raise CV-S142 or CV-P688."""
     if study.several is None:
-        raise StudyError(
-            "CV-S142",
-            "the study has one outcome, and this question is about several",
-            expected='a study with outcomes={"death": (0, 1), "days": (0, 90)}',
-            got=f"outcome={study.outcome!r}",
-            fix="ask cv.ate(...) for one outcome, or declare outcomes=",
-        )
+        raise refusal("CV-S142", outcome=study.outcome)
     names, ranges = study.several.names, tuple(ends for _, ends in study.several.ranges)
     given = {} if importance is None else importance
     wrong = not isinstance(given, Mapping) or any(name not in names for name in given)
@@ -146,13 +134,7 @@ def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str)
     except ParameterError:
         weights = ()
     if not weights or not all(Fraction(1, _MOST_IMPORTANCE) <= one <= _MOST_IMPORTANCE for one in weights):
-        raise ParameterError(
-            "CV-P688",
-            "the importance of outcomes is invalid",
-            expected=f"outcomes of the study with numbers from 1/{_MOST_IMPORTANCE} to {_MOST_IMPORTANCE}",
-            got=f"importance={shown(importance)}",
-            fix='for example importance={"death": 2}: its noise is half of what it would be beside the others',
-        )
+        raise refusal("CV-P688", most_importance=_MOST_IMPORTANCE, importance=importance)
     # Ratios are those of outcomes as they are.
     before = {} if measure in OF_MEANS else dict(study.several.earlier)
     columns = study.several.columns
@@ -163,14 +145,7 @@ def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str)
 def _refuse_earlier(study: Study) -> None:
     """Raise CV-S143 where what was measured before would be taken off outcomes of arms that are not comparable."""
     if study.several is not None and study.several.earlier and study.randomised is not True:
-        raise StudyError(
-            "CV-S143",
-            "earlier numbers are taken off outcomes in trials alone",
-            expected="randomised=True beside earlier=",
-            got=f"randomised={study.randomised!r}",
-            fix="where earlier numbers are public, declare them as covariates and take method='weighting'; for changes "
-            "since before, declare one outcome with before=",
-        )
+        raise refusal("CV-S143", randomised=study.randomised)
 
 
 def _usual(study: Study, unit: Unit) -> str:
@@ -186,21 +161,11 @@ def _usual(study: Study, unit: Unit) -> str:
 def _refuse_arms(study: Study, question: Question) -> None:
     """Raise CV-P280 for private arms of which there are several, and CV-P401 for what they have no estimate of."""
     if study.arms is not None and question.unit is not Unit.OUTCOME:
-        raise ParameterError(
-            "CV-P280",
-            "effects of several arms are available at outcome level only",
-            expected='protects="outcome": who is in which arm, and the covariates, are public',
-            got=f"protects={question.unit.value!r}",
-            fix="protect outcomes if arms are public; else compare two arms at a time",
-        )
+        raise refusal("CV-P280", unit=question.unit.value)
     known = (Estimand.ATE,) if study.arms is not None else (Estimand.ATE, Estimand.ATT, Estimand.ATC)
     if question.estimand not in known:
-        raise ParameterError(
-            "CV-P401",
-            "this question does not estimate the effect on these people",
-            expected=f"estimand={' or '.join(repr(one.value) for one in known)}",
-            got=f"estimand={question.estimand.value!r}",
-            fix="ask for one of these",
+        raise refusal(
+            "CV-P401b", known=" or ".join(repr(one.value) for one in known), estimand=question.estimand.value
         )
 
 

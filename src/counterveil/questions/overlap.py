@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.results.arms import refuse_several_arms
@@ -62,13 +62,7 @@ def asked_overlap(study: Study, **arguments: Any) -> Asked[OverlapSummary]:
     refuse_several_arms(study, ratio=True)
     question = Question.ask(method="overlap", estimand="ATE", settings=None, **arguments)
     if question.unit is not Unit.RECORD:
-        raise ParameterError(
-            "CV-P670",
-            "balance and overlap are free where covariates and treatment are public",
-            expected='overlap(..., protects="record")',
-            got=f"protects={question.unit.value!r}",
-            fix="read them off a result of ate: result.diagnostics, cv.plots.balance and cv.plots.overlap",
-        )
+        raise refusal("CV-P670", unit=question.unit.value)
     refuse_extremes(study, question.budget)
     require_covariates(study, "overlap")
     return Asked(question.budget, partial(answer_overlap, question=question))

@@ -9,7 +9,7 @@ from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from counterveil.bounded_reading import UnreadableError, parse_literal
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.questions.ate import METHODS
 
 
@@ -24,12 +24,8 @@ def settings_from_text(method: str, words: list[str]) -> Any:
         name, sign, text = word.partition("=")
         if not sign or name not in kinds:
             listed = f"NAME=VALUE with one of {list(kinds)}"
-            raise ParameterError(
-                "CV-P020",
-                "unknown setting",
-                expected=listed if kinds else f"no settings for method={method!r}",
-                got=shown(word),
-                fix="leave it out or correct its name",
+            raise refusal(
+                "CV-P020b", expected=listed if kinds else f"no settings for method={method!r}", word=word
             )
         values[name] = _value(text, kinds[name].startswith("tuple"))
     return wanted(**values) if wanted is not None else None
@@ -125,11 +121,5 @@ def _table(values: Mapping[Any, Any], kinds: tuple[Any, ...]) -> Any:
     return _NOTHING if wrong else dict(pairs)
 
 
-def _wrong(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P020",
-        "unknown setting",
-        expected=expected,
-        got=got,
-        fix="leave it out, or correct its name or its value",
-    )
+def _wrong(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P020", expected=expected, got=got)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 from typing import Any
 
-from counterveil.errors import MissingExtraError, installing
+from counterveil.errors import refusal
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 _WIDTH, _HEIGHT = 7.2, 4.6
@@ -31,13 +31,7 @@ def pyplot() -> Any:
     try:
         from matplotlib import pyplot as found
     except ImportError:
-        raise MissingExtraError(
-            "CV-E040",
-            "plots need matplotlib, which is not installed",
-            expected="the extra plots",
-            got="no module named matplotlib",
-            fix=installing("plots", "result.to_html(path) has a picture without it"),
-        ) from None
+        raise refusal("CV-E040") from None
     return found
 
 

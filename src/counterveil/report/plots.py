@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
 from counterveil.report.canvas import (
     GREY,
@@ -145,13 +145,7 @@ def balance(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with a love plot: absolute standardised differences of the covariates, before and after."""
     rows = balance_rows(result.to_dict())
     if not rows:
-        raise ParameterError(
-            "CV-P022",
-            "this result has no balance to draw",
-            expected='a result of matching or weighting with protects="outcome", where covariates are public',
-            got=f"{result.method}, protects={result.guarantee.unit.value!r}",
-            fix="balance is free where covariates are public; where they are private it is not released",
-        )
+        raise refusal("CV-P022", method=result.method, unit=result.guarantee.unit.value)
     rows = list(reversed(rows))
     ax = canvas(ax, height=1.9 + 0.22 * len(rows))
     for label, inside, edge in (("before", "white", GREY), ("after", INK, INK)):
@@ -173,14 +167,7 @@ def overlap(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with the propensity scores of both arms: the treated upwards, the controls downwards."""
     found = overlap_rows(result.to_dict())
     if found is None:
-        raise ParameterError(
-            "CV-P026",
-            "this result has no propensity scores to draw",
-            expected='a result of matching or weighting of two arms with protects="outcome"',
-            got=f"{result.method}, protects={result.guarantee.unit.value!r}",
-            fix="scores are free where covariates and treatment are public; where records are private, a summary of "
-            "overlap is a release of its own: cv.overlap(...)",
-        )
+        raise refusal("CV-P026", method=result.method, unit=result.guarantee.unit.value)
     edges = np.array(found["edges"])
     ax = canvas(ax)
     for arm, sign, colour in (("treated", 1, INK), ("control", -1, PALE)):
@@ -218,12 +205,9 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
     facts = (analysis.sensitivity() if hasattr(analysis, "sensitivity") else analysis).to_dict()
     first = facts["effects"][0]
     if len(facts["effects"]) > 1 or first["scale"] is None:
-        raise ParameterError(
+        raise refusal(
             "CV-P667",
-            "no contours can be drawn for this sensitivity analysis",
-            expected="the analysis of a single effect of which the number of rows is known",
             got=f"{len(facts['effects'])} effects" if len(facts["effects"]) > 1 else "no number of rows",
-            fix="draw the sensitivity of a result of cv.ate",
         )
     reach = most or axis_reach(facts)
     shares = np.linspace(0.0, reach, 201)
@@ -324,23 +308,15 @@ def _along(study: Any, feature: str, at: Mapping[str, Any], points: int) -> tupl
     domain = study.covariates.get(feature)
     if not hasattr(domain, "floats"):
         numeric = [name for name, one in study.covariates.items() if hasattr(one, "floats")]
-        raise ParameterError(
+        raise refusal(
             "CV-P023",
-            f"no curve can be drawn along {feature!r}",
-            expected=f"a covariate that holds numbers: {', '.join(map(repr, numeric)) or 'there is none'}",
-            got=f"{feature!r}, "
-            + ("which holds labels" if domain is not None else "which the model does not have"),
-            fix="draw along one of these; for labels ask model.effect(...) at each of them, or use cv.groups",
+            feature=feature,
+            numeric=", ".join(map(repr, numeric)) or "there is none",
+            got="which holds labels" if domain is not None else "which the model does not have",
         )
     for name in at:
         if name not in study.covariates:
-            raise ParameterError(
-                "CV-P023",
-                f"{name!r} cannot be held: the model does not have it",
-                expected=f"covariates of the model: {', '.join(map(repr, study.covariates))}",
-                got=f"at={{{name!r}: ...}}",
-                fix="correct its name or leave it out",
-            )
+            raise refusal("CV-P023b", name=name, covariates=", ".join(map(repr, study.covariates)))
     columns: dict[str, Any] = {}
     held = []
     for name, domain in study.covariates.items():

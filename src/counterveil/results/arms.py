@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.effect import Effect, Ends, Linear
@@ -142,13 +142,7 @@ def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
     if method in ADJUSTED:
         require_covariates(study, method)
     if question.settings is not None and not (method in ADJUSTED and isinstance(question.settings, Arms)):
-        raise ParameterError(
-            "CV-P019",
-            "these settings belong to another method",
-            expected="settings.Arms with method='weighting' or 'matching'; none otherwise",
-            got=f"settings of type {type(question.settings).__name__} with method={method!r}",
-            fix="leave settings out, or pass those of the method",
-        )
+        raise refusal("CV-P019", kind=type(question.settings).__name__, method=method)
     return question
 
 
@@ -159,55 +153,27 @@ def refuse_several_arms(study: Study, ratio: bool = False) -> None:
     """
     refuse_several_outcomes(study)
     if study.per is not None and not ratio:
-        raise StudyError(
-            "CV-S022",
-            "the outcome of this study is a ratio, which this question does not take",
-            expected="cv.ate(...) for a study with per=",
-            got=f"per={study.per.column!r}",
-            fix="ask for the difference of both arms' ratios, or declare an outcome that is one number a person",
-        )
+        raise refusal("CV-S022", per=study.per.column)
     if study.arms is not None:
-        raise StudyError(
-            "CV-S063",
-            "the study has several arms, and this question compares two",
-            expected="a study with treated= and control=",
-            got=f"arms={study.arms!r}",
-            fix="ask for all effects against the reference with counterveil.arms(...), or leave the other "
-            "arms out of the data and declare treated= and control=",
-        )
+        raise refusal("CV-S063", arms=study.arms)
 
 
 def refuse_several_outcomes(study: Study) -> None:
     """Raise CV-S141 where a question about one outcome is asked of a study of several."""
     if study.several is not None:
-        raise StudyError(
+        raise refusal(
             "CV-S141",
-            "the study has several outcomes, and this question is about one",
-            expected="a study with outcome= and outcome_range=",
-            got=f"outcomes: {', '.join(map(repr, study.several.names[:3]))}{', ...' * (len(study.several.names) > 3)}",
-            fix="ask for all of them at once with counterveil.outcomes(...), or declare one",
+            names=", ".join(map(repr, study.several.names[:3])),
+            names_2=", ..." * (len(study.several.names) > 3),
         )
 
 
 def _refuse_two_arms(study: Study) -> None:
     refuse_several_outcomes(study)
     if study.arms is None:
-        raise StudyError(
-            "CV-S064",
-            "the study has two arms, and this question compares several",
-            expected='a study with arms=("placebo", "low", "high"), reference="placebo"',
-            got=f"treated={study.treated!r}, control={study.control!r}",
-            fix="use counterveil.ate(...) for two arms: it needs one draw of noise where this would need two",
-        )
+        raise refusal("CV-S064", treated=study.treated, control=study.control)
 
 
 def _refuse_private_arms(unit: Unit) -> None:
     if unit is not Unit.OUTCOME:
-        raise ParameterError(
-            "CV-P280",
-            "effects of several arms are available at outcome level only",
-            expected='protects="outcome": who is in which arm, and the covariates, are public',
-            got=f"protects={unit.value!r}",
-            fix="protect outcomes if arms are public; else compare two arms at a time with "
-            'counterveil.ate(..., protects="record"), each paid for by itself',
-        )
+        raise refusal("CV-P280b", unit=unit.value)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import chdtri, ndtri
 
 from counterveil.data.labels import Label
-from counterveil.errors import Refusal
+from counterveil.errors import refusal
 from counterveil.inference import level_of_each
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.report.caveats import first_words
@@ -26,14 +26,6 @@ _NAME = 40  # letters of a query in a table
 ONE_EFFECT = (
     "ONE EFFECT FOR ALL: rows and budget do not show that effects differ between people; the interval is "
     "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
-)
-no_intervals_for_people = Refusal(
-    "CV-P528",
-    "this answer is one effect for all: it has no intervals for people",
-    expected="effects that differ between people, which rows and budget did not afford here",
-    got="one average effect, whose interval says nothing about any person's effect",
-    fix="cv.ate gives the average effect with its interval, cv.groups those of groups; more rows, fewer covariates or "
-    "a larger epsilon give a function. The answer's own table shows the average effect with its interval",
 )
 
 
@@ -103,7 +95,7 @@ class CateAnswers(Released):
         One effect for all has none: CV-P528.
         """
         if self.one_effect:
-            raise no_intervals_for_people()
+            raise refusal("CV-P528")
         return self._interval(self.level if level is None else check_level(level))
 
     def _interval(self, level: float) -> tuple[Floats, Floats]:
@@ -120,7 +112,7 @@ class CateAnswers(Released):
         released numbers that they are made of. One effect for all has none: CV-P528.
         """
         if self.one_effect:
-            raise no_intervals_for_people()
+            raise refusal("CV-P528")
         return self._band(self.level if level is None else check_level(level))
 
     def _band(self, chosen: float) -> tuple[Floats, Floats]:

@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Range, Study, public_points
+from counterveil.errors import refusal
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.products import blocks, projected
-from counterveil.results.cate_answers import CateAnswers, no_intervals_for_people, said_first
+from counterveil.results.cate_answers import CateAnswers, said_first
 from counterveil.results.cate_question import Queries, read_columns, reference_queries
 from counterveil.results.effect import Effect, check_level
 from counterveil.results.result import Released, provenance_from_dict
@@ -334,7 +335,7 @@ class CateModel(Released):
     def _level_for_people(self, level: float | None) -> float:
         """Return the level of intervals for people, or raise CV-P528 where there are none."""
         if not self.heterogeneous:
-            raise no_intervals_for_people()
+            raise refusal("CV-P528")
         return self.level if level is None else check_level(level)
 
     def _with_higher(self, X: Any) -> tuple[Floats, Floats]:

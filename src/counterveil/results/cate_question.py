@@ -18,7 +18,7 @@ from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
 from counterveil.data.features import require_covariates
 from counterveil.data.labels import Fill, Label, LabelIndex
 from counterveil.data.sources import read
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, exact
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import Question, refuse_extremes
@@ -53,12 +53,11 @@ def refuse_long_answers(queries: Queries) -> None:
     """Raise CV-P643 where the answers would be longer than a ledger keeps; a released function keeps no queries."""
     length = len(json.dumps(queries.rows, default=str)) + ANSWER_LENGTH * len(queries.rows)
     if length > LONGEST_ANSWERS:
-        raise ParameterError(
+        raise refusal(
             "CV-P643",
-            "there are too many queries for one request",
-            expected=f"queries whose answers take at most {LONGEST_ANSWERS // 2**20} MiB in the ledger",
-            got=f"{len(queries.rows)} queries, about {length // 2**20} MiB",
-            fix="ask about fewer people, or leave method out: a released function answers any number of queries",
+            longest_answers=LONGEST_ANSWERS // 2**20,
+            rows=len(queries.rows),
+            length=length // 2**20,
         )
 
 
@@ -128,13 +127,7 @@ def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] 
 def _cell(row: Any, name: str) -> Any:
     if isinstance(row, Mapping) and name in row:
         return row[name]
-    raise ParameterError(
-        "CV-P522",
-        "a row is missing a covariate",
-        expected=f"rows as mappings that hold {name!r}",
-        got=f"a row of type {type(row).__name__} without it",
-        fix="pass a frame, a mapping of columns, or a list of dictionaries with every covariate of the study",
-    )
+    raise refusal("CV-P522", name=name, kind=type(row).__name__)
 
 
 def _column(column: Any, name: str, study: Study) -> Floats:
@@ -152,14 +145,8 @@ def _column(column: Any, name: str, study: Study) -> Floats:
     return found.astype(np.float64)
 
 
-def _not_known(name: str, expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P524",
-        f"column {name!r}: effects cannot be evaluated for these rows",
-        expected=expected,
-        got=got,
-        fix="ask about values that the study declares",
-    )
+def _not_known(name: str, expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P524", name=name, expected=expected, got=got)
 
 
 def _as_written(values: Floats, name: str, study: Study) -> list[float | Label]:
@@ -231,13 +218,7 @@ def ask_cate(
 def require_gaussian(question: Question, method: str) -> None:
     """Raise CV-P521 where a method whose noise is Gaussian was asked for a pure guarantee."""
     if question.budget.pure:
-        raise ParameterError(
-            "CV-P521",
-            f"method={method!r} has Gaussian noise, which cannot give a pure guarantee",
-            expected="delta > 0, or delta left out; method='t_learner' also answers with delta=0",
-            got=f"{question.budget}",
-            fix="leave delta out, which takes the smaller of 1e-6 and 1/(10 n), or use method='t_learner'",
-        )
+        raise refusal("CV-P521", method=method, budget=question.budget)
 
 
 def vector_plan(question: Question, shares: Mapping[str, Fraction]) -> Plan:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from scipy.special import ndtri
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.inference import (
     ClusterUncertainty,
     PooledUncertainty,
@@ -123,13 +123,7 @@ def check_level(level: float) -> float:
     """Return the confidence level if it lies strictly between 0 and 1."""
     if isinstance(level, int | float) and 0 < level < 1:
         return float(level)
-    raise ParameterError(
-        "CV-P015",
-        "a confidence level lies between 0 and 1",
-        expected="level such as 0.95",
-        got=f"level={shown(level)}",
-        fix="pass 0.95 rather than 95",
-    )
+    raise refusal("CV-P015", level=level)
 
 
 def around(middle: float, half: float) -> Ends:

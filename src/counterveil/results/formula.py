@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from counterveil.errors import ParameterError, excerpt, shown
+from counterveil.errors import CounterveilError, excerpt, refusal, shown
 
 _TOKEN = re.compile(r"`([^`]+)`|([~+*:\[\]-])|([^\s~+*:\[\]`-][^\s~+*:\[\]`]*)")
 _LONGEST = 10_000
@@ -147,30 +147,17 @@ def _product(first: str, second: str, columns: Sequence[str]) -> str:
     for name in (f"{first}:{second}", f"{second}:{first}"):
         if name in columns:
             return name
-    raise ParameterError(
+    raise refusal(
         "CV-P782",
-        "this interaction was not released",
-        expected=f"one of {', '.join(map(repr, (name for name in columns if ':' in name))) or 'no interactions'}",
+        columns=", ".join(map(repr, (name for name in columns if ":" in name))) or "no interactions",
         got=repr(f"{first}:{second}"),
-        fix=f"release the moments with interactions=[{first + ':' + second!r}]; it cannot be added afterwards",
+        first=first + ":" + second,
     )
 
 
-def _unknown(name: str, columns: Sequence[str]) -> ParameterError:
-    return ParameterError(
-        "CV-P784",
-        "no released column has this name",
-        expected=f"one of {', '.join(map(repr, columns))}",
-        got=shown(name),
-        fix="check the spelling; a column that was not released cannot be added afterwards",
-    )
+def _unknown(name: str, columns: Sequence[str]) -> CounterveilError:
+    return refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
 
 
-def _unreadable(text: object, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P783",
-        "this is not a formula of a regression",
-        expected='a text such as "y ~ treat + age + treat:age" or "y ~ age + [dose ~ offer]"',
-        got=f"{shown(text)}: {got}",
-        fix="write one column, ~ and the columns it is regressed on; quote names that hold signs with backticks",
-    )
+def _unreadable(text: object, got: str) -> CounterveilError:
+    return refusal("CV-P783", text=text, got=got)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import inf, isfinite
 from typing import Any, Self
 
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, Quotient
 from counterveil.inference.pooled_means import PooledMeans
@@ -346,13 +346,7 @@ def check_measure(measure: object) -> str:
     """Return the measure, or raise CV-P685."""
     if isinstance(measure, str) and measure in MEASURES:
         return measure
-    raise ParameterError(
-        "CV-P685",
-        "unknown effect measure",
-        expected=f"measure={' or '.join(map(repr, MEASURES))}",
-        got=f"measure={shown(measure)}",
-        fix='leave it out for the difference of means, or take "ratio" (a risk ratio where outcomes are 0 or 1)',
-    )
+    raise refusal("CV-P685", measures=" or ".join(map(repr, MEASURES)), measure=measure)
 
 
 def refuse_range(measure: str, outcome_range: Ends, *, divided: bool = False, more: str = "") -> None:
@@ -365,18 +359,18 @@ def refuse_range(measure: str, outcome_range: Ends, *, divided: bool = False, mo
     raise no_measure(measure, f"outcome_range=({low:g}, {high:g}){more}")
 
 
-def no_measure(measure: str, got: str) -> StudyError:
+def no_measure(measure: str, got: str) -> CounterveilError:
     """Return CV-P686, for outcomes that have no such measure."""
     unit = measure in (ODDS, NEEDED)
     other = "that is 0 or 1" if unit else "that cannot be negative"
-    return StudyError(
+    return refusal(
         "CV-P686",
-        f"measure={measure!r} has no meaning for this outcome",
+        measure=measure,
         expected="outcome_range=(0, 1), so that means are risks, and no per="
         if unit
         else "an outcome that is never negative, outcome_range=(0, ...), and no per=",
         got=got,
-        fix=f"ask for the difference; or use an outcome {other}",
+        other=other,
     )
 
 
@@ -388,14 +382,12 @@ def refuse_of_difference(result: OneEffect, measure: str) -> None:
         raise no_measure(measure, f"outcomes of which two differ by up to {result.limits[1]:g}")
 
 
-def no_means(method: str, got: str, expected: str = "") -> ParameterError:
+def no_means(method: str, got: str, expected: str = "") -> CounterveilError:
     """Return CV-P687, for a method, or a result, that has the difference alone."""
-    return ParameterError(
+    return refusal(
         "CV-P687",
-        "the means of both arms are not released",
         expected=expected
-        or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
-        "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
-        got=f"method={method!r}, {got}",
-        fix="ask so, which is a release of its own; or for measure='difference' or 'nnt', which every method has",
+        or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
+        method=method,
+        got=got,
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.noisy_moments import Fit, NoisyMoments, least_squares, two_stage
 from counterveil.inference.weak_instruments import anderson_rubin, joint_p_value, joint_statistic
 from counterveil.numerics.arrays import Floats
@@ -274,11 +274,5 @@ def _matrix(rows: Any) -> Matrix:
     return tuple(tuple(float(value) for value in row) for row in rows)
 
 
-def _no_moments(got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P787",
-        "this is not a file of released moments",
-        expected="a file that Moments.save or `counterveil moments --out` wrote",
-        got=got,
-        fix="check the path; what was lost is resent by its ledger under its request id",
-    )
+def _no_moments(got: str) -> CounterveilError:
+    return refusal("CV-P787", got=got)

@@ -11,7 +11,7 @@ from counterveil.accounting import Uses
 from counterveil.data import Study
 from counterveil.data.labels import Label
 from counterveil.data.time_to_event import refuse_censored
-from counterveil.errors import ParameterError, StudyError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.privacy.caveats import REPLACED_BY_TRENDS, Caveat, Fact, OtherEstimand, ParallelTrends
 from counterveil.results.effect import check_level
@@ -204,27 +204,24 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
     design = "" if trial else ", not declared randomised"
     design += "" if study.per is None else f", per={study.per.column!r}"
-    raise StudyError(
+    raise refusal(
         "CV-S026",
-        "this question has no interval that holds for people in clusters",
-        expected=f"ate with protects='outcome' and method {outcome}; of a trial also with protects='record' and method "
-        f"{record}",
-        got=f"{question} with method={method!r}, protects={unit.value!r} and cluster={study.cluster.column!r}{design}",
+        outcome=outcome,
+        record=record,
+        question=question,
+        method=method,
+        unit=unit.value,
+        cluster=study.cluster.column,
+        design=design,
         fix="take one of these; or protects_cluster=True, which makes one row of each cluster, for every method"
         if question != "plan"
         else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
     )
 
 
-def too_few_clusters(column: str, expected: str, got: str) -> StudyError:
+def too_few_clusters(column: str, expected: str, got: str) -> CounterveilError:
     """Return CV-S066; how many clusters there are is public."""
-    return StudyError(
-        "CV-S066",
-        f"the clusters by {column!r} are too few for an interval",
-        expected=expected,
-        got=got,
-        fix="use data with more clusters; a design with few large ones tells little about others",
-    )
+    return refusal("CV-S066", column=column, expected=expected, got=got)
 
 
 # The fewest clusters that are rows: a t interval for one difference in means, normal ones else.
@@ -252,42 +249,25 @@ def _check_trim(trim: float | str | None, unit: Unit) -> None:
         return
     number = isinstance(trim, int | float) and not isinstance(trim, bool) and 0 < trim < 0.5
     if not number and not (isinstance(trim, str) and trim == "optimal"):
-        raise ParameterError(
-            "CV-P669",
-            "trimming needs a limit on propensity scores",
-            expected='trim=0.1 or another number between 0 and 0.5, or "optimal"',
-            got=f"trim={shown(trim)}",
-            fix="leave trim out to estimate the effect on everyone",
-        )
+        raise refusal("CV-P669", trim=trim)
     if unit is not Unit.OUTCOME:
-        raise ParameterError(
-            "CV-P668",
-            "rows can be trimmed by propensity scores at outcome level only",
-            expected='trim with protects="outcome", where covariates and treatment are public',
-            got=f"protects={unit.value!r}, where propensity scores are private",
-            fix="leave trim out, or restrict the data by public rules before they are attached",
-        )
+        raise refusal("CV-P668", unit=unit.value)
 
 
 def refuse_extremes(study: Study, budget: Budget) -> None:
     """Raise CV-P641 or CV-P642 where noise, or squares of outcomes, would not be double-precision numbers."""
     least, most = LEAST_EPSILON, 1 / LEAST_EPSILON
     if not least <= budget.epsilon <= most:
-        raise ParameterError(
-            "CV-P641",
-            "epsilon is too small or too large to compute with",
-            expected=f"epsilon from {float(least):g} to {float(most):g}",
-            got=f"{budget}",
-            fix="typical values for one estimate lie between 0.1 and 5",
-        )
+        raise refusal("CV-P641", least=float(least), most=float(most), budget=budget)
     bounds = study.outcome_bounds
     if max(-bounds.lo, bounds.hi) > LARGEST_OUTCOME or bounds.width < 1 / LARGEST_OUTCOME:
-        raise ParameterError(
+        raise refusal(
             "CV-P642",
-            f"the range of {study.outcome!r} is too wide or too narrow to compute with",
-            expected=f"bounds within {float(LARGEST_OUTCOME):g} that are at least {float(1 / LARGEST_OUTCOME):g} apart",
-            got=f"outcome_range=({float(bounds.lo):g}, {float(bounds.hi):g})",
-            fix="measure the outcome in another unit",
+            outcome=study.outcome,
+            largest_outcome=float(LARGEST_OUTCOME),
+            largest_outcome_2=float(1 / LARGEST_OUTCOME),
+            lo=float(bounds.lo),
+            hi=float(bounds.hi),
         )
 
 
@@ -315,39 +295,31 @@ def _called_here(method: object, known: Sequence[str]) -> str:
 def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") -> None:
     """Raise CV-P016 where no method of that name answers the question; `where` says for which questions they do."""
     if not isinstance(method, str) or method not in known:
-        raise ParameterError(
+        raise refusal(
             "CV-P016",
-            "unknown method",
-            expected=f"method={' or '.join(map(repr, known))}{where}",
-            got=f"method={shown(method)}",
-            fix=f"{_called_here(method, known)}choose one of these; 'auto' picks from public numbers only",
+            known=" or ".join(map(repr, known)),
+            where=where,
+            method=method,
+            method_2=_called_here(method, known),
         )
 
 
 def refuse_other_settings(question: Question, wanted: type | None) -> None:
     """Raise CV-P019 where the question's settings are not of the type that its method takes."""
     if question.settings is not None and (wanted is None or not isinstance(question.settings, wanted)):
-        raise ParameterError(
-            "CV-P019",
-            "these settings belong to another method",
+        raise refusal(
+            "CV-P019b",
             expected=f"settings of type {wanted.__name__}"
             if wanted
             else f"no settings for method={question.method!r}",
-            got=f"settings of type {type(question.settings).__name__}",
-            fix="leave settings out, or pass those of the method",
+            kind=type(question.settings).__name__,
         )
 
 
 def refuse_overlap(question: Question) -> None:
     """Raise CV-P401 where the overlap-weighted effect is asked of a method that estimates others."""
     if question.estimand is Estimand.ATO:
-        raise ParameterError(
-            "CV-P401",
-            "this method does not estimate the overlap-weighted effect",
-            expected="estimand='ATO' with method='doubly_robust' or 'auto' and protects='record'",
-            got=f"method={question.method!r}, protects={question.unit.value!r}",
-            fix="ask for 'ATE', 'ATT' or 'ATC', or take the method that estimates the overlap-weighted effect",
-        )
+        raise refusal("CV-P401c", method=question.method, unit=question.unit.value)
 
 
 def causal_caveats(study: Study, estimand: Estimand) -> tuple[Fact, ...]:
@@ -388,11 +360,4 @@ def with_trends(study: Study, not_covered: tuple[Fact, ...], treated: bool) -> t
 def refuse_undeclared_trial(study: Study) -> None:
     """Raise CV-S050 where the automatic choice would have to compare arms that nobody declared randomised."""
     if study.randomised is not True:
-        raise StudyError(
-            "CV-S050",
-            "no method can be chosen for this study",
-            expected="randomised=True, or covariates to adjust for, or a named method",
-            got='method="auto" and a study that is not declared randomised',
-            fix="declare randomised=True if it is a trial; declare covariates; or name a method, knowing "
-            "what its result says is not covered",
-        )
+        raise refusal("CV-S050")

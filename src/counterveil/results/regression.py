@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.noisy_moments import Fit
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee
@@ -162,13 +162,7 @@ class Regression(Shown):
     def _known(self, name: str) -> str:
         if name in self.terms:
             return name
-        raise ParameterError(
-            "CV-P785",
-            "the regression has no such term",
-            expected=f"one of {', '.join(map(repr, self.terms))}",
-            got=shown(name),
-            fix="add it to the formula: another regression from the same moments is free",
-        )
+        raise refusal("CV-P785", terms=", ".join(map(repr, self.terms)), name=name)
 
     def _one(self, name: str) -> Coefficient:
         vector = np.zeros(len(self.terms))
@@ -282,11 +276,5 @@ def finite(facts: Any) -> Any:
     return None if isinstance(facts, float) and not isfinite(facts) else facts
 
 
-def _no_value(column: str, other: str) -> ParameterError:
-    return ParameterError(
-        "CV-P786",
-        f"the effect of {column!r} depends on {other!r}",
-        expected=f"at={{{other!r}: a number}}",
-        got="no value",
-        fix="give the value at which the effect is wanted",
-    )
+def _no_value(column: str, other: str) -> CounterveilError:
+    return refusal("CV-P786", column=column, other=other)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, written_number
-from counterveil.errors import MissingExtraError, installing
+from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Protected
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, markdown_view, text_of
@@ -28,13 +28,7 @@ def frame(rows: list[dict[str, Any]]) -> Any:
         except ImportError:
             continue
         return maker.from_pylist(rows) if library == "pyarrow" else maker(rows)
-    raise MissingExtraError(
-        "CV-E070",
-        "a frame of effects needs pandas, polars or pyarrow, and none is installed",
-        expected="one of the extras pandas, polars, pyarrow",
-        got="none of the three modules",
-        fix=installing("pandas", "tidy() gives the same rows without any library"),
-    )
+    raise refusal("CV-E070")
 
 
 # What makes a spreadsheet take a text for a formula, in the full width of East Asian scripts too.

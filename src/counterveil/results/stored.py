@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from counterveil.bounded_reading import read_json
-from counterveil.errors import ClaimError, CounterveilError, ParameterError, shown
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 
 Read = TypeVar("Read")
 # Of files and of answers in ledgers; those of another version are refused.
@@ -55,15 +55,9 @@ def check_version(facts: Mapping[str, Any]) -> None:
         raise ValueError("another version")
 
 
-def no_effects(got: str, writer: str) -> ParameterError:
+def no_effects(got: str, writer: str) -> CounterveilError:
     """Return CV-P552, for a file that `writer` did not write."""
-    return ParameterError(
-        "CV-P552",
-        "this is not a file of released effects",
-        expected=f"a file that {writer} wrote",
-        got=got,
-        fix="check the path; what was lost is resent by its ledger under its request id",
-    )
+    return refusal("CV-P552", writer=writer, got=got)
 
 
 # Results from facts that somebody else may have written: of the declared types, or refused.
@@ -156,14 +150,8 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _refusal(kind: type, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P661",
-        f"these facts do not make a {kind.__name__}",
-        expected=f"what {kind.__name__}.to_dict() returned",
-        got=got,
-        fix="pass the facts as they were written; what was lost is resent by its ledger under its request id",
-    )
+def _refusal(kind: type, got: str) -> CounterveilError:
+    return refusal("CV-P661", kind=kind.__name__, got=got)
 
 
 # What tells one learner, function or setting from another, as JSON that is the same in every process.
@@ -226,14 +214,7 @@ def _named(value: Any, request_id: str | None) -> dict[str, str]:
         if request_id is None:
             return {"is": name, "sha256": "not identified"}
         got = str(error) if isinstance(error, _UnidentifiedError) else type(error).__name__
-        raise ClaimError(
-            "CV-C010",
-            f"a request id needs an object that can be identified: {name}",
-            expected="plain values, functions, and objects whose state can be copied",
-            got=got,
-            fix="leave request_id out, or pass an object that pickle can take apart; otherwise the id could bring back "
-            "the answer of another learner",
-        ) from None
+        raise refusal("CV-C010", name=name, got=got) from None
     return {"is": name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.inference.log_rank import LogRank, NoisyTables, answers_of, log_rank_of
 from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
 from counterveil.privacy.caveats import Caveat, Fact
@@ -108,26 +108,14 @@ class SurvivalResult(Released):
     def _arm(self, arm: str) -> int:
         if arm in ARMS:
             return ARMS.index(arm)
-        raise ParameterError(
-            "CV-P692",
-            "unknown arm",
-            expected=f"one of {', '.join(map(repr, ARMS))}",
-            got=shown(arm),
-            fix='name the arm by its role: "treated" or "control"',
-        )
+        raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
 
     def _place(self, time: float | None) -> int:
         if time is None:
             return len(self.times) - 1
         if time in self.times:
             return self.times.index(time)
-        raise ParameterError(
-            "CV-P690",
-            "this is not a time of the grid",
-            expected=f"one of {', '.join(f'{one:g}' for one in self.times)}",
-            got=shown(time),
-            fix="ask for a time of the declared grid: nothing is released between them",
-        )
+        raise refusal("CV-P690", times=", ".join(f"{one:g}" for one in self.times), time=time)
 
     @property
     def table(self) -> tuple[Effect, ...]:

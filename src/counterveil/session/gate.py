@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import InternalError
+from counterveil.errors import refusal
 from counterveil.mechanisms import (
     Ball,
     BitSource,
@@ -216,13 +216,7 @@ class Gate:
         """Return what the plan reserved for this release; each name passes once."""
         amount = self._plan.amount(name, kind)
         if name in self._passed:
-            raise InternalError(
-                "CV-X003",
-                "the same release was requested twice",
-                expected="each planned release once",
-                got=repr(name),
-                fix="this is a bug in the estimator: please report it",
-            )
+            raise refusal("CV-X003", got=repr(name))
         self._passed.add(name)
         return amount
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from counterveil.accounting import split_epsilon, split_mu
-from counterveil.errors import InternalError, ParameterError, Refusal, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.mechanisms import (
     Box,
     Gaussian,
@@ -58,21 +58,9 @@ def choose_mechanism(budget: Budget, mechanism: str | None) -> str:
     if mechanism is None:
         return "staircase" if budget.pure else "gaussian"
     if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
-        raise ParameterError(
-            "CV-P010",
-            "unknown noise distribution",
-            expected=f"mechanism={' or '.join(map(repr, MECHANISMS))}, or None to choose by the budget",
-            got=f"mechanism={shown(mechanism)}",
-            fix="leave mechanism out, or choose one of these",
-        )
+        raise refusal("CV-P010", mechanisms=" or ".join(map(repr, MECHANISMS)), mechanism=mechanism)
     if mechanism == "gaussian" and budget.pure:
-        raise ParameterError(
-            "CV-P011",
-            "Gaussian noise cannot give a pure guarantee",
-            expected="delta > 0 with mechanism='gaussian'",
-            got="delta=0",
-            fix="pass a delta such as 1e-6, or use mechanism='staircase' or 'laplace'",
-        )
+        raise refusal("CV-P011")
     return mechanism
 
 
@@ -111,7 +99,7 @@ class Plan:
         if mechanism == "gaussian" and any(
             kind not in (Kind.VECTOR, Kind.SEVERAL) for kind in (kinds or {}).values()
         ):
-            raise _needs_pure_noise(budget)
+            raise refusal("CV-P240", budget=budget)
         names = [name for name, share in shares.items() if share > 0]
         parts = [shares[name] for name in names]
         if mechanism == "gaussian":
@@ -147,12 +135,10 @@ class Plan:
         for planned, amount in self.amounts:
             if planned == name and self._planned_as(name) is kind:
                 return amount
-        raise InternalError(
+        raise refusal(
             "CV-X002",
-            "this release is not in the plan",
-            expected=f"one of {[(planned, self._planned_as(planned).value) for planned, _ in self.amounts]}",
+            amounts=[(planned, self._planned_as(planned).value) for planned, _ in self.amounts],
             got=repr((name, kind.value)),
-            fix="this is a bug in the estimator: please report it",
         )
 
     def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
@@ -239,15 +225,6 @@ class Plan:
     def charge(self) -> Charge:
         """What the ledger is asked to reserve."""
         return Charge(self.budget, tuple(self.event(name, amount) for name, amount in self.amounts))
-
-
-_needs_pure_noise = Refusal(
-    "CV-P240",
-    "this method supports pure guarantees only",
-    expected="delta=0, or mechanism='staircase' or 'laplace'",
-    got="mechanism='gaussian', {budget}",
-    fix="leave delta and mechanism out",
-)
 
 
 # Releases that cost together what one of them costs.
@@ -337,11 +314,5 @@ def in_branches(
     return BranchPlan(budget, mechanism, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
 
 
-def _not_counted(kind: Kind) -> InternalError:
-    return InternalError(
-        "CV-X004",
-        "a chain of releases has noise that its charge does not cover",
-        expected=f"releases of these kinds: {', '.join(sorted(_COUNTED))}",
-        got=kind.value,
-        fix="this is a bug in the estimator: please report it",
-    )
+def _not_counted(kind: Kind) -> CounterveilError:
+    return refusal("CV-X004", counted=", ".join(sorted(_COUNTED)), got=kind.value)

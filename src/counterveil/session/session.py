@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Charter, Ledger, Reservation, Uses, open_ledger
 from counterveil.accounting.chain import canonical
-from counterveil.accounting.refusals import no_budget, wrong_name
 from counterveil.data import (
     Carrier,
     Layout,
@@ -46,8 +45,7 @@ from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.data.wrong_data import rows_of_a_database
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.mechanisms import BitSource, SystemNoise
 from counterveil.numerics.strata import Strata
 from counterveil.privacy import Budget, Unit, written
@@ -129,7 +127,7 @@ class Session:
         """Read the rows, or say why they do not fit the study; for rows in Spark `method` is refused by this name."""
         if self._table is None:
             if in_spark(self._source):
-                raise rows_of_a_database(method)
+                raise refusal("CV-D050", method=method)
             self._table = _attached(self._source, self.study)
 
     @property
@@ -280,13 +278,7 @@ def _attached(source: object, study: Study) -> Table:
     if not isinstance(source, Table):
         return table_of_source(source, study)
     if source.study != study:
-        raise ParameterError(
-            "CV-P017",
-            "the table was attached with a different study",
-            expected="a table attached with this study",
-            got="a table whose study differs",
-            fix="attach the data again: Table.attach(data, study)",
-        )
+        raise refusal("CV-P017")
     return source
 
 
@@ -309,41 +301,22 @@ def _account_name(
 ) -> tuple[str, bool]:
     """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
     if budget is not None and not isinstance(budget, Budget):
-        raise no_budget(budget)
+        raise refusal("CV-P662", got=budget)
     if dataset is not None and not isinstance(dataset, str):
-        raise wrong_name("dataset", dataset)
+        raise refusal("CV-L011", name="dataset", value=dataset)
     known = {account.dataset: account.budget for account in ledger.datasets()}
     if dataset is None:
         if len(known) > 1:
-            raise ParameterError(
-                "CV-P013",
-                "no data set of the ledger was named",
-                expected="dataset= with one of the ledger's data sets",
-                got=f"no name, and the ledger has: {_listed(known)}",
-                fix="pass dataset=..., on the command line --dataset",
-            )
+            raise refusal("CV-P013b", known=_listed(known))
         dataset = next(iter(known), "data")
     if dataset not in known:
         if budget is None:
-            raise ParameterError(
-                "CV-P012",
-                "no budget was given",
-                expected="budget=cv.Budget(epsilon=...), or ledger= with this data set registered",
-                got=f"no budget, and no account called {shown(dataset)}; the ledger has: {_listed(known)}",
-                fix="name one of its data sets, pass a total budget, or register one with "
-                "`counterveil ledger create`",
-            )
+            raise refusal("CV-P012", dataset=dataset, known=_listed(known))
         return dataset, False
     if charter is not None:
         ledger.check_charter(dataset, charter)
     if budget is not None and known[dataset] != budget:
-        raise ParameterError(
-            "CV-P014",
-            "the data set is registered with a different budget",
-            expected=f"the registered total: {known[dataset]}",
-            got=f"budget: {budget}",
-            fix="leave budget out; a registered total cannot be changed",
-        )
+        raise refusal("CV-P014", known=known[dataset], budget=budget)
     return dataset, True
 
 

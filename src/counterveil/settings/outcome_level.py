@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
-from counterveil.errors import CounterveilError, ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, exact
 from counterveil.settings.ranges import (
     NONE,
@@ -230,13 +230,7 @@ class Weighting(Settings):
     def _check_together(self) -> None:
         """Refuse a prediction without the range of its residuals; None is returned."""
         if (self.prediction is None) != (self.residual_range is None):
-            raise ParameterError(
-                "CV-P221",
-                "a prediction and the range of its residuals belong together",
-                expected="prediction= with residual_range=(lowest, highest), or neither",
-                got=f"prediction={shown(self.prediction)}, residual_range={shown(self.residual_range)}",
-                fix="state how far outcomes can be from the prediction, from public knowledge",
-            )
+            raise refusal("CV-P221", prediction=self.prediction, residual_range=self.residual_range)
 
 
 @dataclass(frozen=True, slots=True)

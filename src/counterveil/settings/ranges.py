@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, field, fields
 from math import inf
 from typing import Any
 
-from counterveil.errors import CounterveilError, ParameterError, shown
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.privacy import Number, exact
 
 # Beyond it a setting means nothing, and what is computed from it is not finite.
@@ -118,12 +118,6 @@ class Settings:
         object.__setattr__(self, name, value)
 
 
-def out_of_range(of: str, name: str, expected: str, value: object) -> ParameterError:
+def out_of_range(of: str, name: str, expected: str, value: object) -> CounterveilError:
     """Return the refusal of one setting of `of`."""
-    return ParameterError(
-        "CV-P025",
-        f"the setting {name} of {of} is out of range",
-        expected=f"{name}: {expected}",
-        got=f"{name}={shown(value)}",
-        fix="leave the setting out, or pass a value in this range",
-    )
+    return refusal("CV-P025", name=name, of=of, expected=expected, value=value)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.privacy import Number
 from counterveil.settings.ranges import (
     NONE,
@@ -140,13 +140,7 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
         or not np.allclose(np.diag(matrix), 1.0, atol=_ROUNDING)
         or float(np.linalg.eigvalsh(matrix)[0]) < -_ROUNDING
     ):
-        raise ParameterError(
-            "CV-P402",
-            "the covariance is not a matrix of correlations",
-            expected="a square symmetric matrix with ones on its diagonal and no negative eigenvalue",
-            got=f"shape {matrix.shape}",
-            fix="pass correlations of the standardised features, from public knowledge and not from these data",
-        )
+        raise refusal("CV-P402", matrix=matrix.shape)
     return tuple(tuple(float(entry) for entry in row) for row in matrix)
 
 

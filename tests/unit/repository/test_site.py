@@ -16,10 +16,9 @@ def site(root):
     return gathered(root)
 
 
-def test_every_error_every_proof_and_every_experiment_has_its_place(site, root):
-    for pattern, folder in (("error_pages/*.md", "errors"), ("**/*.proof.md", "proofs")):
-        found = sum(1 for _ in (root / "src/counterveil").glob(pattern))
-        assert found == sum(page.startswith(f"{folder}/") for page in site) - 1 > 50
+def test_every_proof_and_every_experiment_has_its_place(site, root):
+    found = sum(1 for _ in (root / "src/counterveil").glob("**/*.proof.md"))
+    assert found == sum(page.startswith("proofs/") for page in site) - 1 > 50
     assert {"index.md", "project/architecture.md", "experiments/coverage/RESULTS.md"} <= set(site)
 
 
@@ -42,11 +41,9 @@ def test_every_link_leads_to_a_page_of_the_site(site):
 
 
 def test_links_are_rewritten_and_files_outside_the_site_lose_theirs():
-    known = {"docs/how-to/a.md": "how-to/a.md", "src/counterveil/error_pages/CV-P001.md": "errors/CV-P001.md"}
-    text = "[code](../../src/counterveil/error_pages/CV-P001.md#why), [test](../../tests/x.py), `[a](b.md)`\n"
-    assert (
-        with_links(text, "docs/how-to/a.md", known) == "[code](../errors/CV-P001.md#why), test, `[a](b.md)`\n"
-    )
+    known = {"docs/how-to/a.md": "how-to/a.md", "src/counterveil/a.proof.md": "proofs/a.md"}
+    text = "[proof](../../src/counterveil/a.proof.md#why), [test](../../tests/x.py), `[a](b.md)`\n"
+    assert with_links(text, "docs/how-to/a.md", known) == "[proof](../proofs/a.md#why), test, `[a](b.md)`\n"
     assert with_links("[x](https://example.org/y.md)\n", "docs/how-to/a.md", known).startswith("[x](https")
     assert place("src/counterveil/data/where.proof.md") == "proofs/data/where.md"
     assert place("docs/conf.py") is None

@@ -10,7 +10,7 @@ from math import isfinite
 from multiprocessing import get_context
 
 from counterveil.audit import AuditReport, AuditRow, Given, Tester, ThresholdTester, Verdict, audit
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal, shown
 from counterveil.privacy import Budget, Number
 from counterveil_lab.attacks.canaries import CANARIES, Canaries
 from counterveil_lab.attacks.catalogue import CATALOGUE, Audited
@@ -162,13 +162,7 @@ def chosen(words: list[str], everything: bool) -> dict[str, Anything]:
         word for word in words if not any(word == name or word in name.split("/") for name in EVERYTHING)
     ]
     if unknown or not found:
-        raise ParameterError(
-            "CV-A009",
-            "nothing of this name is audited",
-            expected="a method, a question or a name that `counterveil audit --list` shows",
-            got=shown(unknown[0]) if unknown else "no name",
-            fix="name one of them, or pass --all",
-        )
+        raise refusal("CV-A009", got=shown(unknown[0]) if unknown else "no name")
     return found
 
 

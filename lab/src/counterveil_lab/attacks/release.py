@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from counterveil.audit import Finding, Mechanism, Quantity
-from counterveil.audit.protocols import FloatArray, Pair, nothing_to_audit
+from counterveil.audit.protocols import FloatArray, Pair
 from counterveil.audit.report import ROUNDING
 from counterveil.data import silence
+from counterveil.errors import refusal
 from counterveil.mechanisms import (
     Ball,
     Box,
@@ -136,7 +137,7 @@ def worst_pair(question: Question, pools: Iterable[Pool], seed: int) -> tuple[Re
                 if best is None or key > best[0]:
                     best = (key, release)
     if best is None:
-        raise nothing_to_audit("no two neighbours whose data can be asked about")
+        raise refusal("CV-A004", got="no two neighbours whose data can be asked about")
     return best[1], tried
 
 

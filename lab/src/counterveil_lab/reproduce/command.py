@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from counterveil.data.progress import Waiting
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil_lab.reproduce.page import Shown, written
 from counterveil_lab.reproduce.papers.catalogue import load
 from counterveil_lab.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Row, Verdict
@@ -91,13 +91,7 @@ def chosen(paper: Paper, names: Sequence[str]) -> list[Figure]:
     known = {figure.name: figure for figure in paper.figures}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise ParameterError(
-            "CV-P811",
-            "the paper has no figure or table of this name",
-            expected=f"some of {', '.join(known)}",
-            got=shown(unknown[0]),
-            fix=f"take names that `counterveil reproduce {paper.name} --list` shows",
-        )
+        raise refusal("CV-P811", known=", ".join(known), unknown=unknown[0], paper=paper.name)
     return [figure for name, figure in known.items() if not names or name in names]
 
 

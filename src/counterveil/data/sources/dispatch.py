@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from counterveil.data.cells import Column, from_array, from_cells
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.relations import Kind, duckdb_kind, ibis_kind
-from counterveil.data.wrong_data import failed_source, no_such_column, rows_of_a_database, uneven_arrays
-from counterveil.errors import DataError, MissingExtraError, Refusal, installing, masked, shown
+from counterveil.data.wrong_data import no_such_column, uneven_arrays
+from counterveil.errors import DataError, installing, masked, refusal, shown
 
 
 def source_in_database(source: object) -> bool:
@@ -78,7 +78,7 @@ def opened_here(source: object) -> object:
         return backend.con.sql(ibis.to_sql(source))
     except Exception:
         # Its message may quote rows.
-        raise failed_source("a table in a database") from None
+        raise refusal("CV-D016", kind="a table in a database") from None
 
 
 Columns: TypeAlias = dict[str, Column]
@@ -101,7 +101,7 @@ def read(
 
         return postgres.read(source, names, order)
     if source_in_database(source) or in_spark(source):
-        raise rows_of_a_database("a method that reads all rows into this process")
+        raise refusal("CV-D050", method="a method that reads all rows into this process")
     duckdb = sys.modules.get("duckdb")
     # A relation can only exist if its library was imported; no need to import it for a frame.
     if duckdb is not None and isinstance(source, duckdb.DuckDBPyRelation):
@@ -129,37 +129,19 @@ def open_table(place: str, table: str | None) -> Any:
     if place.endswith(_FILE):
         return _file(place, _named("a DuckDB file", table))
     if table is not None:
-        raise DataError(
-            "CV-D070",
-            "a table was named, but the source is not a database",
-            expected="table= with a PostgreSQL URL, a Spark URL or a DuckDB file",
-            got=f"table={table!r} with another source",
-            fix="leave the table out",
-        )
+        raise refusal("CV-D070b", table=table)
     return place
 
 
 def _named(kind: str, table: str | None) -> str:
     if table:
         return table
-    raise DataError(
-        "CV-D070",
-        "no database table was named",
-        expected="the name of a table, on the command line --table NAME",
-        got=f"{kind} without a table",
-        fix="name the table or view with one row per person",
-    )
+    raise refusal("CV-D070", kind=kind)
 
 
 def _require(package: str, problem: str, extra: str) -> None:
     if importlib.util.find_spec("ibis") is None or importlib.util.find_spec(package) is None:
-        raise MissingExtraError(
-            "CV-E030",
-            problem,
-            expected=f"the packages ibis and {package}",
-            got="one of them is not installed",
-            fix=installing(extra),
-        )
+        raise refusal("CV-E030", problem=problem, package=package, fix=installing(extra))
 
 
 def _server(url: str, table: str) -> Any:
@@ -170,7 +152,7 @@ def _server(url: str, table: str) -> Any:
         return ibis.connect(url).table(table)
     except Exception:
         # The driver's message may quote the URL and its password.
-        raise _unreachable(f"no table {shown(table)} at {masked(url)}") from None
+        raise refusal("CV-D071", kind=f"no table {shown(table)} at {masked(url)}") from None
 
 
 def _cluster(url: str, table: str) -> Any:
@@ -184,7 +166,7 @@ def _cluster(url: str, table: str) -> Any:
         frame = session.read.parquet(table) if "/" in table else session.table(table)
         return named_table(frame)
     except Exception:
-        raise _unreachable(f"no table {shown(table)} in Spark") from None
+        raise refusal("CV-D071", kind=f"no table {shown(table)} in Spark") from None
 
 
 def _file(path: str, table: str) -> Any:
@@ -193,16 +175,7 @@ def _file(path: str, table: str) -> Any:
     try:
         return duckdb.connect(path, read_only=True).table(table)
     except duckdb.Error:
-        raise _unreachable(f"no table {shown(table)} in the DuckDB file") from None
-
-
-_unreachable = Refusal(
-    "CV-D071",
-    "the database table cannot be opened",
-    expected="a reachable database that has the table",
-    got="{kind}",
-    fix="check the address, the permissions and the table name with the database's own client",
-)
+        raise refusal("CV-D071", kind=f"no table {shown(table)} in the DuckDB file") from None
 
 
 def read_arrays(

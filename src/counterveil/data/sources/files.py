@@ -19,13 +19,10 @@ from counterveil.data.cells import Column
 from counterveil.data.sources import relations
 from counterveil.data.wrong_data import (
     duplicated_columns,
-    no_header,
     no_such_column,
-    no_such_file,
     unreadable_file,
-    unreadable_type,
-    unsupported_source,
 )
+from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -117,14 +114,14 @@ def _found(given: Path) -> tuple[list[Path], bool]:
     try:
         checked_path(given)
     except UnreadableError as error:
-        raise no_such_file(str(error)) from None
+        raise refusal("CV-D012", name=str(error)) from None
     lowered = given.name.lower()
     parquet = lowered.endswith(_PARQUET[1])
     if not parquet and not lowered.endswith(_CSV[1]):
-        raise unsupported_source(f"a path ending in {given.suffix!r}")
+        raise refusal("CV-D011", kind=f"a path ending in {given.suffix!r}")
     files = [given] if given.is_file() else _matching(given)
     if not files:
-        raise no_such_file(given.name)
+        raise refusal("CV-D012", name=given.name)
     return files, parquet
 
 
@@ -155,7 +152,7 @@ def _open_csv(connection: DuckDBPyConnection, files: list[Path], names: tuple[st
     for name in names:
         if name not in header:
             # Where no name fits, the first line may be a row of data: it is not shown.
-            raise no_such_column(name, header) if set(names) & set(header) else no_header(name)
+            raise no_such_column(name, header) if set(names) & set(header) else refusal("CV-D001", name=name)
     twice = [name for name in names if header.count(name) > 1]
     if twice:
         raise duplicated_columns(twice)
@@ -226,7 +223,7 @@ def _open_parquet(
     if twice:
         raise duplicated_columns(twice)
     for name in sorted(_durations(connection, files) & set(names)):
-        raise unreadable_type(name, "a duration")
+        raise refusal("CV-D013", name=name, kind="a duration")
     relation = connection.read_parquet(paths)
     return relation, relations.locate(relation, names)
 

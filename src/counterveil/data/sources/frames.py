@@ -17,12 +17,10 @@ from counterveil.data.cells import Column, from_array, from_cells
 from counterveil.data.sources.relations import Kind, ibis_kind, quoted
 from counterveil.data.wrong_data import (
     duplicated_columns,
-    failed_source,
     no_such_column,
     unknown_database,
-    unreadable_type,
-    unsupported_source,
 )
+from counterveil.errors import refusal
 
 # Numpy has no such integers; they are read as Python's.
 _WIDE = (nw.Int128, nw.UInt128)
@@ -93,7 +91,7 @@ def _type_of(series: nw.Series[Any]) -> DType:
 
 def _check_kind(kind: DType, name: str) -> None:
     if kind.is_temporal() or kind.is_nested() or kind == nw.Binary:
-        raise unreadable_type(name, str(kind))
+        raise refusal("CV-D013", name=name, kind=str(kind))
 
 
 def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
@@ -101,7 +99,7 @@ def _collect(frame: nw.LazyFrame[Any]) -> nw.DataFrame[Any]:
         return frame.collect()
     except Exception:
         # Whatever the plan stumbled on, its message may quote the rows.
-        raise failed_source("a lazy frame") from None
+        raise refusal("CV-D016", kind="a lazy frame") from None
 
 
 def _open(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
@@ -115,9 +113,9 @@ def _open(source: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
     try:
         frame = nw.from_native(source)
     except TypeError:
-        raise unsupported_source(type(source).__name__) from None
+        raise refusal("CV-D011", kind=type(source).__name__) from None
     if isinstance(frame, nw.LazyFrame) and frame.implementation is not nw.Implementation.POLARS:
-        raise unsupported_source(f"a lazy {frame.implementation.value} frame")
+        raise refusal("CV-D011", kind=f"a lazy {frame.implementation.value} frame")
     return frame
 
 
@@ -167,7 +165,7 @@ def opened(
             answer = _answer(backend, f"WITH {rows} AS ({ibis.to_sql(table)}) {query}", kinds)
         except Exception:
             # Whatever the database stumbled on, its message may quote rows.
-            raise failed_source("a table in a database") from None
+            raise refusal("CV-D016", kind="a table in a database") from None
         return {name: column_of(answer[name], name) for name in kinds}
 
     return located(table, names), ask, backend.name == "duckdb"

@@ -14,7 +14,7 @@ from counterveil.data.cells import Column
 from counterveil.data.sources import files, relations
 from counterveil.data.sources.dispatch import check_arrays, source_in_database
 from counterveil.data.sources.relations import Kind, duckdb_kind, usable
-from counterveil.data.wrong_data import failed_source
+from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -91,7 +91,7 @@ def _over_relation(relation: Any, names: tuple[str, ...]) -> Iterator[Engine]:
     try:
         yield _engine(relation, relations.locate(relation, names))
     except duckdb.Error:
-        raise failed_source("a DuckDB relation") from None
+        raise refusal("CV-D016", kind="a DuckDB relation") from None
     finally:
         # A query over a relation leaves a view on its connection, which is not ours.
         with suppress(duckdb.Error):

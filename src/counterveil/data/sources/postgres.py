@@ -24,7 +24,7 @@ from counterveil.data.sources.relations import (
     quoted,
     usable,
 )
-from counterveil.data.wrong_data import failed_source
+from counterveil.errors import refusal
 
 # What a column is cast to, so that its fields have one width; exact numbers come as they are written.
 _CASTS = {
@@ -114,7 +114,7 @@ def _messages(table: Any, kinds: dict[str, Kind], by: tuple[str, ...] = ()) -> G
         raise
     except Exception:
         # Whatever the server stumbled on, its message may quote rows.
-        raise failed_source("a table in a database") from None
+        raise refusal("CV-D016", kind="a table in a database") from None
 
 
 def _moment_as_text(column: str, kind: Any) -> str:

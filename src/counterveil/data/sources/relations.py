@@ -26,7 +26,8 @@ from counterveil.data.cells import (
     from_array,
 )
 from counterveil.data.labels import EXACT_DOUBLES
-from counterveil.data.wrong_data import duplicated_columns, failed_source, no_such_column, unreadable_type
+from counterveil.data.wrong_data import duplicated_columns, no_such_column
+from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyRelation
@@ -72,13 +73,13 @@ def duckdb_kind(sql_type: str, name: str) -> Kind:
         return Kind.TEXT
     if sql_type == "DATE" or sql_type.startswith("TIME"):
         return Kind.MOMENT
-    raise unreadable_type(name, sql_type)
+    raise refusal("CV-D013", name=name, kind=sql_type)
 
 
 def usable(kind: Kind, name: str) -> Kind:
     """Return the kind of a column that has a role in a study, or raise CV-D013 for dates and times."""
     if kind is Kind.MOMENT:
-        raise unreadable_type(name, "a date or a time")
+        raise refusal("CV-D013", name=name, kind="a date or a time")
     return kind
 
 
@@ -95,7 +96,7 @@ def ibis_kind(dtype: Any, name: str) -> Kind:
     for matches, kind in tests:
         if matches():
             return kind
-    raise unreadable_type(name, str(dtype))
+    raise refusal("CV-D013", name=name, kind=str(dtype))
 
 
 def _bounded(dtype: Any) -> bool:
@@ -120,7 +121,7 @@ def read(
     try:
         return fetch(relation, wanted, numeric, order)
     except duckdb.Error:
-        raise failed_source("a DuckDB relation") from None
+        raise refusal("CV-D016", kind="a DuckDB relation") from None
 
 
 def locate(relation: DuckDBPyRelation, names: tuple[str, ...]) -> dict[str, tuple[str, str]]:
@@ -165,7 +166,7 @@ def _moment_as_text(identifier: str, sql_type: str, name: str) -> str:
     if "ZONE" not in sql_type and "TZ" not in sql_type:
         return text
     if not sql_type.startswith("TIMESTAMP"):
-        raise unreadable_type(name, sql_type)
+        raise refusal("CV-D013", name=name, kind=sql_type)
     there = "make_timestamp_ns(epoch_ns({}))" if "NS" in sql_type else "make_timestamp(epoch_us({}))"
     # What is infinite has no such number.
     return f"coalesce(CAST({there.format(identifier)} AS VARCHAR), {text})"

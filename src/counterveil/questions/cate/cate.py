@@ -12,7 +12,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Asked, ask_once
@@ -81,13 +81,7 @@ def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) 
     for cuts in range(_MOST_CUTS, -1, -1):
         if labels * (cuts + 1) ** numbers * fewest <= rows:
             return layout_of(study, _even_cuts(study, cuts))
-    raise ParameterError(
-        "CV-P550",
-        "bins of all covariates would hold too few people",
-        expected=f"at least {round(fewest)} rows a bin, or covariates named by Bins(by=...)",
-        got=f"{rows} rows for at least {labels} bins",
-        fix="nothing was spent: name fewer covariates, or leave method out, which gives a function",
-    )
+    raise refusal("CV-P550", fewest=round(fewest), rows=rows, labels=labels)
 
 
 def _even_cuts(study: Study, cuts: int) -> dict[str, tuple[Any, ...] | None]:
@@ -208,22 +202,10 @@ def check_form(question: CateQuestion) -> None:
     forms = FORMS[question.method]
     if question.unit not in forms.by_unit:
         known = " or ".join(f"protects={unit.value!r}" for unit in forms.by_unit)
-        raise ParameterError(
-            "CV-P018",
-            "this method is not available at this level of protection",
-            expected=f"{known} with method={question.method!r}",
-            got=f"protects={question.unit.value!r}",
-            fix="leave method out, or choose another level of protection if that is what you need",
-        )
+        raise refusal("CV-P018b", known=known, method=question.method, unit=question.unit.value)
     refuse_other_settings(question, forms.by_unit[question.unit][1])
     if forms.needs_queries and question.queries is None:
-        raise ParameterError(
-            "CV-P523",
-            f"method={question.method!r} answers at given points only",
-            expected="queries= with the people to ask about",
-            got="no queries",
-            fix="pass queries=, or leave method out to get a function",
-        )
+        raise refusal("CV-P523", method=question.method)
     if forms.needs_queries and question.queries is not None:
         refuse_long_answers(question.queries)
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import Carrier, Layout, Range, Study, Sums, Table, strata_codes
 from counterveil.data.encoding import outcome_unit
-from counterveil.errors import StudyError
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
@@ -98,13 +98,7 @@ def outcome_groups(session: Session, question: Question, layout: Layout) -> Grou
     for one in statistics.values():
         refuse_few_clusters(session.study, "groups", question.method, sum(one.sizes), " in every group")
     if not statistics:
-        raise StudyError(
-            "CV-S110",
-            "no group has two people in each arm",
-            expected="groups with at least two treated and two untreated people",
-            got=f"{layout.describe()}; arms and covariates are public here",
-            fix="cross fewer covariates or cut ranges more coarsely",
-        )
+        raise refusal("CV-S110", layout=layout.describe())
     plan = groups_plan(question, [one.share for one in statistics.values()])
 
     def compute(gate: Gate) -> dict[str, object]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from counterveil.data import Layout, Range, Study, strata_codes
 from counterveil.data.domains import Domain
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.arms import refuse_several_arms
@@ -67,13 +67,7 @@ def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Quest
     """Return the checked question of a policy or a curve, which protect records only."""
     question = Question.ask(method=method, estimand="ATE", mechanism=None, **arguments)
     if question.unit is not Unit.RECORD:
-        raise ParameterError(
-            "CV-P543",
-            f"{what} protects records only",
-            expected='protects="record", which protects outcomes as well',
-            got=f"protects={question.unit.value!r}",
-            fix="leave protects out",
-        )
+        raise refusal("CV-P543", what=what, unit=question.unit.value)
     return _checked(study, question, dict.fromkeys(ONE_SCORE, Groups))
 
 
@@ -81,13 +75,7 @@ def checked_cost(cost: Number) -> float:
     """Return the cost of one treatment, in units of the outcome, or raise CV-P663 for one beyond every outcome."""
     found = exact(cost, "cost")
     if abs(found) > LARGEST_OUTCOME:
-        raise ParameterError(
-            "CV-P663",
-            "the cost of treatment is out of range",
-            expected=f"a cost of at most {float(LARGEST_OUTCOME):g} units of the outcome",
-            got=f"cost={show(found)}",
-            fix="state the cost of one treatment in units of the outcome",
-        )
+        raise refusal("CV-P663", largest_outcome=float(LARGEST_OUTCOME), found=show(found))
     return float(found)
 
 
@@ -156,13 +144,8 @@ def _cheap(study: Study, question: Question, rows: int) -> bool:
 def _require_affordable(study: Study, question: Question, rows: int) -> None:
     design = _design(study, question, rows)
     if not affordable(design):
-        raise ParameterError(
-            "CV-P544",
-            "the budget is too small to adjust for these covariates",
-            expected=f"at least {fewest_rows(design)} rows for {design.features} features and {design.budget}",
-            got=f"{rows} rows",
-            fix="nothing was spent: declare fewer covariates, use a larger budget (a delta helps most), or "
-            "group by all covariates",
+        raise refusal(
+            "CV-P544", design=fewest_rows(design), features=design.features, budget=design.budget, rows=rows
         )
 
 
@@ -182,13 +165,7 @@ def layout_of(study: Study, by: By) -> Layout:
         by = (by,)
     names = tuple(by) if isinstance(by, Mapping | Sequence) else ()
     if not names or not all(isinstance(name, str) for name in names):
-        raise ParameterError(
-            "CV-P541",
-            "no grouping covariates were named",
-            expected='by="site", by=("site", "sex"), or by={"age": (40, 65), "sex": None} with cut points',
-            got=f"by={shown(by)}",
-            fix="name one covariate of the study, or several",
-        )
+        raise refusal("CV-P541b", by=by)
     cuts: dict[str, tuple[Fraction, ...]] = {}
     if isinstance(by, Mapping):
         for name, points in by.items():
@@ -198,25 +175,12 @@ def layout_of(study: Study, by: By) -> Layout:
                 cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
     layout = Layout.of(study, names, cuts)
     if layout.public > _MOST_GROUPS:
-        raise ParameterError(
-            "CV-P542",
-            "there are too many groups",
-            expected=f"at most {_MOST_GROUPS} groups",
-            got=f"{layout.public} groups",
-            fix="cross fewer covariates or cut ranges more coarsely; counterveil.cate gives the effect as a "
-            "function of all covariates",
-        )
+        raise refusal("CV-P542", most_groups=_MOST_GROUPS, public=layout.public)
     return layout
 
 
-def _no_cut_points(name: str, points: object) -> ParameterError:
-    return ParameterError(
-        "CV-P541",
-        "no grouping covariates were named",
-        expected=f"cut points of {name!r} as a list of numbers, or None for its labels",
-        got=f"by={{{name!r}: {shown(points)}}}",
-        fix='list the points at which the range is cut: by={"age": (40, 65)}',
-    )
+def _no_cut_points(name: str, points: object) -> CounterveilError:
+    return refusal("CV-P541", name=name, points=points)
 
 
 def group_names(layout: Layout) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Study
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.privacy import Budget, Estimand
 from counterveil.questions import arms, ate, cate, event_study, groups, moments, outcomes, policy_value
@@ -118,14 +118,8 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
             raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
 
 
-def _unfit(name: str, expected: str, got: str, fix: str) -> ParameterError:
-    return ParameterError(
-        "CV-P701",
-        f"the option {name} does not fit the question that is planned",
-        expected=expected,
-        got=got,
-        fix=fix,
-    )
+def _unfit(name: str, expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-P701", name=name, expected=expected, got=got, fix=fix)
 
 
 def asked(

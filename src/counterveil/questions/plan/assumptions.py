@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.data import Range, Study
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.settings.ranges import is_number, is_whole
 
@@ -295,15 +295,9 @@ def between(
     return float(value)
 
 
-def out_of_range(name: str, expected: str, got: object) -> ParameterError:
+def out_of_range(name: str, expected: str, got: object) -> CounterveilError:
     """Return CV-P700."""
-    return ParameterError(
-        "CV-P700",
-        f"{name} cannot be assumed for this study",
-        expected=expected,
-        got=shown(got),
-        fix="take it from what is published about such studies, in the unit of the outcome; never from private rows",
-    )
+    return refusal("CV-P700", name=name, expected=expected, got=got)
 
 
 def check_numbers(rows: Sequence[object], draws: object, seed: object, wanted: object) -> None:

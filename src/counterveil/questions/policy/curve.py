@@ -12,7 +12,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference.ratio import NoisyRatio
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap
@@ -178,13 +178,7 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
 
 def _check_model(model: EffectModel, study: Study) -> None:
     if not hasattr(model, "effect") or not fits(model, study):
-        raise ParameterError(
-            "CV-P548",
-            "this object cannot rank people",
-            expected="model= with effect(X), such as a CateModel of the study's covariates and labels",
-            got=f"model of type {type(model).__name__}",
-            fix="pass what counterveil.cate returned, or an object with effect(X)",
-        )
+        raise refusal("CV-P548", kind=type(model).__name__)
 
 
 def _result(

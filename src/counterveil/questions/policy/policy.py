@@ -12,7 +12,7 @@ import numpy as np
 
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.numerics.arrays import Flags
 from counterveil.privacy import Number
 from counterveil.questions.groups.question import checked_cost
@@ -219,12 +219,5 @@ def _bound(end: object, name: str, wanted: object) -> float:
     return found
 
 
-def _refusal(expected: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P545",
-        "this is not a valid policy",
-        expected=expected,
-        got=got,
-        fix='use Policy.from_model(model, cost=...), Policy.where(age=(40, 65), site=["north"]), or a function '
-        "that takes one row's covariates and returns whether to treat",
-    )
+def _refusal(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P545", expected=expected, got=got)

@@ -21,7 +21,7 @@ from counterveil.data import (
     silence,
 )
 from counterveil.data.labels import LabelIndex
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.results.cate_model import CateModel
 from counterveil.session import Gate, fixed_ambient_generators
@@ -137,26 +137,14 @@ def checked_thresholds(thresholds: object) -> tuple[float, ...]:
     given = tuple(thresholds) if isinstance(thresholds, Sequence) and not isinstance(thresholds, str) else ()
     usable = all(isinstance(one, int | float) and isfinite(one) for one in given)
     if not given or not usable or len(given) >= MOST_BINS or len(set(given)) < len(given):
-        raise ParameterError(
-            "CV-P546",
-            "the score thresholds are invalid",
-            expected=f"1 to {MOST_BINS - 1} different finite numbers",
-            got=f"thresholds={shown(thresholds)}",
-            fix="pass public thresholds such as (0.0, 0.5, 1.0), or leave them out and pass bins=10",
-        )
+        raise refusal("CV-P546", most_bins=MOST_BINS - 1, thresholds=thresholds)
     return tuple(sorted(float(one) for one in given))
 
 
 def checked_bins(bins: object) -> int:
     """Return how many parts people are ranked into, or refuse it."""
     if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MOST_BINS:
-        raise ParameterError(
-            "CV-P547",
-            "the number of score bins is out of range",
-            expected=f"a whole number from 2 to {MOST_BINS}",
-            got=f"bins={shown(bins)}",
-            fix="leave bins out, which takes 10",
-        )
+        raise refusal("CV-P547", most_bins=MOST_BINS, bins=bins)
     return bins
 
 

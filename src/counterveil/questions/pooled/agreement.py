@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.results.measure_words import DIFFERENCE
@@ -19,13 +19,7 @@ One = TypeVar("One")
 def check_agreement(sites: Named) -> None:
     """Raise unless the results answer one question about different people."""
     if len(sites) < 2:
-        raise ParameterError(
-            "CV-P500",
-            "there is nothing to pool",
-            expected="results of at least two sites",
-            got=f"{len(sites)} result{'' if len(sites) == 1 else 's'}",
-            fix="pass the results, or the files, of all sites at once",
-        )
+        raise refusal("CV-P500", sites=len(sites), sites_2="" if len(sites) == 1 else "s")
     _check_same(sites)
     _check_distinct(sites)
 
@@ -47,12 +41,8 @@ def _check_same(sites: Named) -> None:
     for name, result in sites[1:]:
         for word, value in _question(result).items():
             if value != wanted[word]:
-                raise ParameterError(
-                    "CV-P503",
-                    f"the sites do not answer the same question: another {word}",
-                    expected=f"{word} as in {first_name}: {wanted[word]}",
-                    got=f"{name}: {value}",
-                    fix="ask all sites the same question, with one study file, and pool those that answer it",
+                raise refusal(
+                    "CV-P503", word=word, first_name=first_name, wanted=wanted[word], name=name, value=value
                 )
 
 
@@ -62,13 +52,7 @@ def _check_distinct(sites: Named) -> None:
         # Two draws of noise do not agree in every number; the same release sent twice does.
         key = (*released_numbers(result), result.spent)
         if key in seen:
-            raise ParameterError(
-                "CV-P504",
-                "the same result was given twice",
-                expected="one result a site, about people who are in no other site",
-                got=f"{seen[key]} and {name} are the same release",
-                fix="leave one of them out",
-            )
+            raise refusal("CV-P504", seen=seen[key], name=name)
         seen[key] = name
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.inference import held_weights, pooling_weights
 from counterveil.inference.measures import ApartMeans, JointMeans
 from counterveil.inference.pooled_means import PooledMeans
@@ -46,13 +46,7 @@ def pool_measures(
 ) -> MeasureResult:
     """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
     if method not in METHODS:
-        raise ParameterError(
-            "CV-P508",
-            "ratios are pooled from the means of both arms, by the sizes of the sites",
-            expected=f"method={' or '.join(map(repr, METHODS))}",
-            got=f"method={method!r}",
-            fix="take one of these; or pool differences, which have all methods",
-        )
+        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
     means = [_means(result) for _, result in sites]
     weights = _weights(sites, _public_variances(means, sizes), sizes, method, bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.inference import (
     POOLING_METHODS,
     ErrorBetweenSites,
@@ -123,13 +123,7 @@ class PooledResult(OneEffect):
         """Return the two ends of an interval for the effect at one more site like these; random effects only."""
         half = self.uncertainty.reach(self.level if level is None else check_level(level))
         if half is None:
-            raise ParameterError(
-                "CV-P507",
-                "a prediction interval needs random-effects pooling",
-                expected='pool(..., method="random_effects")',
-                got=f"method={self.method!r}, an average of these sites alone",
-                fix='pool the same results again with method="random_effects"; that spends nothing',
-            )
+            raise refusal("CV-P507", method=self.method)
         return around(self.estimate, half)
 
     @property
@@ -249,13 +243,7 @@ def pool_effects(
 
 def _check_method(method: object) -> None:
     if not isinstance(method, str) or method not in POOLING_METHODS:
-        raise ParameterError(
-            "CV-P506",
-            "unknown pooling method",
-            expected=f"method={' or '.join(map(repr, POOLING_METHODS))}",
-            got=f"method={shown(method)}",
-            fix="choose one of these",
-        )
+        raise refusal("CV-P506", pooling_methods=" or ".join(map(repr, POOLING_METHODS)), method=method)
 
 
 def _averaged(sites: Named, method: str, level: float, weight_limits: WeightLimits | None) -> PooledResult:
@@ -335,11 +323,5 @@ def _sizes(sites: Named) -> NDArray[np.float64]:
     rows = [rows_of(result) for _, result in sites]
     for (name, result), known in zip(sites, rows, strict=True):
         if known is None:
-            raise ParameterError(
-                "CV-P505",
-                "a result does not report its number of rows",
-                expected=f"{name}: details['rows'], a number of at least 1",
-                got=f"none in a result of {result.method}",
-                fix="leave that site out, or ask it for an estimate by another method",
-            )
+            raise refusal("CV-P505", name=name, method=result.method)
     return np.array(rows, dtype=np.float64)

@@ -16,7 +16,7 @@ from counterveil.bounded_reading import (
     rational,
     read_text,
 )
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference import ClusterUncertainty, Uncertainty, half_width
 from counterveil.inference.pooled_means import PooledMeans
 from counterveil.privacy import Adjacency, Estimand, Proof, Unit
@@ -374,21 +374,9 @@ def rows_of(result: Result) -> int | None:
     return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
 
 
-def _unreadable(path: str | PathLike[str], got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P501",
-        "a site's file cannot be read",
-        expected=f"{shown(str(path))}: the JSON that `counterveil estimate --json` prints",
-        got=got,
-        fix="check the path, and ask the site to send the file again",
-    )
+def _unreadable(path: str | PathLike[str], got: str) -> CounterveilError:
+    return refusal("CV-P501", path=str(path), got=got)
 
 
-def _no_result(name: str, got: str) -> ParameterError:
-    return ParameterError(
-        "CV-P502",
-        "this is not a result with a single effect",
-        expected=f"{name}: a Result of `ate`, or what its to_dict() gives",
-        got=got,
-        fix="pool results of `ate`; leave out sites that gave none",
-    )
+def _no_result(name: str, got: str) -> CounterveilError:
+    return refusal("CV-P502", name=name, got=got)

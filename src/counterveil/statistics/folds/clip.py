@@ -14,7 +14,7 @@ from math import erf, exp, pi, sqrt
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arms import arm_totals
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
@@ -38,22 +38,10 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
     """Refuse what cannot be done in folds, from public numbers alone."""
     require_covariates(study, question.method)
     if question.estimand is not Estimand.ATE:
-        raise ParameterError(
-            "CV-P427",
-            "fold methods estimate the ATE only",
-            expected="estimand='ATE'",
-            got=f"estimand={question.estimand.value!r}",
-            fix="leave estimand out, or use method='ipw' for effects on the treated or the untreated",
-        )
+        raise refusal("CV-P427", estimand=question.estimand.value)
     wanted = FEWEST_FOLDS if folds is None else folds
     if rows // wanted < 2:
-        raise ParameterError(
-            "CV-P424",
-            "there are too few rows for that many folds",
-            expected=f"at least {2 * wanted} rows for {wanted} folds",
-            got=f"{rows} rows",
-            fix="ask for fewer folds, or use a method for small data, such as 'trial'",
-        )
+        raise refusal("CV-P424", wanted=2 * wanted, wanted_2=wanted, rows=rows)
 
 
 def most_folds(rows: int, columns: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from counterveil.data import Study, Table, public_points, silence
 from counterveil.data.features import UnitFeatures
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
@@ -90,13 +90,7 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
     folds = max(_FEWEST_FOLDS, rows // fewest) if settings.folds is None else settings.folds
     if rows // folds < 2:
-        raise ParameterError(
-            "CV-P551",
-            "there are too few rows for that many folds",
-            expected=f"at least {2 * folds} rows for {folds} folds",
-            got=f"{rows} rows",
-            fix="ask for fewer folds, or leave method out, which gives a function for small data too",
-        )
+        raise refusal("CV-P551", folds=2 * folds, folds_2=folds, rows=rows)
     low, high = study.outcome_range
     width = high - low
     bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)

@@ -17,7 +17,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import Table
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.gaussian_profile import mu_of
@@ -364,12 +364,6 @@ _NOT_COVERED = (
 )
 
 
-def _too_many(session: Session) -> ParameterError:
+def _too_many(session: Session) -> CounterveilError:
     size = first_size(session.table)
-    return ParameterError(
-        "CV-P526",
-        "too many basis functions for one release",
-        expected=f"at most {MOST_FEATURES} functions of the covariates, and 16 rows for each",
-        got=f"{size} functions of first degree, {session.table.rows} rows",
-        fix="declare fewer covariates, lower the degree, set products=False, or use cv.ate or cv.groups",
-    )
+    return refusal("CV-P526", most_features=MOST_FEATURES, size=size, rows=session.table.rows)

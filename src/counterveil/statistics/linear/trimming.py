@@ -12,7 +12,7 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import require_covariates
-from counterveil.errors import StudyError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import KeptPeople
 from counterveil.statistics.linear.matching_design import scored
@@ -47,13 +47,7 @@ def trimmed(table: Table, trim: float | str) -> Trimmed:
     kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
     treated = int(table.treated[kept].sum())
     if min(treated, len(kept) - treated) < _FEWEST:
-        raise StudyError(
-            "CV-S065",
-            "no overlap is left: an arm has fewer than two people with such propensity scores",
-            expected=f"two people of each arm with scores in [{limit:.3g}, {1 - limit:.3g}]",
-            got=f"{treated} treated and {len(kept) - treated} others; arms and covariates are public here",
-            fix="trim less, or compare people who could have been in either arm",
-        )
+        raise refusal("CV-S065", limit=limit, limit_2=1 - limit, treated=treated, kept=len(kept) - treated)
     return Trimmed(table.take(kept) if len(kept) < table.rows else table, limit, table.rows)
 
 

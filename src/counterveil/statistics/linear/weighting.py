@@ -15,7 +15,7 @@ import numpy as np
 from counterveil.data import Range, Study, Table
 from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat, Fact, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
@@ -149,13 +149,7 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     if settings.prediction is None or settings.residual_range is None:
         return table
     if not isinstance(study.covariates.get(settings.prediction), Range):
-        raise ParameterError(
-            "CV-P222",
-            "the prediction is not a column of numbers that the study declares public",
-            expected="prediction= with the name of a covariate declared as Range(lo, hi)",
-            got=f"prediction={shown(settings.prediction)}",
-            fix="add the column to the study's covariates",
-        )
+        raise refusal("CV-P222", prediction=settings.prediction)
     bounds = Range(*settings.residual_range, name="the residuals")
     lowest = float(study.outcome_range[0])
     values = lowest + float(table.outcome_unit) * table.outcome - table.covariates[settings.prediction]

@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data import Range, Study
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, make_basis
 from counterveil.numerics.gaussian_profile import mu_of
@@ -384,11 +384,5 @@ def axes_of(study: Study, degree: int, settings: Cate) -> list[Axis]:
     return found
 
 
-def _too_many(features: int) -> ParameterError:
-    return ParameterError(
-        "CV-P526",
-        "too many basis functions for one release",
-        expected=f"at most {MOST_FEATURES} functions of the covariates",
-        got=f"{features}",
-        fix="lower the degree or the number of knots, set products=False, or declare fewer covariates",
-    )
+def _too_many(features: int) -> CounterveilError:
+    return refusal("CV-P526b", most_features=MOST_FEATURES, features=features)

@@ -18,7 +18,7 @@ from math import sqrt
 import numpy as np
 
 from counterveil.data.features import feature_map, require_covariates
-from counterveil.errors import ParameterError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
@@ -132,14 +132,7 @@ def _public_design(session: Session, question: Question, settings: DoublyRobust)
         known_location=settings.means is not None,
     )
     if len(settings.covariance) != features.size:
-        raise ParameterError(
-            "CV-P403",
-            "the covariance has another size than the features",
-            expected=f"{features.size} rows and columns: one for each number or two-label covariate, and one "
-            "for each label but the last of the others",
-            got=f"{len(settings.covariance)} rows",
-            fix="pass the correlations in the order of the study's covariates",
-        )
+        raise refusal("CV-P403", features=features.size, covariance=len(settings.covariance))
     return features, design
 
 
@@ -233,36 +226,19 @@ def _not_covered(settings: DoublyRobust, adjusted: bool) -> tuple[Fact, ...]:
     return ConfoundingBeyond(settings.kappa), *found
 
 
-def _public_correlations(estimand: Estimand) -> ParameterError:
-    return ParameterError(
-        "CV-P406",
-        "public correlations serve the overlap-weighted effect only",
-        expected="estimand='ATO' with covariance=...",
-        got=f"estimand={estimand.value!r}",
-        fix="nothing was spent: leave covariance, means and sds out, or ask for the overlap-weighted effect",
-    )
+def _public_correlations(estimand: Estimand) -> CounterveilError:
+    return refusal("CV-P406", estimand=estimand.value)
 
 
-def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> ParameterError:
-    return ParameterError(
+def _unaffordable(design: Design, rule: Callable[[Design], bool]) -> CounterveilError:
+    return refusal(
         "CV-P404",
-        "the budget is too small to adjust for these covariates",
-        expected=f"at least {fewest_rows(design, rule)} rows for {design.features} features and {design.budget}",
-        got=f"{design.rows} rows",
-        fix="nothing was spent: use fewer covariates or a larger budget (a delta helps most), ask for the "
-        "overlap-weighted effect (estimand='ATO', with public correlations as covariance=... if there are any), or "
-        "declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' (--set kappa=0.25), "
-        "unaffordable='contrast' with this method; protects='outcome' needs fewer rows and guarantees less",
+        design=fewest_rows(design, rule),
+        features=design.features,
+        budget=design.budget,
+        rows=design.rows,
     )
 
 
-def _too_many(features: int) -> ParameterError:
-    return ParameterError(
-        "CV-P405",
-        "too many features for one matrix of second moments",
-        expected=f"at most {MOST_ENTRIES} entries, (features + 3)(features + 4) / 2",
-        got=f"{features} features",
-        fix="nothing was spent: declare fewer covariates or labels, leave degree at 1, name a method without such "
-        "a matrix ('fold_aggregation'), or declare a bound on confounding: cv.settings.Auto(kappa=0.25) with 'auto' "
-        "(--set kappa=0.25), unaffordable='contrast' with this method",
-    )
+def _too_many(features: int) -> CounterveilError:
+    return refusal("CV-P405", most_entries=MOST_ENTRIES, features=features)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Study
 from counterveil.data.features import counted_features, feature_map
 from counterveil.data.labels import Label
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Column, FeatureMap
 from counterveil.statistics.moments.records import MIDDLE, Part
@@ -136,12 +136,8 @@ def _refuse_unknown(asked: Sequence[str], known: Sequence[str], argument: str) -
     """Raise CV-P780 for a name that is not among the columns."""
     for name in asked:
         if name not in known:
-            raise ParameterError(
-                "CV-P780",
-                "no column of the study has this name",
-                expected=f"{argument} among {', '.join(map(repr, known)) or 'no covariates'}",
-                got=f"{shown(name)}",
-                fix="check the spelling; covariates, treatment and outcome are those of the study",
+            raise refusal(
+                "CV-P780b", argument=argument, known=", ".join(map(repr, known)) or "no covariates", name=name
             )
 
 
@@ -174,11 +170,5 @@ def _products(
     return tuple(found), list(found.values())
 
 
-def _no_interaction(text: object) -> ParameterError:
-    return ParameterError(
-        "CV-P781",
-        "an interaction is the product of two columns, with a colon between their names",
-        expected='interactions=["treatment:age"], "age:age" for the square of a number',
-        got=shown(text),
-        fix="name two columns; flags of one column have no products, and products of three are not released",
-    )
+def _no_interaction(text: object) -> CounterveilError:
+    return refusal("CV-P781", text=text)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Study, Table
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
@@ -207,22 +207,9 @@ def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None
     arm = rows * fewest / len(cells.arm)
     noise = sqrt(8.0 * fewest) / epsilon / arm
     if noise > _EXPECTED_NOISE:
-        raise ParameterError(
-            "CV-P681",
-            "the clusters are too small for this budget",
-            expected="noise of about 15 % of an arm's number of people at most, counted by cluster",
-            got=f"about {noise:.0%} with {rows} rows in {cells.clusters} clusters",
-            fix="spend more; declare assigned_by_cluster=True if whole clusters were assigned; or protect outcomes "
-            "only: protects='outcome'",
-        )
+        raise refusal("CV-P681", noise=noise, rows=rows, clusters=cells.clusters)
 
 
-def _not_adjusted(study: Study) -> StudyError:
+def _not_adjusted(study: Study) -> CounterveilError:
     assert study.cluster is not None
-    return StudyError(
-        "CV-S026",
-        "this question has no interval that holds for people in clusters",
-        expected="a comparison of means with protects='record': adjustment='none' or 'auto'",
-        got=f"adjustment='covariates' and cluster={study.cluster.column!r}",
-        fix="leave the adjustment out; or protect outcomes only, where weighting adjusts for covariates",
-    )
+    return refusal("CV-S026b", cluster=study.cluster.column)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Layout, Range, Study
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import refusal
 from counterveil.numerics.strata import Strata
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question
@@ -68,13 +68,7 @@ def bought_cuts(study: Study, settings: Stratified) -> tuple[BoughtCuts, ...]:
         domain = study.covariates.get(name)
         wanted = settings.strata is None or name in settings.strata
         if not isinstance(domain, Range) or domain.cuts or not wanted:
-            raise StudyError(
-                "CV-S080",
-                f"cut points cannot be bought for {name!r}",
-                expected="a covariate declared as Range(lo, hi) without cut points, which makes strata",
-                got="no such covariate" if domain is None else repr(domain),
-                fix="leave it out of cuts=, or declare the covariate as a plain Range",
-            )
+            raise refusal("CV-S080", name=name, got="no such covariate" if domain is None else repr(domain))
         found.append(BoughtCuts(name, domain, bins))
     return tuple(found)
 
@@ -99,13 +93,7 @@ class StrataReader:
     def left(self) -> Fraction:
         """The part of the budget that cut points leave; CV-P640 where that is nothing."""
         if len(self.bought) > MOST_BOUGHT:
-            raise ParameterError(
-                "CV-P640",
-                "the cut points would use up the whole budget",
-                expected=f"at most {MOST_BOUGHT} covariates in cuts=, each at {SHARE} of the budget",
-                got=f"{len(self.bought)} covariates",
-                fix="declare cut points of some covariates in public with Range.cut, or make strata of fewer",
-            )
+            raise refusal("CV-P640", most_bought=MOST_BOUGHT, share=SHARE, bought=len(self.bought))
         return 1 - SHARE * len(self.bought)
 
     def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:

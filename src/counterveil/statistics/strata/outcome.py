@@ -11,7 +11,7 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.errors import StudyError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
@@ -127,12 +127,6 @@ def strata_details(strata: Strata, estimand: Estimand, claim: StrataOutcome) -> 
     }
 
 
-def nothing_matched() -> StudyError:
+def nothing_matched() -> CounterveilError:
     """Return CV-S081."""
-    return StudyError(
-        "CV-S081",
-        "no stratum holds people of both arms",
-        expected="at least one stratum with treated and untreated people",
-        got="strata with one arm each",
-        fix="let fewer covariates make strata, or cut ranges more coarsely",
-    )
+    return refusal("CV-S081")

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.strata import ROUNDING
 from counterveil.privacy import Estimand
 
@@ -33,13 +33,7 @@ class BoundedStrata:
 
     def __post_init__(self) -> None:
         if self.limit < _LEAST[self.estimand]:
-            raise ParameterError(
-                "CV-P330",
-                "the limit of the weights is too small",
-                expected=f"limit >= {_LEAST[self.estimand]} for the {self.estimand}",
-                got=f"limit={self.limit}",
-                fix="use a limit of about 1 / (the smallest propensity that should count in full)",
-            )
+            raise refusal("CV-P330", least=_LEAST[self.estimand], estimand=self.estimand, limit=self.limit)
 
     @property
     def effect(self) -> Fraction:

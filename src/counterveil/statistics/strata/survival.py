@@ -11,7 +11,7 @@ from typing import Any
 
 from counterveil.data import Layout, Study
 from counterveil.data.layout import MergedLayout
-from counterveil.errors import ParameterError, StudyError
+from counterveil.errors import refusal
 from counterveil.inference.log_rank import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
@@ -49,12 +49,12 @@ class Asked:
         layout = Layout.of(study, names)
         numbers = 2 * layout.public * study.event.entries
         if numbers > _MOST_NUMBERS:
-            raise ParameterError(
+            raise refusal(
                 "CV-P691",
-                "the strata and time cells make too many counts",
-                expected=f"at most {_MOST_NUMBERS} counts of stratum, arm, time cell and event",
-                got=f"{numbers}: {layout.describe()}, {study.event.cells} time cells",
-                fix="name fewer covariates in cv.settings.Survival(strata=...), or declare fewer cells",
+                most_numbers=_MOST_NUMBERS,
+                numbers=numbers,
+                layout=layout.describe(),
+                cells=study.event.cells,
             )
         return cls(question, settings, layout)
 
@@ -103,10 +103,4 @@ def _refuse_missing_arms(counts: Integers, layout: Layout) -> None:
     people = counts.sum(axis=1).reshape(-1, 2)
     lacking = int(((people.min(axis=1) == 0) & (people.max(axis=1) > 0)).sum())
     if lacking:
-        raise StudyError(
-            "CV-S092",
-            "some strata have people of one arm only",
-            expected="people of both arms in every stratum that is not empty",
-            got=f"{lacking} of {layout.describe()}",
-            fix="name fewer covariates in cv.settings.Survival(strata=...), or cut them less finely",
-        )
+        raise refusal("CV-S092", lacking=lacking, layout=layout.describe())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from counterveil.errors import ParameterError, shown
+from counterveil.errors import refusal
 from counterveil_lab.reproduce.protocol import Paper
 
 # A folder or file of this package each, with its paper as PAPER.
@@ -20,12 +20,6 @@ MODULES = {
 def load(name: str) -> Paper:
     """Return the paper of a short name; refuse an unknown name."""
     if name not in MODULES:
-        raise ParameterError(
-            "CV-P810",
-            "there is no paper of this name",
-            expected=f"one of {', '.join(MODULES)}",
-            got=shown(name),
-            fix="take a name that `counterveil reproduce --list` shows",
-        )
+        raise refusal("CV-P810", modules=", ".join(MODULES), name=name)
     paper: Paper = import_module(MODULES[name]).PAPER
     return paper

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import MissingExtraError
+from counterveil.errors import refusal
 from counterveil_lab.reproduce.rivals.encoding import binned, features, synthetic
 from counterveil_lab.reproduce.rivals.plain import by_arms
 from counterveil_lab.reproduce.rivals.protocol import Answer, Budget, Estimate, Records, Rival
@@ -62,13 +62,7 @@ class Worker:
 
     def __init__(self) -> None:
         if not interpreter().exists():
-            raise MissingExtraError(
-                "CV-E110",
-                "the packages of this rival are not installed",
-                expected="an environment of their own",
-                got="no environment",
-                fix=COMMAND,
-            )
+            raise refusal("CV-E110", fix=COMMAND)
         self._files = tempfile.TemporaryDirectory()
         script = Path(__file__).with_name("apart.py")
         single = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

@@ -32,7 +32,7 @@ from flwr.supercore.protobuf.client import ProtobufCall, ProtobufRequestContext
 from flwr.supercore.task_identity import TaskIdentity
 from flwr.superlink.grid import HttpGrid
 
-from counterveil.errors import Refusal
+from counterveil.errors import refusal
 from counterveil.federation import keys
 from counterveil.federation.engines.flower import wire
 from counterveil.federation.engines.flower import wire as surroundings
@@ -88,7 +88,7 @@ class FlowerLink:
             self._begin()
         except httpx.HTTPError as error:
             surroundings.stop(self._process, _STOPPING_SECONDS)
-            raise _down(f"a call failed: {type(error).__name__}") from None
+            raise refusal("CV-F021", got=f"a call failed: {type(error).__name__}") from None
         except BaseException:
             surroundings.stop(self._process, _STOPPING_SECONDS)
             raise
@@ -162,7 +162,7 @@ class FlowerLink:
                 return control
             except httpx.TransportError:
                 time.sleep(_POLL)
-        raise _down("it did not answer in time")
+        raise refusal("CV-F021", got="it did not answer in time")
 
     def _admit(self) -> None:
         """Register the key of every site of the study, and shut out keys that are no longer among them."""
@@ -171,7 +171,7 @@ class FlowerLink:
         for key, node in known.items():
             out = node.status == NodeStatus.UNREGISTERED
             if out and key in self._names:
-                raise _shut_out(self._names[key])
+                raise refusal("CV-P608", site=self._names[key])
             if not out and key not in self._names:
                 self._control.UnregisterNode(UnregisterNodeRequest(node_id=node.node_id))
         for key, site in self._names.items():
@@ -208,7 +208,7 @@ class FlowerLink:
                 time.sleep(_POLL)
         finally:
             executor.close()
-        raise _down("no run could be started")
+        raise refusal("CV-F021", got="no run could be started")
 
 
 @contextmanager
@@ -218,12 +218,12 @@ def _calling(process: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     except httpx.HTTPError as error:
-        raise _down(f"a call failed: {type(error).__name__}") from None
+        raise refusal("CV-F021", got=f"a call failed: {type(error).__name__}") from None
 
 
 def _check_alive(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is not None:
-        raise _down(f"its process ended with code {process.returncode}")
+        raise refusal("CV-F021", got=f"its process ended with code {process.returncode}")
 
 
 def _wait_for_port(host: str, port: int) -> None:
@@ -240,20 +240,4 @@ def _wait_for_port(host: str, port: int) -> None:
                 return
             except OSError:
                 time.sleep(_POLL)
-    raise _down(f"port {port} cannot be listened on")
-
-
-_down = Refusal(
-    "CV-F021",
-    "the coordinator's server is not running",
-    expected="a server that sites can reach",
-    got="{got}",
-    fix="see link.log in the study's folder; free the port, or set another in study.toml",
-)
-_shut_out = Refusal(
-    "CV-P608",
-    "this key was removed from the study earlier",
-    expected="a key of {site} that was never removed from the folder `sites`",
-    got="a key that was removed",
-    fix="ask the steward for a new key: `counterveil federation site create` in a new folder, with the same ledger",
-)
+    raise refusal("CV-F021", got=f"port {port} cannot be listened on")

@@ -24,7 +24,8 @@ from flwr.supercore.interceptors import (
 from flwr.supercore.protobuf.client import ProtobufClientInterceptor
 from flwr.supercore.runtime import RuntimeHttpClient
 
-from counterveil.federation.files import not_installed, open_private, private_folder
+from counterveil.errors import refusal
+from counterveil.federation.files import open_private, private_folder
 
 _RECORD, _TEXT = "counterveil", "text"
 _ACQUIRE = "/flwr.proto.Runtime/AcquireTask"
@@ -147,7 +148,7 @@ def settings(home: Path) -> dict[str, str]:
 def prepare(home: Path) -> None:
     """Set these variables in this process, before Flower is imported; raise CV-E060 where it is not installed."""
     if importlib.util.find_spec("flwr") is None:
-        raise not_installed("flwr")
+        raise refusal("CV-E060", package="flwr")
     private_folder(home)
     os.environ.update(settings(home))
 

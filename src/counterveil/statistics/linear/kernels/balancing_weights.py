@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.products import Kind
 from counterveil.statistics.linear.kernels.small_systems import Arm, ArmRows, Matrix, Rows, Vector
 from counterveil.statistics.linear.kernels.weight_dual import DualProblem, solve
@@ -61,13 +61,7 @@ class WeightSettings:
         for name in ("signal", "residual", "tolerance"):
             value = getattr(self, name)
             if not (math.isfinite(value) and value > 0.0):
-                raise ParameterError(
-                    "CV-P260",
-                    f"The setting {name} of the weights is out of range.",
-                    expected="a finite number above 0",
-                    got=f"{value!r}",
-                    fix=f"give {name} in units of the outcome's range, such as 0.125",
-                )
+                raise refusal("CV-P260b", name=name, value=value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,13 +189,7 @@ class _Moments:
         mean = (pair[0].totals + pair[1].totals) / n
         squares = sum(float(np.trace(held.products)) for held in pair) / n
         if not math.isfinite(squares):
-            raise ParameterError(
-                "CV-P267",
-                "The features are not all finite numbers.",
-                expected="finite features whose squares are finite",
-                got="a missing, infinite or too large value",
-                fix="fill missing values and scale the columns before weighting",
-            )
+            raise refusal("CV-P267")
         total_variance = squares - float(mean @ mean)
         return cls(mean, total_variance if total_variance > _ROUNDING * squares else 1.0)
 
@@ -253,53 +241,22 @@ def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector 
     sums = [float(magnitudes[treated].sum()), float(magnitudes[~treated].sum())]
     near_one = max(abs(s - 1.0) for s in sums) <= _REFERENCE_SUM
     if not (near_one and float(magnitudes.min()) >= 0.0):
-        raise ParameterError(
-            "CV-P261",
-            "The reference weights are not the weights of an effect.",
-            expected="one weight a row, none negative in the treated arm or positive in the control arm, "
-            "arm totals +1 and -1",
-            got=f"shape {reference.shape}, arm totals {sums[0]:+.6g} and {-sums[1]:+.6g}",
-            fix="pass the signed coefficients of the outcomes in the reference estimate",
-        )
+        raise refusal("CV-P261", reference=reference.shape, sums=sums[0], sums_2=-sums[1])
     return magnitudes
 
 
 def _check(features: NDArray[np.floating], treated: NDArray[np.bool_], noise_variance: float) -> None:
     if features.ndim != 2 or treated.shape != (len(features),) or treated.dtype != np.bool_:
-        raise ParameterError(
-            "CV-P262",
-            "Features and treatment do not belong together.",
-            expected="features of shape (n, p) and a boolean treatment of shape (n,)",
-            got=f"features {features.shape}, treatment {treated.shape} of {treated.dtype}",
-            fix="pass one row of features and one treatment flag for every unit",
-        )
+        raise refusal("CV-P262", features=features.shape, treated=treated.shape, dtype=treated.dtype)
     if not treated.any() or treated.all():
-        raise ParameterError(
-            "CV-P263",
-            "One arm has no rows, so no weights compare the arms.",
-            expected="at least one treated and one control row",
-            got=f"{int(treated.sum())} treated of {len(treated)}",
-            fix="check the coding of the treatment",
-        )
+        raise refusal("CV-P263", treated=int(treated.sum()), treated_2=len(treated))
     if not (math.isfinite(noise_variance) and noise_variance >= 0.0):
-        raise ParameterError(
-            "CV-P260",
-            "The noise variance is out of range.",
-            expected="a finite number, 0 or more",
-            got=f"{noise_variance!r}",
-            fix="pass the variance of the noise at sensitivity one",
-        )
+        raise refusal("CV-P260", noise_variance=noise_variance)
 
 
 def _check_cap(cap: float | None, floor: float) -> None:
     if cap is not None and not cap >= floor:
-        raise ParameterError(
-            "CV-P264",
-            "No weights of total one stay under this cap.",
-            expected=f"a cap of at least {floor!r}: one over the smaller arm's rows",
-            got=f"{cap!r}",
-            fix="raise the cap, or leave it out and it is chosen",
-        )
+        raise refusal("CV-P264", floor=floor, cap=cap)
 
 
 # Weights of one arm's rows that estimate the mean outcome everybody would have in that arm.

@@ -23,7 +23,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import InternalError
+from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.numerics.products import gram, times
@@ -191,14 +191,8 @@ class RangedFit:
                 yield span, self.features[self.rows[span]] - self.centre
 
 
-def _inexact(doubt: float) -> InternalError:
-    return InternalError(
-        "CV-X005",
-        "a line through outcomes cannot be found as exactly as its bound says",
-        expected=f"a metric within {_MOST_DOUBT:g} of that of least squares",
-        got=f"{doubt:.3g}",
-        fix="this is a fault of the estimator: please report it",
-    )
+def _inexact(doubt: float) -> CounterveilError:
+    return refusal("CV-X005", most_doubt=_MOST_DOUBT, doubt=doubt)
 
 
 class GroupPart(Protocol):

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import ParameterError
+from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import StandardColumns, varying, write_levels
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
@@ -64,13 +64,7 @@ class FeatureShares:
         shares = [getattr(self, f.name) for f in fields(self) if f.name not in counts]
         fine = all(math.isfinite(s) and s >= 0.0 for s in shares) and sum(shares) > 0.0
         if not fine or min(self.strata_count, self.products_of, self.bends_count) < 2:
-            raise ParameterError(
-                "CV-P265",
-                "The shares of the feature blocks are out of range.",
-                expected="finite shares of 0 or more, one of them above 0, and at least 2 strata and covariates",
-                got=f"{self}",
-                fix="use the default shares, or raise one of them above 0",
-            )
+            raise refusal("CV-P265", what=self)
 
 
 def weight_features(
@@ -258,19 +252,7 @@ def _check(
 ) -> None:
     shape = covariates.shape
     if len(shape) != 2 or scores.shape != shape[:1] or len(kinds) != shape[1] or shape[0] == 0:
-        raise ParameterError(
-            "CV-P262",
-            "Covariates, kinds and scores do not belong together.",
-            expected="covariates of shape (n, d), d kinds and n scores, n above 0",
-            got=f"covariates {shape}, {len(kinds)} kinds, scores {scores.shape}",
-            fix="pass one kind for every covariate and one score for every row",
-        )
+        raise refusal("CV-P262b", shape=shape, kinds=len(kinds), scores=scores.shape)
     strange = sorted(set(kinds) - {"number", "binary", "label"})
     if strange:
-        raise ParameterError(
-            "CV-P266",
-            "A covariate is of an unknown kind.",
-            expected='"number", "binary" or "label"',
-            got=", ".join(map(repr, strange)),
-            fix="name the kind of every column",
-        )
+        raise refusal("CV-P266", got=", ".join(map(repr, strange)))
