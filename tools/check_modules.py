@@ -70,7 +70,7 @@ def _module(name: str, path: Path) -> Iterator[str]:
 def _functions(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or node.lineno) - node.lineno + 1 - _docstring_lines(node)
+            lines = (node.end_lineno or node.lineno) - node.body[0].lineno + 2 - _docstring_lines(node)
             if lines >= FUNCTION_LINES:
                 yield node.lineno, f"{node.name} has {lines} lines, the limit is {FUNCTION_LINES - 1}"
 

@@ -189,7 +189,8 @@ def domain_from(name: str, value: Any) -> Domain:
         "CV-S013",
         expected=f"covariate {name!r} as a range, a binary or a list of categories",
         got=shown(value),
-        fix='write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", { binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
+        fix='write { range = [0, 1] }, { range = [18, 90], cuts = [30, 60] }, "binary", '
+        '{ binary = { one = "yes", zero = "no" } } or { categories = ["a", "b"] }',
     )
 
 

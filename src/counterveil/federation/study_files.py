@@ -76,43 +76,26 @@ class StudyFile:
         )
         ask = Ask.from_document(table.get("question", dict))
         if ask.method == "auto":
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected="method: the name of an estimator, which stewards can review",
-                got="'auto'",
-            )
+            raise _wrong("method: the name of an estimator, which stewards can review", "'auto'")
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
         Declared.of(declaration)
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected=f"quorum: {FEWEST} to the number of sites, {len(asks)}",
-                got=f"{quorum}",
-            )
+            raise _wrong(f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
         deadline, retry = (
             float(table.get(name, _NUMBER, usual)) for name, usual in (("deadline", 3600), ("retry", 60))
         )
         if not (0 < deadline <= _LONGEST_WAIT and 0 < retry <= _LONGEST_WAIT):
-            raise refusal(
-                "CV-P600",
-                what=_WHAT,
-                expected="deadline and retry: positive seconds, a year at most",
-                got=f"{deadline}, {retry}",
-            )
+            raise _wrong("deadline and retry: positive seconds, a year at most", f"{deadline}, {retry}")
         most_weight = float(table.get("most_weight", _NUMBER, _MOST_WEIGHT))
         if not 0 < most_weight <= 1:
-            raise refusal(
-                "CV-P600", what=_WHAT, expected="most_weight: above 0, at most 1", got=f"{most_weight}"
-            )
+            raise _wrong("most_weight: above 0, at most 1", f"{most_weight}")
         most_rows = {
             name: said.get("most_rows", int) for name, said in sites.items() if "most_rows" in said.values
         }
         if any(rows < 1 for rows in most_rows.values()):
-            raise refusal("CV-P600", what=_WHAT, expected="most_rows: at least 1", got="less")
+            raise _wrong("most_rows: at least 1", "less")
         pooling = table.get("pooling", str, "mvagg")
         check_pooling(pooling, asks, most_rows, ask.measure)
         return cls(
@@ -130,23 +113,17 @@ class StudyFile:
         )
 
 
+def _wrong(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
+
+
 def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, int], measure: str) -> None:
     """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
     known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
     if pooling not in known:
-        raise refusal(
-            "CV-P600",
-            what=_WHAT,
-            expected=f"pooling: {' or '.join(known)} for measure = {measure!r}",
-            got=f"{pooling!r:.80}",
-        )
+        raise _wrong(f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}")
     if pooling == "largest" and any(site not in most_rows for site in sites):
-        raise refusal(
-            "CV-P600",
-            what=_WHAT,
-            expected='pooling = "largest" with most_rows for every site',
-            got="a site without most_rows",
-        )
+        raise _wrong('pooling = "largest" with most_rows for every site', "a site without most_rows")
 
 
 def _site(name: str, said: Any) -> Settings:

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
 from counterveil.data import Study
-from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
 from counterveil.questions.ate import answer, ask
@@ -151,7 +151,7 @@ def answer_look(session: Session, number: int, **arguments: Any) -> Result:
     return replace(found, method=words, not_covered=caveats, details=found.details | said)
 
 
-def no_plan() -> ParameterError:
+def no_plan() -> CounterveilError:
     """Return CV-P730 for a look without a ledger whose charter plans it."""
     return _invalid("a ledger with an account whose charter plans looks", "no plan")
 

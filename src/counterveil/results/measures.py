@@ -387,7 +387,8 @@ def no_means(method: str, got: str, expected: str = "") -> CounterveilError:
     return refusal(
         "CV-P687",
         expected=expected
-        or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
+        or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
+        "protects='record' method 'trial' in a randomised study; no clusters, no settings that change outcomes",
         method=method,
         got=got,
     )

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from counterveil.bounded_reading import read_json
-from counterveil.errors import CounterveilError, ParameterError, refusal, shown
+from counterveil.errors import CounterveilError, refusal, shown
 
 Read = TypeVar("Read")
 # Of files and of answers in ledgers; those of another version are refused.
@@ -38,7 +38,7 @@ def save(facts: dict[str, Any], path: str | Path) -> Path:
 
 
 def load(
-    path: str | Path, read: Callable[[dict[str, Any]], Read], refusal: Callable[[str], ParameterError]
+    path: str | Path, read: Callable[[dict[str, Any]], Read], refusal: Callable[[str], CounterveilError]
 ) -> Read:
     """Return what `read` makes of the facts in a file, or raise the refusal of what was found there."""
     try:

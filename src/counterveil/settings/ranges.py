@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, field, fields
 from math import inf
 from typing import Any
 
-from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, exact
 
 # Beyond it a setting means nothing, and what is computed from it is not finite.
@@ -110,7 +110,7 @@ class Settings:
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
 
-    def _refusal(self, name: str, expected: str) -> ParameterError:
+    def _refusal(self, name: str, expected: str) -> CounterveilError:
         """Return the refusal of one setting."""
         return out_of_range(type(self).__name__, name, expected, getattr(self, name))
 
