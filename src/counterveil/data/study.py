@@ -130,41 +130,94 @@ class Study:
         assigned_by_cluster: bool = False,
         per_cluster: Mapping[str, str] | None = None,
     ) -> None:
-        self._put(_known=None)  # nothing is kept of a study that is not whole
-        alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before, "per": per}
-        self._put(several=Several.declared(outcomes, earlier, several, alone))
-        if self.several is not None:
-            (outcome, outcome_range), *_ = self.several.ranges
-        self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(outcome, "outcome"))
-        earlier_values = (before, before_range, change_range, time, after)
-        beside: dict[str, object] = {"outcome_range": outcome_range}
-        beside |= dict(zip(Before.KEYS, earlier_values, strict=True))
-        beside |= {"per": per, "per_range": per_range, "arms": arms, "reference": reference}
-        beside |= {"protects_cluster": protects_cluster or None}
-        self._put(event=TimeToEvent.declared(event, horizon, grid, beside))
-        own = _outcome_bounds(outcome_range if self.event is None else (0, self.event.horizon), self.outcome)
-        self._put(outcome_range=own, covariates=MappingProxyType(_covariates(covariates)))
-        self._put(before=Before.declared(*earlier_values, person, own), per=None)
-        self._put(**_arms(treated, control, treated_share, arms, reference))
-        self._put(per=Per.declared(per, per_range, self.arms is None, self.before))
+        self._put(_known=None, per=None)  # nothing is kept of a study that is not whole
+        before_values, ratio = (before, before_range, change_range, time, after), (per, per_range)
+        labels = (treated, control, treated_share, arms, reference)
+        all_of_them, times = (outcomes, earlier, several), (event, horizon, grid)
+        self._declare_outcome(treatment, outcome, outcome_range, all_of_them, before_values, ratio)
+        self._declare_event(times, before_values, ratio, labels, outcome_range, protects_cluster)
+        self._declare_arms(covariates, before_values, ratio, labels, person)
+        self._declare_design(missing, randomised, treated_share)
+        rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
+        self._declare_rows(*rows, (order, time, most_rows), (where, others))
+        self._put(bought=MappingProxyType(_bought(bought, self.columns)), _known={})
+
+    def _declare_outcome(
+        self,
+        treatment: object,
+        outcome: object,
+        outcome_range: object,
+        several: tuple[object, object, object],
+        before: tuple[object, ...],
+        ratio: tuple[object, object],
+    ) -> None:
+        """Set treatment and outcome, the first of several where there are several."""
+        alone = {"outcome": outcome, "outcome_range": outcome_range, "before": before[0], "per": ratio[0]}
+        self._put(several=Several.declared(*several, alone))
+        name = outcome if self.several is None else self.several.names[0]
+        self._put(treatment=_column_name(treatment, "treatment"), outcome=_column_name(name, "outcome"))
+
+    def _declare_event(
+        self,
+        times: tuple[object, object, object],
+        before: tuple[object, ...],
+        ratio: tuple[object, object],
+        labels: tuple[object, ...],
+        outcome_range: object,
+        protects_cluster: object,
+    ) -> None:
+        """Set the time to an event, and the range of the outcome."""
+        ends = outcome_range if self.several is None else self.several.ranges[0][1]
+        beside = {"outcome_range": ends} | dict(
+            zip((*Before.KEYS, *Per.KEYS), (*before, *ratio), strict=True)
+        )
+        beside |= {"arms": labels[3], "reference": labels[4], "protects_cluster": protects_cluster or None}
+        self._put(event=TimeToEvent.declared(*times, beside))
+        ends = ends if self.event is None else (0, self.event.horizon)
+        self._put(outcome_range=_outcome_bounds(ends, self.outcome))
+
+    def _declare_arms(
+        self,
+        covariates: object,
+        before: tuple[Any, ...],
+        ratio: tuple[object, object],
+        labels: tuple[Any, ...],
+        person: object,
+    ) -> None:
+        """Set covariates, what was before, the labels of the arms, and what their outcomes are divided by."""
+        self._put(covariates=MappingProxyType(_covariates(covariates)))
+        first, before_range, change_range, time, after = before
+        earlier = Before.declared(first, before_range, change_range, time, after, person, self.outcome_range)
+        self._put(before=earlier, **_arms(*labels))
+        self._put(per=Per.declared(*ratio, self.arms is None, self.before))
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
+
+    def _declare_design(self, missing: object, randomised: object, treated_share: Number | None) -> None:
+        """Set the rules for missing values, and how treatment was assigned."""
         self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
         self._put(treated_share=_share(treated_share, self.randomised))
-        flags = (protects_cluster, assigned_by_cluster)
-        self._put(cluster=Cluster.declared(cluster, *flags, per_cluster, person, self.columns))
-        rows = (_order(order, time), most_rows, self._roles)
+
+    def _declare_rows(
+        self,
+        people: tuple[object, object],
+        clusters: tuple[object, object, object, object],
+        order: tuple[Any, Any, object],
+        subset: tuple[object, object],
+    ) -> None:
+        """Set whose rows are, how they become one, and which of them belong to the study."""
+        self._put(cluster=Cluster.declared(*clusters, people[0], self.columns))
+        rows = (_order(order[0], order[1]), order[2], self._roles)
         if self.cluster is not None and self.cluster.whole:
             # Rules for people have no place beside those for clusters: CV-S016.
-            Person.declared(person, per_person, None, None, self._roles)
-            self._put(person=Person.declared(cluster, per_cluster, *rows, whole_cluster=True))
+            Person.declared(*people, None, None, self._roles)
+            self._put(person=Person.declared(clusters[0], clusters[3], *rows, whole_cluster=True))
         else:
-            self._put(person=Person.declared(person, per_person, *rows))
+            self._put(person=Person.declared(people[0], people[1], *rows))
         if self.before is not None:
             self._put(outcome_range=self.before.bounds)
-        self._put(where=Where.declared(where, others, self.treatment, self.treatment_labels))
+        self._put(where=Where.declared(*subset, self.treatment, self.treatment_labels))
         _not_by_outcomes(self.where, self.outcomes)
-        self._put(bought=MappingProxyType(_bought(bought, self.columns)), _known={})
 
     def _put(self, **values: object) -> None:
         for name, value in values.items():
