@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.numerics.propensity import fit_propensity
-from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.balancing import balance_weights
 from counterveil.statistics.linear.kernels.weight_features import weight_features
 
 TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit of the same run"

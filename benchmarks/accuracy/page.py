@@ -20,7 +20,7 @@ from benchmarks.accuracy.resources import MEASURED_ON
 from benchmarks.accuracy.standing import CLEAR, FARTHEST, FEWEST, Cell, Cells, compared, ranked
 from benchmarks.accuracy.summary import COUNTED, shares
 from benchmarks.accuracy.testing import LEVEL, PEOPLE, SHARE
-from counterveil.report.canvas import pyplot
+from counterveil.report.pictures import pyplot
 from counterveil_lab.reproduce.plots import Axes, panels
 from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS

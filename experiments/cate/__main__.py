@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from counterveil.errors import ParameterError
-from counterveil.results.cate_question import default_delta
+from counterveil.results.functions import default_delta
 from counterveil_lab.reproduce.papers.cate.methods import K, boosted, constant_answers, not_private
 from counterveil_lab.reproduce.papers.cate.studies import FINITE, KERNEL, Instance, anonymised, published_fit
 from experiments.cate.instances import FIRST_SEED, instance

@@ -23,7 +23,7 @@ from experiments.every_method.designs import acic
 from experiments.record_effect.designs import EFFECT, frame
 
 EPSILONS = ("2", "8", "50")
-RUN = importlib.import_module("counterveil.statistics.moments.doubly_robust_run")
+RUN = importlib.import_module("counterveil.statistics.moments.orthogonal")
 Draw = Callable[[int], Table]
 
 

@@ -20,7 +20,7 @@ from counterveil.datasets import ist, lalonde, nsw, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.trial_model import Numbers, adjustment_pays
+from counterveil.statistics.moments.trial import Numbers, adjustment_pays
 from experiments.every_method.designs import widened
 
 EPSILONS = ("0.5", "1", "2", "4", "8")

@@ -9,7 +9,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.inference.measures import RATIO
-from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.results import MeasureResult
 from experiments.measures.counting import HEADING, covered
 from experiments.measures.ratios import trial

@@ -27,7 +27,7 @@ from counterveil.statistics.linear.arm_means import share_of
 from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES, plain_mean
 from counterveil.statistics.linear.effect import effect_plan
 from counterveil.statistics.linear.sensitivity import ArmMean
-from counterveil.statistics.moments.trial_means import means_plan, released_means
+from counterveil.statistics.moments.trial import means_plan, released_means
 from experiments.measures.counting import EFFECT
 from experiments.measures.counting import HEADING as COVERAGE
 from experiments.measures.counting import covered as counted

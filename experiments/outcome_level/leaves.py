@@ -20,7 +20,7 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.encoding import to_steps
-from counterveil.settings import Weighting, outcome_level
+from counterveil.settings import Weighting, methods
 from counterveil.statistics.linear.weighting import weighted_effect, weighting_design
 from counterveil.statistics.linear.weighting_design import features_of
 from experiments.causal.designs import Design
@@ -36,11 +36,11 @@ TUNED_ON = {f"ACIC {setting}" for setting in range(1, 6)}
 FOLDS, LEAST_CHANCE = 5, 0.01
 # Directions that vary by less than this part of the largest are left out of least squares.
 SMALL = 1e-3
-USUAL = outcome_level.BLOCKS["leaves"]
+USUAL = methods.BLOCKS["leaves"]
 
 
 def set_share(share: float) -> None:
-    outcome_level.BLOCKS["leaves"] = share
+    methods.BLOCKS["leaves"] = share
 
 
 def studies(folder: Path) -> list[Design]:

@@ -15,8 +15,8 @@ from math import sqrt
 import numpy as np
 
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import BLOCKS
-from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.settings.methods import BLOCKS
+from counterveil.statistics.linear.kernels.balancing import balance_weights
 from counterveil.statistics.linear.weighting_design import features_of
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load

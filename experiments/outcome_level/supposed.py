@@ -23,7 +23,7 @@ from counterveil.datasets import lalonde, nhefs, nsw, pension401k, star
 from counterveil.datasets.dataset import Dataset
 from counterveil.settings import DifferenceInMeans as MeansSettings
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import assumed_sd
+from counterveil.settings.methods import assumed_sd
 from counterveil.statistics.linear.difference_in_means import chosen_share as means_share
 from counterveil.statistics.linear.effect import chosen_share, effect_plan, linear_form, sensitivity_of
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans

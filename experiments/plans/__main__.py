@@ -22,7 +22,7 @@ import counterveil as cv
 from counterveil.data import Range, Table
 from counterveil.datasets import lalonde, nhefs, pension401k
 from counterveil.errors import CounterveilError
-from counterveil.questions.plan.public_sample import PublicSample
+from counterveil.questions.plan.people import PublicSample
 from experiments.causal.designs import Design, births, correlated, varying, yes_or_no
 from experiments.causal.real import acic, fitted, ihdp_file
 from experiments.plans.questions import compared

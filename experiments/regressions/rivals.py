@@ -7,8 +7,8 @@ import numpy as np
 import counterveil as cv
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget
-from counterveil.results.formula import parse_formula
-from counterveil.statistics.moments.regression_columns import Columns
+from counterveil.results.regression import parse_formula
+from counterveil.statistics.moments.regression import Columns
 from experiments.regressions.designs import Design, People
 
 Found = dict[str, tuple[float, float]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from counterveil.inference.survival_curves import Blocks, TableNoise
+from counterveil.inference.survival import Blocks, TableNoise
 from counterveil.numerics.running_sums import FLAT, SUMS
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import expected_variance, table_release, usual_table

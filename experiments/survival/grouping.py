@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 
-from counterveil.inference.log_rank import NoisyTables, answers_of, log_rank_of
+from counterveil.inference.survival import NoisyTables, answers_of, log_rank_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import Trial
 from experiments.survival.tables import drawn

@@ -11,8 +11,8 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data.time_to_event import entries
-from counterveil.inference import survival_curves
-from counterveil.inference.log_rank import NoisyTables, log_rank_of
+from counterveil.inference import survival
+from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget
 from counterveil.statistics.time_tables import table_release
 from experiments.survival.designs import HORIZON, Trial
@@ -155,9 +155,9 @@ def tuning(draws: int) -> Iterator[str]:
     """Yield coverage by how many times their noise people at risk must be, on exponential times and other seeds."""
     yield "| times the noise | censored | S coverage | half-width | error | RMST coverage | half-width | error | lost |"
     yield "|---|---|---|---|---|---|---|---|---|"
-    usual = survival_curves.LEAST_AT_RISK
+    usual = survival.LEAST_AT_RISK
     for limit, censored in product((1.0, 2.0, 3.0, 4.0), (0.3, 0.6)):
-        survival_curves.LEAST_AT_RISK = limit
+        survival.LEAST_AT_RISK = limit
         design = Trial(500, censored, left=0.41, shape=1.0)
         gap, mean, lost = Tally(), Tally(), []
         for seed in range(draws):
@@ -167,4 +167,4 @@ def tuning(draws: int) -> Iterator[str]:
             mean.add(own.interval(), own.estimate, design.mean_gap)
             lost.append(min(found.known_until(arm) for arm in ("treated", "control")) < HORIZON)
         yield f"| {limit:g} | {censored:.0%} | {gap.cells(4)} | {mean.cells(4)} | {100 * np.mean(lost):.0f} % |"
-    survival_curves.LEAST_AT_RISK = usual
+    survival.LEAST_AT_RISK = usual

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, balance_weights
+from counterveil.statistics.linear.kernels.balancing import WeightSettings, balance_weights
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,

@@ -105,7 +105,7 @@ def test_a_condition_that_cannot_be_read_is_quoted_without_its_password(before):
 
 
 def test_a_formula_that_cannot_be_read_is_quoted_without_its_password():
-    from counterveil.results.formula import parse_formula
+    from counterveil.results.regression import parse_formula
 
     with pytest.raises(cv.CounterveilError, match="CV-P783") as refused:
         parse_formula(f"score ~ {ADDRESS.replace('joe', '`joe')}", ("score", "arm"), {})

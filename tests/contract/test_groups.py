@@ -11,9 +11,8 @@ from scipy.stats import norm
 from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
-from counterveil.inference.ratio import NoisyRatio
-from counterveil.statistics.moments.row_scores import AdjustedScore
-from counterveil.statistics.moments.score_cells import Cells, model_errors
+from counterveil.inference.measures import NoisyRatio
+from counterveil.statistics.moments.scoring import AdjustedScore, Cells, model_errors
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2

@@ -20,14 +20,12 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import proved_cross_fit
-from counterveil.statistics.moments import arm_run
-from counterveil.statistics.moments import doubly_robust_run as doubly_robust_effect
-from counterveil.statistics.moments.arm_releases import ScoreMoments
-from counterveil.statistics.moments.doubly_robust_releases import ScorePass
-from counterveil.statistics.moments.doubly_robust_run import confounding_bound
+from counterveil.statistics.moments import adjusted
+from counterveil.statistics.moments import orthogonal as doubly_robust_effect
+from counterveil.statistics.moments.adjusted import ScoreMoments
+from counterveil.statistics.moments.orthogonal import ScorePass, confounding_bound
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.trial import residual_totals
-from counterveil.statistics.moments.trial_model import Direction, Prediction
+from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
 from counterveil.statistics.moments.weighted_sums import Weighted
 
 TRIAL = people(900, 6, confounded=False)
@@ -146,7 +144,7 @@ def test_effect_of_the_scores_by_arm():
         doubt=0.04,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
-    effect = arm_run._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
+    effect = adjusted._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
     # The expected shared error is taken off, and 1.2 times it is the standard deviation of what is left.
     assert effect.value == pytest.approx((0.7 + 0.02 - 0.006) * unit)
     # Two lines of five coefficients; the square is raised by 0.7 of its own noise.

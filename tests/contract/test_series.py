@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Series
-from counterveil.statistics.linear import function_releases, series
+from counterveil.statistics.linear import functions
 
 LARGE = people(10_000, 31)
 GRID = {"x": np.array([-0.5, 0.25, 1.0, 1.75, 2.5]), "site": np.array(["a", "b", "c", "a", "b"])}
@@ -41,9 +41,9 @@ def features(x, site):
 
 def regression(data):
     """The weighted regression by its definition: rows Z, weights that bound leverage, and the weights of the effect."""
-    functions = series.functions_of(Table.attach(data, study()), Series(degree=2, products=False))
+    made = functions.functions_of(Table.attach(data, study()), Series(degree=2, products=False))
     phi = np.column_stack([np.ones(len(data["x"])), *features(data["x"], data["site"]).values()])
-    z = np.hstack([phi, functions.residual[:, None] * phi])
+    z = np.hstack([phi, made.residual[:, None] * phi])
     leverage = np.einsum("ij,jk,ik->i", z, np.linalg.inv(z.T @ z), z)
     average = leverage.mean()
     weights = np.minimum(1.0, average / leverage)
@@ -114,20 +114,20 @@ def test_levels_sizes_and_squares_by_their_definitions():
     table = Table.attach(LARGE, study())
     plan = Plan.split(
         cv.Budget(10**6, "1e-6"),
-        dict.fromkeys(("levels", "squares", *function_releases.search_names("size")), 1),
+        dict.fromkeys(("levels", "squares", *functions.search_names("size")), 1),
         "gaussian",
         dict.fromkeys(("levels", "squares"), Kind.VECTOR),
     )
     gate = Gate(plan, SeededNoise(1))
     t = LARGE["t"] == 1
-    levels = function_releases.release_levels(gate, "levels", table)
+    levels = functions.release_levels(gate, "levels", table)
     assert_allclose(levels, [LARGE["y"][~t].mean(), LARGE["y"][t].mean()], atol=1e-3)
     around = np.full(len(t), 0.5)
-    residuals = function_releases.Residuals.of(table, around, 1.0)
-    squares, _ = function_releases.release_squares(gate, "squares", residuals)
+    residuals = functions.Residuals.of(table, around, 1.0)
+    squares, _ = functions.release_squares(gate, "squares", residuals)
     clipped = np.clip(LARGE["y"] - 0.5, -1, 1) ** 2
     assert_allclose(squares, [clipped[~t].mean(), clipped[t].mean()], atol=1e-3)
-    size = function_releases.release_size(gate, "size", function_releases.Residuals.of(table, around), 0.1)
+    size = functions.release_size(gate, "size", functions.Residuals.of(table, around), 0.1)
     above = np.mean(np.abs(LARGE["y"] - 0.5) > size)
     # One step of the grid is a sixth, so that fewer than a tenth lie above and more than a twentieth.
     assert 0.03 < above <= 0.1

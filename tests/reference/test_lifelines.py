@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.unit.inference.test_survival import CELLS, EDGES, people, tables
 
-from counterveil.inference.log_rank import answers_of, log_rank_of
+from counterveil.inference.survival import answers_of, log_rank_of
 
 
 @pytest.mark.slow  # for the five seconds that lifelines takes to load

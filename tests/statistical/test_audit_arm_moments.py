@@ -13,13 +13,13 @@ from tests.thinned import thinned
 
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.arm_bends import release_bends
-from counterveil.statistics.moments.arm_releases import (
+from counterveil.statistics.moments.adjusted import (
     Place,
     Scale,
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
+    release_bends,
     release_look,
     release_place,
     release_sizes,

@@ -11,7 +11,7 @@ from tests.thinned import thinned
 from tests.unit.statistics.moments.small_cates import TINY, arm_rows, interacted_rows
 
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.cate_releases import release_gradient, release_size, release_statistics
+from counterveil.statistics.moments.functions import release_gradient, release_size, release_statistics
 
 # A length at which the record at x = 0 is exactly as long as rows may be.
 LENGTH = float(np.linalg.norm(TINY.features({"x": np.zeros(1)})))

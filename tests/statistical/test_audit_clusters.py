@@ -12,8 +12,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.audit import Cloud, ExactTester, Given, ThresholdTester, audit
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.numerics.cluster_form import cluster_form
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.linear_form import cluster_form, linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.linear import clustered

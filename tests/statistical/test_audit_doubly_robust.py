@@ -12,7 +12,8 @@ from tests.thinned import thinned
 from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust_releases import (
+from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.orthogonal import (
     Scaling,
     release_cross,
     release_gram,
@@ -21,7 +22,6 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.kernels.scores import Models
 
 STANDARD = Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0)
 SCALING = Scaling(0.5, 0.0, 0.5, 1.0, 1.5, 1.5)

@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
-from counterveil.results.cate_question import ask_cate
+from counterveil.results.functions import ask_cate
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.folds.queries import folding_of, release
 

@@ -17,8 +17,15 @@ from counterveil.privacy import Budget
 from counterveil.questions.groups.question import LayoutPlaces, layout_of
 from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import ArmPlaces, Clip, release_cells, release_histogram
+from counterveil.statistics.moments.scoring import (
+    AdjustedScore,
+    ArmPlaces,
+    ArmScore,
+    Clip,
+    PlainScore,
+    release_cells,
+    release_histogram,
+)
 
 STUDY = cv.Study("t", "y", (-1, 1), {"g": cv.Categories(["a", "b"])}, control=0, randomised=True)
 LAYOUT = layout_of(STUDY, "g")

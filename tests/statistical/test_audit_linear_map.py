@@ -9,12 +9,12 @@ import pytest
 from tests.statistical.released_alone import ReleasedAlone, check
 from tests.unit.statistics.linear.test_linear_map import ROWS, table
 
-from counterveil.numerics.noise_shape import matrix_power, noise_shape
+from counterveil.numerics.shrinkage import matrix_power, noise_shape
 from counterveil.privacy import Budget
 from counterveil.settings import Series
-from counterveil.statistics.linear.function_design import functions_of
-from counterveil.statistics.linear.function_releases import (
+from counterveil.statistics.linear.functions import (
     Residuals,
+    functions_of,
     release_levels,
     release_map,
     release_squares,

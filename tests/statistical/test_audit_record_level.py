@@ -27,8 +27,7 @@ from counterveil.statistics.moments import contrast
 from counterveil.statistics.moments.contrast import moments
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
-from counterveil.statistics.moments.trial import residual_totals
-from counterveil.statistics.moments.trial_model import Direction, Prediction
+from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
 
 CLAIM = Budget(2)
 WIDTH = Fraction(1)

@@ -19,17 +19,18 @@ from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
-from counterveil.statistics.moments.doubly_robust_releases import release_products
+from counterveil.statistics.moments.orthogonal import release_products
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.regression_columns import Columns
-from counterveil.statistics.moments.regression_outcomes import PublicRows, release_residual_moments
-from counterveil.statistics.moments.regression_release import (
+from counterveil.statistics.moments.regression import (
+    Columns,
     Design,
+    PublicRows,
+    Rows,
     release_centre,
     release_reach,
+    release_residual_moments,
     weighted_rows,
 )
-from counterveil.statistics.moments.regression_rows import Rows
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 COLUMNS = Columns.of(STUDY, [], [])

@@ -25,7 +25,7 @@ from counterveil.published import proved_strata
 from counterveil.published.proved_strata import SmoothDesign
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.strata import bounded as stratified_bounded
+from counterveil.statistics.strata import exact_matching as stratified_bounded
 from counterveil.statistics.strata.data import BoughtCuts
 from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
 from counterveil_lab.attacks.watching import WeakGate

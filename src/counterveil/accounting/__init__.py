@@ -1,13 +1,12 @@
 """Composition of privacy losses, calibration, and the ledger."""
 
-from counterveil.accounting.charter import Charter
+from counterveil.accounting.charter import Charter, Look, Looks, Uses
 from counterveil.accounting.composition import Figure, compose, gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.opening import open_ledger
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
 from counterveil.accounting.refusals import OverBudgetError
-from counterveil.accounting.uses import Look, Looks, Uses
 
 __all__ = [
     "RULES",

@@ -13,12 +13,11 @@ from typing import Any
 
 from counterveil.accounting import refusals
 from counterveil.accounting.chain import canonical, read_entry, study_of, unseal
-from counterveil.accounting.charter import DROP, Charter, quoted
+from counterveil.accounting.charter import DROP, Charter, Looks, Uses, quoted
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
 from counterveil.accounting.records import Account, Entry, Row, Store
 from counterveil.accounting.refusals import OverBudgetError
-from counterveil.accounting.uses import Looks, Uses
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
 

@@ -32,7 +32,7 @@ def look(
     together. A look that was answered before costs nothing.
     """
     import counterveil as cv
-    from counterveil.accounting.uses import request_of
+    from counterveil.accounting.charter import request_of
 
     study, book = request.study, request.charged.ledger
     if book is None:

@@ -29,7 +29,7 @@ from counterveil.questions.cate.cate import asked_cate
 from counterveil.questions.event_study import asked_event_study
 from counterveil.questions.groups.groups import asked_groups
 from counterveil.questions.overlap import asked_overlap
-from counterveil.questions.policy.value import asked_policy_value
+from counterveil.questions.policy.policy import asked_policy_value
 from counterveil.questions.survival import asked_survival
 from counterveil.results.question import Question
 

@@ -12,14 +12,11 @@ from typing import Any, Protocol
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
-from counterveil.federation.judging import judged
+from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
 from counterveil.federation.messages import Reply
-from counterveil.federation.public_limits import COPY, NOT_AN_ANSWER, Declared, SetAsideError
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.privacy.caveats import SitesWithoutAnswer
-from counterveil.questions.pooled.agreement import released_numbers
-from counterveil.questions.pooled.pool import PooledResult, pool
-from counterveil.questions.pooled.reading import rows_of
+from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
 from counterveil.results.measures import MeasureResult
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits

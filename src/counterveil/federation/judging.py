@@ -1,60 +1,443 @@
-"""Whether a site's answer fits the question: everything that follows from the question is recomputed."""
+"""Whether a site's answer fits the question: everything that follows from the question is recomputed.
+
+What a declaration and a question allow an answer to be: computed by the coordinator, never read off a reply.
+
+What every check of released noise needs: its sensitivity, its part of the budget, and how far it goes.
+
+Whether a released difference fits the question: its noise, its largest variance, and where both let it lie.
+
+What follows from public numbers is recomputed. Sensitivities of a difference in means follow from both arms, those of
+a trial's contrast from the number of rows and the share treated. Weights of other averages of private outcomes are
+not known, but none is negative and they add up to one. Scores of private records are bounded by released numbers:
+methods that locate outcomes in their range may have less noise than any rule on the range allows.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isclose, sqrt
+from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError
-from counterveil.errors import CounterveilError
+from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
-from counterveil.federation.judging_differences import check_difference
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.noise_checks import (
-    LEAST_PART,
-    NEAR,
-    chance_of_treatment,
-    check_budget,
-    check_place,
-    check_variance,
-    check_weighted,
-    hold,
-    noise_like,
-    sensitivity_of,
-    squared_noise,
+from counterveil.inference import (
+    NoiseDistribution,
+    Uncertainty,
+    half_width,
+    other_variance,
+    rare_events,
+    t_factor,
 )
-from counterveil.federation.public_limits import (
-    FEWEST_IN_ARM,
-    MOST_ROWS,
-    NEVER,
-    NO_HEAD,
-    NO_RESULT,
-    NOT_AN_ANSWER,
-    OTHER_FACTS,
-    OTHER_LIMITS,
-    OTHER_NOISE,
-    OTHER_PRIVACY,
-    OTHER_QUESTION,
-    OUT_OF_REACH,
-    TOO_MANY_ROWS,
-    WENT_BACK,
-    Declared,
-    SetAsideError,
-    budget_of,
-    farthest,
-)
-from counterveil.inference import Uncertainty, half_width
 from counterveil.inference.measures import ApartMeans, JointMeans
-from counterveil.numerics.public_choices import LEAST_SHARE
-from counterveil.privacy import Proof, Unit
-from counterveil.questions.pooled.reading import FAR_OUTSIDE, read_result, rows_of
-from counterveil.results.effect import Linear
+from counterveil.inference.uncertainty import HEADROOM
+from counterveil.numerics.gaussian_profile import mu_of
+from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
+from counterveil.privacy import Budget, Proof, Unit, exact
+from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
+from counterveil.results.effect import Linear, noise_from_dict, noise_to_dict, uncertainty_to_dict
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import OF_MEANS, MeasureResult, difference_result
 from counterveil.results.result import Result
-from counterveil.statistics.linear.sensitivity import ArmMean
+from counterveil.settings.methods import MOST_BIAS
+from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+
+_WHAT = "the declaration"
+# Weights of an arm add up to one, so some outcome has a weight of 2/n or more where only outcomes are private. Where
+# records are, estimates may be released in parts: half the width over n is below what any of them adds.
+_LEAST_STEPS = {Unit.OUTCOME: Fraction(2), Unit.RECORD: Fraction(1, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The public facts that an answer must repeat, and the range it must lie in."""
+
+    treatment: str
+    outcome: str
+    low: Fraction
+    high: Fraction
+
+    @classmethod
+    def of(cls, declaration: Mapping[str, Any]) -> Declared:
+        """Return them from a declaration, or raise CV-P600."""
+        made = [name for name in ("before", "per") if name in declaration]
+        if made:
+            raise refusal(
+                "CV-P600", what=_WHAT, expected="an outcome that sites have as one column", got=made[0]
+            )
+        names = [declaration.get(name) for name in ("treatment", "outcome")]
+        ends = declaration.get("outcome_range")
+        try:
+            low, high = (exact(end, "outcome_range") for end in ends)  # type: ignore[union-attr]
+        except (TypeError, ValueError, ParameterError):
+            raise refusal(
+                "CV-P600", what=_WHAT, expected="outcome_range = [lowest, highest]", got="something else"
+            ) from None
+        if not all(isinstance(name, str) for name in names) or not low < high:
+            raise refusal(
+                "CV-P600",
+                what=_WHAT,
+                expected="treatment, outcome, and a range from low to high",
+                got="something else",
+            )
+        if "cluster" in declaration:
+            wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
+            raise refusal("CV-P600", what=_WHAT, expected=wanted, got="[cluster]")
+        return cls(str(names[0]), str(names[1]), low, high)
+
+    @property
+    def width(self) -> Fraction:
+        """Width of the outcome's range: no effect is larger."""
+        return self.high - self.low
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """What an effect can be at all."""
+        return -float(self.width), float(self.width)
+
+    def least_noise(self, ask: Ask, rows: int) -> float:
+        """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
+        step = _LEAST_STEPS[Unit(ask.protects)] * self.residual_widths(ask)[0] / rows
+        facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(budget_of(ask).epsilon)}
+        pure, mu = float(noise_from_dict(facts).variance), most_mu(ask)
+        # At a large delta normal noise is the smaller one.
+        return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
+
+    def residual_widths(self, ask: Ask) -> tuple[Fraction, Fraction]:
+        """Return the least and the largest width of what is averaged: residuals where a prediction is subtracted."""
+        bounds = ask.settings.get("residual_range")
+        if isinstance(bounds, list | tuple) and len(bounds) == 2:
+            try:
+                low, high = (exact(bound, "residual_range") for bound in bounds)
+            except CounterveilError:
+                return self.width, self.width
+            if low < high:
+                return min(self.width, high - low), max(self.width, high - low)
+        return self.width, self.width
+
+
+def budget_of(ask: Ask) -> Budget:
+    """Return the budget that a question asks for."""
+    return Budget(ask.epsilon, ask.delta)
+
+
+def most_mu(ask: Ask) -> Fraction | None:
+    """Return the largest mu of Gaussian noise at the budget asked for, None where delta is zero."""
+    budget = budget_of(ask)
+    return None if budget.pure else mu_of(budget.epsilon, budget.delta)
+
+
+# An honest answer lies beyond its reach once in a thousand million studies.
+NEVER = 1e-9
+FEWEST_IN_ARM, MOST_ROWS = 2, 10**12
+# Released sampling variances are rounded to a grid, and a mu is a fraction below the exact one.
+SLACK = 1 + 1e-9
+
+NOT_AN_ANSWER = "it is not an answer to this request"
+NO_RESULT = "it is not a result with a single effect, or a number is out of range"
+OTHER_QUESTION = "it has a different treatment, outcome, estimand, measure or confidence level"
+OTHER_PRIVACY = "its guarantee or its cost is not the one requested"
+OTHER_FACTS = "it says something of itself that the requested method does not say"
+OTHER_LIMITS = "its bounds are not those of the declared outcome"
+OUT_OF_REACH = "its estimate lies beyond what the declared outcome and its noise allow"
+OTHER_NOISE = "its noise distribution or its variance does not follow from the question"
+TOO_MANY_ROWS = "it claims more rows than the site is known to have, or none"
+NO_HEAD = "it does not say where the site's ledger ends"
+WENT_BACK = "the site's ledger was rolled back: it ends before an entry that an earlier answer named"
+COPY = "it is a copy of another site's answer"
+
+
+class SetAsideError(Exception):
+    """Carries the reason for which an answer is not pooled; the text is ours."""
+
+
+def farthest(noise: NoiseDistribution | None) -> float:
+    """Return how far a noise goes, once in a thousand million studies apart."""
+    return 0.0 if noise is None else half_width(0.0, noise, NEVER)
+
+
+# The amount of privacy that the noise of each mechanism names.
+_AMOUNTS = {"staircase": "epsilon", "laplace": "epsilon", "gaussian": "mu"}
+# What is a fraction at a site and a float in its message agrees to this part.
+NEAR = 1e-6
+# No release has a smaller part of the budget, unless the question says so.
+LEAST_PART = Fraction(1, 50)
+
+
+def hold(condition: bool, reason: str = OTHER_NOISE) -> None:
+    """Raise the reason for setting a site aside unless a condition holds; most are on its noise."""
+    if not condition:
+        raise SetAsideError(reason)
+
+
+def is_plain(noise: Any) -> bool:
+    """Return whether the scale of a noise follows from a sensitivity that nothing private is in."""
+    return (noise_to_dict(noise) or {}).get("mechanism") in _AMOUNTS
+
+
+def facts_of(noise: Any) -> Mapping[str, Any]:
+    """Return what is said of a noise, one whose scale follows from a sensitivity."""
+    hold(is_plain(noise))
+    return noise_to_dict(noise) or {}
+
+
+def sensitivity_of(noise: Any) -> Fraction:
+    """Return the sensitivity that a noise is for."""
+    return Fields("mechanism", facts_of(noise)).rational("sensitivity", 0, 1e60)
+
+
+def check_budget(ask: Ask, noises: Sequence[Any], spare: Fraction = Fraction(0)) -> Fraction:
+    """Return what noises leave of the budget asked for, in epsilon or mu squared.
+
+    More than all of it is refused, less than a `spare` part left, and less than the least part for one of them.
+    """
+    facts = [facts_of(noise) for noise in noises]
+    budget, mu = budget_of(ask), most_mu(ask)
+    allowed = (
+        [ask.mechanism] if ask.mechanism is not None else ["staircase"] + ["gaussian"] * (mu is not None)
+    )
+    names = {str(one["mechanism"]) for one in facts}
+    hold(len(names) == 1 and names <= set(allowed))
+    amount = _AMOUNTS[names.pop()]
+    parts = [Fields("mechanism", one).rational(amount, 0, 1e9) for one in facts]
+    if amount == "mu":
+        assert mu is not None
+        whole, parts = mu**2, [part**2 for part in parts]
+        slack = whole * Fraction(SLACK - 1)
+    else:
+        whole, slack = budget.epsilon, Fraction(0)
+    left = whole - sum(parts)
+    least = Fraction(0) if "variance_share" in ask.settings else LEAST_PART
+    hold(left >= spare * whole - slack and min(parts) >= least * (whole - slack))
+    return max(left, Fraction(0))
+
+
+def noise_like(noise: Any, sensitivity: Fraction, amount: Fraction) -> Any:
+    """Return noise of the same mechanism for another sensitivity and an amount of epsilon, or of mu squared."""
+    name = str(facts_of(noise)["mechanism"])
+    paid = str(Fraction(sqrt(amount)) if _AMOUNTS[name] == "mu" else amount)
+    return noise_from_dict({"mechanism": name, "sensitivity": str(sensitivity), _AMOUNTS[name]: paid})
+
+
+def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 0.0) -> Fraction:
+    """Return how far one outcome moves an average of outcomes in a range of this width, after checking what follows.
+
+    Weights are not negative and add up to one in each arm. None is above one, and the sum of their squares is at most
+    the largest: that bounds the largest variance, to which `rare` was added.
+    """
+    hold(known.extra == known.bias == known.ball_variance == 0)
+    hold(known.variance_noise is not None or known.variance == known.variance_cap)
+    check_budget(ask, [known.noise] if known.variance_noise is None else [known.noise, known.variance_noise])
+    step = sensitivity_of(known.noise)
+    hold(step <= width * Fraction(1 + NEAR))
+    most = (1 + _bias_of(ask) ** 2) * float(width * step) + rare
+    hold(known.variance_cap <= most * (1 + NEAR))
+    return step
+
+
+def _bias_of(ask: Ask) -> float:
+    """Return the most that intervals of the method allow for bias, in standard errors."""
+    said = ask.settings.get("bias")
+    return float(said) if isinstance(said, int | float) else MOST_BIAS
+
+
+def check_place(value: float, ends: tuple[float, float], reach: float) -> None:
+    """Check that a number is no farther from where it can be than its error goes."""
+    hold(ends[0] - reach <= value <= ends[1] + reach, OUT_OF_REACH)
+
+
+def squared_noise(estimate: float, known: Uncertainty, rows: float) -> float:
+    """Return how far noise moves a variance that is a second moment less the square of a noisy estimate."""
+    noise = farthest(known.noise)
+    return (2 * abs(estimate) + noise) * noise / rows
+
+
+def chance_of_treatment(off: float, share: float, rows: int) -> float:
+    """Return the most that is taken off a contrast's variance for chance in who was treated.
+
+    `off` is how far the centre of the outcomes can be from where an error in the share would do no harm.
+    """
+    return off**2 / (share * (1 - share)) / rows
+
+
+def check_variance(known: Uncertainty, more: float = 0.0, less: float = 0.0) -> None:
+    """Check that a sampling variance lies where outcomes and its noise can put it.
+
+    It may lie `more` beyond, on either side, and be another `less` below zero.
+    """
+    beyond = farthest(known.variance_noise) + 1e-9 * known.variance_cap + more
+    hold(-beyond - less <= known.variance <= known.variance_cap + beyond)
+
+
+# Methods for private records whose scores range over the outcome's whole range, whatever the rows are.
+# What outcomes less a prediction range over, beside the range of outcomes: the prediction is cut to half of the range
+# on either side, and its fit takes away at most half of the effect; one that is all noise may seem to add to it.
+_ADJUSTED = 0.5, 4.0
+# The largest variance of an average of bounded scores is a quarter of this; strata count some rows more than once.
+_MOST_CAP = 4
+# An unadjusted contrast has the largest bias for a given bound on confounding where an arm is as small as allowed.
+_PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
+
+
+def check_difference(ask: Ask, declared: Declared, result: Result) -> None:
+    """Raise the reason for setting a site aside whose difference does not follow from the question."""
+    _check_amounts(ask, result.uncertainty)
+    if Unit(ask.protects) is Unit.RECORD:
+        less, rows = _check_records(ask, declared, result), _rows_of_scores(ask, result)
+        # The second moment is one about a centre that lies in the range.
+        about = abs(result.estimate) + 2 * float(declared.width)
+        more = squared_noise(about, result.uncertainty, rows)
+    else:
+        less = more = 0.0
+        if ask.method == "difference_in_means":
+            _check_plain(declared, result)
+        else:
+            _check_weighted(ask, declared, result)
+    _check_reach(declared, result)
+    check_variance(result.uncertainty, more, less)
+
+
+def _check_amounts(ask: Ask, known: Uncertainty) -> None:
+    """Check that no noise is for a larger epsilon or mu than was asked for."""
+    epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
+    document = uncertainty_to_dict(known)
+    for mechanism in (document["noise"], document["variance_noise"]):
+        facts: Mapping[str, Any] = mechanism or {}
+        if "epsilon" in facts:
+            hold(Fields("mechanism", facts).rational("epsilon", 0, 1e9) <= epsilon)
+        if "mu" in facts:
+            hold(mu is not None and Fields("mechanism", facts).rational("mu", 0, 1e9) <= mu * SLACK)
+
+
+def _check_plain(declared: Declared, result: Result) -> None:
+    """Check a difference in means: arms give the sensitivities, and these the noise and the largest variance."""
+    counts, known = Fields("details", result.details), result.uncertainty
+    treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
+    wanted = DifferenceInMeans(declared.width, treated, control)
+    rare = rare_events((declared.low, declared.high), (treated, control))
+    hold(treated + control == rows_of(result) and result.variance_apart)
+    hold(sensitivity_of(known.noise) == wanted.estimate)
+    hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
+    hold(known.extra_at(NEVER) == known.bias == 0)
+    if known.variance_noise is None:
+        hold(known.variance == known.variance_cap)
+    else:
+        hold(sensitivity_of(known.variance_noise) == wanted.variance)
+
+
+def _check_weighted(ask: Ask, declared: Declared, result: Result) -> None:
+    """Check a difference of two averages of private outcomes: some weight is 2/n or more, and none is above one."""
+    rows, (narrow, wide) = rows_of(result) or 1, declared.residual_widths(ask)
+    step = sensitivity_of(result.uncertainty.noise)
+    hold(2 * narrow <= step * rows * Fraction(1 + NEAR))
+    largest = float(step / narrow)
+    # Effective sizes are no less than one over the largest weight.
+    rare = rare_events((declared.low, declared.high), (1 / largest, 1 / largest))
+    check_weighted(ask, wide, result.uncertainty, rare)
+
+
+def _check_records(ask: Ask, declared: Declared, result: Result) -> float:
+    """Check a difference of private records, and return the most that was taken off its variance."""
+    known, rows = result.uncertainty, rows_of(result) or 1
+    hold(other_variance(known) > 0)
+    _check_bias(ask, declared, result)
+    if is_plain(known.noise):
+        hold(
+            known.variance_cap <= _MOST_CAP * float(sensitivity_of(known.noise)) ** 2 * rows + _rare(declared)
+        )
+    if ask.method == "trial":
+        return _check_contrast(ask, declared, result)
+    if ask.method == "stratified":
+        hold(other_variance(known) >= declared.least_noise(ask, rows))
+    # Others may fall back to the contrast, which says what share was treated.
+    return _chance(result, rows) if "share_treated" in result.details and is_plain(known.noise) else 0.0
+
+
+def _rare(declared: Declared) -> float:
+    """Return the most that few events add to a variance, in arms of a person each."""
+    return rare_events((declared.low, declared.high), (1.0, 1.0))
+
+
+def _check_bias(ask: Ask, declared: Declared, result: Result) -> None:
+    """Check the bias that an interval holds: it is larger than the range where a bound on confounding is asked for."""
+    known, kappa, most = result.uncertainty, ask.settings.get("kappa"), 2 * float(declared.width)
+    if result.condition is not None and isinstance(kappa, int | float):
+        squares = HEADROOM * known.variance_cap * (rows_of(result) or 1) + result.estimate**2
+        most += float(kappa) * _PER_KAPPA * sqrt(squares)
+    hold(known.bias <= most)
+
+
+def _check_contrast(ask: Ask, declared: Declared, result: Result) -> float:
+    """Check a trial's contrast: rows and the share treated bound its sensitivity, which gives all of the rest."""
+    known, rows, share = result.uncertainty, rows_of(result) or 1, _share(result)
+    check_budget(ask, [known.noise, known.variance_noise])
+    hold(known.bias == known.ball_variance == 0)
+    step, width = float(sensitivity_of(known.noise)), declared.width
+    # It moves least where it is centred in the middle, and most at either end.
+    middle, *ends = (
+        float(CentredContrast(width, rows, share, centre).mean) for centre in (width / 2, Fraction(0), width)
+    )
+    shorter, longer = _ADJUSTED if "adjusted" in result.details else (1.0, 1.0)
+    hold(shorter * middle * (1 - NEAR) <= step <= longer * max(ends) * (1 + NEAR))
+    sizes = rows * float(share), rows * float(1 - share)
+    rare = rare_events((declared.low, declared.high), sizes)
+    hold(isclose(known.variance_cap, step**2 * rows / 4 + rare, rel_tol=NEAR))
+    # The largest square is that of an end of the range of scores, of which one is at least half as long.
+    squares = float(sensitivity_of(known.variance_noise))
+    hold(step**2 / 4 * (1 - NEAR) <= squares <= step**2 * (1 + NEAR))
+    _check_extra(ask, declared, result, share)
+    return _chance(result, rows)
+
+
+def _share(result: Result) -> Fraction:
+    """Return the share treated as released, held away from 0 and 1."""
+    said = Fraction(Fields("details", result.details).number("share_treated", 0, 1))
+    hold(LEAST_SHARE * Fraction(1 - NEAR) <= min(said, 1 - said))
+    return said
+
+
+def _check_extra(ask: Ask, declared: Declared, result: Result, share: Fraction) -> None:
+    """Check what an error in the share adds: no more than its least budget makes."""
+    known, rows = result.uncertainty, rows_of(result) or 1
+    whole = most_mu(ask) if "mu" in (uncertainty_to_dict(known)["noise"] or {}) else None
+    least = LEAST_PART**2 * (budget_of(ask).epsilon if whole is None else whole**2)
+    spread = 1 / float(share * (1 - share))
+    noise = noise_like(known.noise, Fraction(1, rows), least).variance * spread**2
+    width = _ADJUSTED[1] * float(declared.width)
+    off = width / 2 + abs(result.estimate)
+    return hold(known.extra <= noise * (off**2 + width**2 * noise) * (1 + NEAR))
+
+
+def _chance(result: Result, rows: int) -> float:
+    """Return the most that a contrast's variance is less for chance in who was treated."""
+    share = Fields("details", result.details).number("share_treated", float(LEAST_SHARE) * (1 - NEAR), 1)
+    share = min(share, 1 - float(LEAST_SHARE))
+    # The centre is no farther than half of the range of scores, whose length the sensitivity gives.
+    width = 2 * share * (1 - share) * float(sensitivity_of(result.uncertainty.noise)) * rows
+    off = width / 2 + abs((1 - 2 * share) * result.estimate)
+    return chance_of_treatment(off, share, rows)
+
+
+def _rows_of_scores(ask: Ask, result: Result) -> float:
+    """Return how many scores the variance is one of the mean of: those of folds, or of rows."""
+    rows = rows_of(result) or 1
+    if ask.method not in ("fold_aggregation", "auto") or "folds" not in result.details:
+        return rows
+    folds = Fields("details", result.details).whole("folds", 2, rows)
+    # Raised so that normal quantiles are Student's.
+    return (folds - 1) / t_factor(folds - 1, 1 - result.level) ** 2
+
+
+def _check_reach(declared: Declared, result: Result) -> None:
+    """Check that an estimate lies where declared outcomes and its noise can put it."""
+    known, width = result.uncertainty, float(declared.width)
+    sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
+    reach = width + known.bias + half_width(sampling, None, NEVER) + farthest(known.noise)
+    hold(abs(result.estimate) <= reach, OUT_OF_REACH)
 
 
 def check_means(ask: Ask, declared: Declared, result: MeasureResult) -> None:
@@ -90,10 +473,10 @@ def _check_apart(ask: Ask, declared: Declared, result: MeasureResult, means: Apa
         arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
         hold(sum(arms) == rows and list(means.sizes) == arms)
         for size, known in zip(arms, means.known, strict=True):
-            _check_plain(ArmMean(declared.width, size), known)
+            _judging_check_plain(ArmMean(declared.width, size), known)
 
 
-def _check_plain(wanted: ArmMean, known: Uncertainty) -> None:
+def _judging_check_plain(wanted: ArmMean, known: Uncertainty) -> None:
     """Check the plain mean of one arm: its size gives the noise and the largest variance."""
     hold(sensitivity_of(known.noise) == wanted.estimate)
     hold(isclose(known.variance_cap, float(wanted.variance_cap), rel_tol=1e-12))
@@ -123,7 +506,7 @@ def _check_joint(ask: Ask, declared: Declared, means: JointMeans, rows: int) -> 
     paid = noise_like(known.noise, Totals(declared.width, rows).share, left)
     hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
     off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
-    _check_extra(means, off)
+    _judging_check_extra(means, off)
     sampling = sqrt(min(known.variance_cap, float(declared.width) ** 2) + known.extra)
     ends = -float(declared.width), float(declared.width)
     check_place(means.difference, ends, half_width(sampling, None, NEVER) + farthest(known.noise))
@@ -131,7 +514,7 @@ def _check_joint(ask: Ask, declared: Declared, means: JointMeans, rows: int) -> 
     check_variance(known, squared_noise(means.difference, known, rows), less)
 
 
-def _check_extra(means: JointMeans, off: float) -> None:
+def _judging_check_extra(means: JointMeans, off: float) -> None:
     """Check what an error in the share adds: the centre is at most `off` away from where it would add nothing."""
     assert means.mean_noise is not None
     scale = (means.share_sd / (means.share * (1 - means.share))) ** 2

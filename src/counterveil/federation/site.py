@@ -13,7 +13,7 @@ from typing import Any
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.errors import BudgetError, CounterveilError, LedgerError, refusal
-from counterveil.federation import keys
+from counterveil.federation import files
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
 from counterveil.federation.messages import Ask, Head, RefusedError, Reply, Request
@@ -216,11 +216,11 @@ def check_site(folder: Path) -> dict[str, Any]:
         check_columns(source, study)
     else:
         rows = rows_of_source(source, study).rows
-    for name in (keys.AUTHORITY, keys.NODE_KEY, keys.AUTHORITY_OF_NODE, keys.CERTIFICATE, keys.SECRET):
+    for name in (files.AUTHORITY, files.NODE_KEY, files.AUTHORITY_OF_NODE, files.CERTIFICATE, files.SECRET):
         if not (file.keys / name).is_file():
             raise refusal("CV-P607", name=name)
         check_private(file.keys / name)
-    keys.read_public_key(file.keys / keys.NODE_PUBLIC)
+    files.read_public_key(file.keys / files.NODE_PUBLIC)
     Site(file).check_ledger()
     with open_ledger(file.ledger) as ledger:
         account = ledger.account(file.dataset)

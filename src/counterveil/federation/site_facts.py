@@ -29,7 +29,7 @@ from counterveil.privacy.caveats import (
     WeightedContrast,
 )
 from counterveil.results.result import Result
-from counterveil.settings.outcome_level import BLOCKS
+from counterveil.settings.methods import BLOCKS
 
 # Nothing, or one of a few facts; of scores that are released, any range.
 _Facts = tuple[Fact | type | None, ...]

@@ -24,10 +24,10 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
+from counterveil.federation.judging import Declared
 from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
-from counterveil.federation.public_limits import Declared
 from counterveil.inference import POOLING_METHODS
-from counterveil.questions.pooled.measures import METHODS as POOLING_OF_MEANS
+from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
 from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"

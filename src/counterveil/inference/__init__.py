@@ -1,16 +1,16 @@
 """Variances, quantiles and intervals; knows nothing of privacy."""
 
-from counterveil.inference.clusters import ClusterUncertainty, t_factor
 from counterveil.inference.convolution import (
     NoiseDistribution,
+    NoiseSum,
     UnsureScale,
+    WeightedSum,
     half_width,
     tail,
     tail_point,
     variance_allowance,
 )
 from counterveil.inference.measures import rare_events, with_rare_events
-from counterveil.inference.noise_sums import NoiseSum, WeightedSum
 from counterveil.inference.pooling import (
     POOLING_METHODS,
     ErrorBetweenSites,
@@ -25,7 +25,14 @@ from counterveil.inference.pooling import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.inference.uncertainty import Uncertainty, adjusted_p, inflation, level_of_each
+from counterveil.inference.uncertainty import (
+    ClusterUncertainty,
+    Uncertainty,
+    adjusted_p,
+    inflation,
+    level_of_each,
+    t_factor,
+)
 
 __all__ = [
     "POOLING_METHODS",

@@ -1,23 +1,94 @@
-"""The total uncertainty of a released number: sampling error and privacy noise together."""
+"""The total uncertainty of a released number: sampling error and privacy noise together.
+
+P-values of estimates whose intervals grow with the level in a way that no single distribution of errors has.
+
+Intervals around estimates whose standard error comes from few clusters and, perhaps, carries privacy noise.
+
+Without noise the estimate is compared with Student's t. A standard error that was released with noise xi is enlarged
+by the smallest constant kappa such that intervals built from `positive_part(S + xi)` + kappa cover at their level,
+averaged over xi and over the sampling distribution of S, whatever the true standard error in [0, cap] is.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import lru_cache
-from math import expm1, inf, log, log1p, pi, sqrt
+from math import expm1, inf, log, log1p, nextafter, pi, sqrt
 from typing import cast
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
-from scipy.special import chdtri, ndtr, ndtri
+from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
-from counterveil.inference.convolution import NoiseDistribution, half_width, interquartile_range, tail
-from counterveil.inference.noise_sums import ball_factor
-from counterveil.inference.p_values import p_value_from
+from counterveil.inference.convolution import (
+    NoiseDistribution,
+    ball_factor,
+    half_width,
+    interquartile_range,
+    tail,
+)
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
+
+# Normal quantile of the least p-value that is told, about 1e-12.
+_FARTHEST = 7.13
+# Half-widths are matched to this part of the distance, p-values about to ten times it.
+_NEAR = 1e-4
+_TINY = 1e-300
+
+
+def p_value_from(half_width: Callable[[float], float], distance: float, level: float, bias: float) -> float:
+    """Return the least alpha at which `half_width(1 - alpha)` is less than the distance, from 1e-12 to 1.
+
+    It is below 1 - level exactly where the interval of that level leaves out what lies this far off. Half-widths are
+    `bias` at level 0.
+    """
+    distance = abs(distance)
+    alpha, beyond = 1 - level, distance - bias
+    if beyond <= 0:
+        return 1.0
+
+    def relative(z: float) -> float:
+        return half_width(1 - 2 * float(ndtr(-z))) / distance
+
+    # Along normal quantiles half-widths are nearly straight lines, and their logarithms beyond: few are computed.
+    here, ratio = -float(ndtri(alpha / 2)), half_width(level) / distance
+    if ratio >= 1:
+        start = (0.0, -beyond / distance)
+        found = _crossing(lambda z: relative(z) - 1, start, (here, ratio - 1))
+        return max(2 * float(ndtr(-found)), alpha)
+    farthest = max(_FARTHEST, here)
+    last, z = (here, ratio), min(here / max(ratio, _TINY), farthest)
+    while (reached := relative(z)) < 1:
+        if z >= farthest:
+            return 2 * float(ndtr(-farthest))
+        last, z = (z, reached), min(1.5 * z, farthest)
+    low, high = ((z, log(max(value, _TINY))) for z, value in (last, (z, reached)))
+    found = _crossing(lambda z: log(relative(z)), low, high)
+    return min(2 * float(ndtr(-found)), nextafter(alpha, 0.0))
+
+
+def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: tuple[float, float]) -> float:
+    """Return where a rising function is 0, by false position with the Illinois rule; ends come with their values.
+
+    The function is below 0 at the lower end, and not at the upper one.
+    """
+    (a, at_a), (b, at_b) = low, high
+    side = 0
+    # What noise adds to a variance is found in steps, so that half-widths may jump over the value looked for.
+    while b - a > _NEAR * b:
+        middle = b - at_b * (b - a) / (at_b - at_a)
+        value = excess(middle)
+        if abs(value) <= _NEAR:
+            return middle
+        if value < 0:
+            a, at_a, at_b, side = middle, value, at_b / 2 if side == -1 else at_b, -1
+        else:
+            b, at_b, at_a, side = middle, value, at_a / 2 if side == 1 else at_a, 1
+    return b
+
 
 # How much to add to a noisy variance so that the interval built from it keeps its level.
 #
@@ -44,7 +115,6 @@ _TRIED, _KNOWN = 20, 40
 # The constant is found to this part of the noise's interquartile range, and rounded upwards.
 _PRECISION = 1 / 128
 # Half-widths are found until their tails are this near to alpha, as a part of it.
-_NEAR = 1e-4
 _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
 _FEW = 3
@@ -374,3 +444,87 @@ def adjusted_p(p: float, count: int) -> float:
     """Return the p-value of one of `count` contrasts, adjusted for looking at all of them (Šidák)."""
     # 1 - (1 - p)^count without losing the digits of a small p.
     return 1.0 if p >= 1 else -expm1(count * log1p(-p))
+
+
+# Levels that average over the noise of a standard error and over its own sampling distribution.
+_CLUSTERS_LEVELS, _CLUSTERS_SHARES = level_rule(40, 20)
+_OWN_LEVELS, _OWN_SHARES = level_rule(12, 8)
+_CLUSTERS_TRIED, _CLUSTERS_KNOWN = 20, 120
+# A standard error that is built on exceeds the largest possible one at most by this factor: estimates of it vary, and
+# cut at the largest they would be too small on average.
+_HEADROOM = 2.0
+
+
+def t_factor(freedom: float, alpha: float) -> float:
+    """Return by how much the quantile of Student's t exceeds the normal one."""
+    return float(stdtrit(freedom, 1 - alpha / 2) / -ndtri(alpha / 2))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterUncertainty(Uncertainty):
+    """The same where the standard error comes from clusters: `variance` is its square as released.
+
+    A standard error that came out below 0 is 0. `sd_noise` is the noise of the standard error, None where it has none
+    of its own. `freedom` are its degrees of freedom, from public or released numbers.
+    """
+
+    sd_noise: NoiseDistribution | None = None
+    freedom: float = 1e6
+
+    def likely_variance(self) -> float:
+        """Return the sampling variance that the released standard error stands for."""
+        if self.sd_noise is None:
+            return Uncertainty.likely_variance(self)
+        return float(positive_part(np.array([sqrt(self.variance)]), self.sd_noise)[0]) ** 2
+
+    def known_variance(self, alpha: float) -> float:
+        """Return the variance of the normal part to build a level 1 - alpha interval on."""
+        factor = t_factor(self.freedom, alpha)
+        if self.sd_noise is None:
+            return factor**2 * Uncertainty.known_variance(self, alpha)
+        assert self.noise is not None  # a released standard error goes with a released estimate
+        cap = sqrt(self.variance_cap)
+        kappa = sd_inflation(self.noise, self.sd_noise, cap, self.freedom, alpha)
+        return (factor * min(sqrt(self.likely_variance()) + kappa, _HEADROOM * cap)) ** 2
+
+    def known_sd(self, alpha: float) -> float:
+        """Return the standard deviation of the normal part to build a level 1 - alpha interval on."""
+        # Noise that the clusters hold was estimated with them: it has their degrees of freedom.
+        return sqrt(self.known_variance(alpha) + t_factor(self.freedom, alpha) ** 2 * self.extra)
+
+    def p_value(self, distance: float, level: float) -> float:
+        """Return the least alpha whose interval leaves out what lies this far off: tails of t, not normal ones."""
+        return p_value_from(self.half_width, distance, level, self.bias)
+
+
+def sd_inflation(
+    noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
+) -> float:
+    """Return the smallest kappa that keeps the level 1 - alpha for every standard error in [0, cap]."""
+    return _sd_inflation(cast("Hashable", noise), cast("Hashable", sd_noise), cap, freedom, alpha)
+
+
+@lru_cache(maxsize=256)
+def _sd_inflation(
+    noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
+) -> float:
+    unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
+    top = min(cap, 200.0 * unit)
+    errors = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1)])
+    # Grids are finer where the t factor is large, and reach beyond everything that can be built on.
+    highest = factor * (4 * top + 24 * unit)
+    known = np.concatenate([[0.0], np.geomspace(min(unit, top) / 100, highest, _CLUSTERS_KNOWN - 1)])
+    widths = half_widths(known, noise, alpha)
+    misses = tails(errors, np.tile(widths, (len(errors), 1)), noise)
+    table = np.log(np.maximum(misses, 1e-300))
+    xi = sd_noise.quantile(_CLUSTERS_LEVELS)
+    own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
+    shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
+    ends = _HEADROOM * cap
+    parts = positive_part(errors[:, None, None] * own[:, None] + xi, sd_noise)
+
+    def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
+        built = factor * np.minimum(parts[rows] + kappa, ends)
+        return mean_of_logs(table[rows], known, built.reshape(len(rows), -1), shares)
+
+    return least_inflation(missed, len(errors), aimed_at(alpha), unit, ends)

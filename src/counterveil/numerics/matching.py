@@ -108,7 +108,7 @@ class SortedArms:
     ) -> None:
         from counterveil.numerics import match_walk
         from counterveil.numerics.arrays import run
-        from counterveil.numerics.donors import marks_by_score
+        from counterveil.numerics.match_walk import marks_by_score
 
         _check_rows(len(treated), len(score), order)
         self.treated = np.ascontiguousarray(treated, np.bool_)
@@ -205,7 +205,7 @@ class SortedArms:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         from counterveil.numerics import match_walk
         from counterveil.numerics.arrays import run
-        from counterveil.numerics.donors import all_open
+        from counterveil.numerics.match_walk import all_open
 
         donors = self.arms[not arm]
         self.find_windows(arm, min(neighbours, donors.count))

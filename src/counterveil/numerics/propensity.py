@@ -5,31 +5,330 @@ column is appended to X and penalised like the others: an intercept without pena
 bound when one row changes. Rows are read in blocks (for several arms small data are copied once, with
 that column), so that beside X and the scores only a fixed amount of memory is used, and time is linear
 in the number of rows.
+
+Damped Newton for penalised logistic objectives, with a gradient tolerance that is always reached.
+
+The objective is J(w) = (1/n) sum_i l_i(w) + (lam/2)|w|^2, l_i the negative log-likelihood of row i's
+arm among K arms under a logit linear in x_i (a constant column included); every coordinate of w is
+penalised. H(w) >= lam I is the Hessian, g the gradient, d = H^-1 g, delta^2 = g.d.
+
+**The step.** r is the largest range, over rows, of the K logits of x_i under d (two arms: max |x_i.d|).
+The third derivative of log-sum-exp is a third central moment, so along d each l_i'' changes by at
+most the factor e^{tr} over a step t, the penalty's not at all:  e^{-tr} H(w) <= H(w - td) <= e^{tr} H(w).
+Integrating twice, J(w - td) <= J(w) - t delta^2 + delta^2 (e^{tr} - tr - 1)/r^2, which is least at
+
+    t = ln(1 + r) / r,    J(w) - J(w - td) >= delta^2 ((1+r) ln(1+r) - r) / r^2.                       (1)
+
+The step needs no search and no values of J, whose rounding would hide the last decreases. It is cautious
+far from the minimum; there the whole step t = 1 is tried first and kept if J still falls along d at its
+end. J is convex, so it then fell all the way and by more than at the shorter step: (1) holds as well.
+
+**The number of steps.** Let |x_i| <= R and R' = R for two arms, sqrt(2) R for more; then r <= q with
+q = R' delta / sqrt(lam). With h(q) = (1+q) ln(1+q) - q, h(q)/q^2 decreases and h increases, so by (1) a step
+lowers J by at least delta^2 h(q)/q^2 = (lam/R'^2) h(q), and by (lam/R'^2) h(1/2) as long as q > 1/2;
+h(1/2) > 0.108. J starts at ln K or below and stays above 0: there are at most 9.3 ln(K) R'^2/lam such
+steps. For the new gradient, integrating once and using e^{tr} = 1 + r, |g+| in the norm of H^-1 is at most
+2(1 - t) delta <= r delta, hence delta+ <= sqrt(1+r) r delta and q+ <= sqrt(1+q) q^2 <= 1.225 q^2 once
+q <= 1/2 (a whole step leaves (e^r - 1 - r)/r and e^{r/2} in place of r and sqrt(1+r), whose product is
+smaller there): q falls below 1e-27 in eight more steps, and |g| <= sqrt(lam + R^2/2) delta with it. So the
+tolerance is met after finitely many steps for every data set, and a fit never has to be refused.
+
+**Steps with a kept Hessian.** After a step from w0 the Hessian H0 there is used again for d = H0^-1 g while R,
+the sum of the logit ranges of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that
+g+ = (H0 - mean of H) H0^-1 g is, in the norm of H0^-1, at most e^R - 1 < 0.285 times g, and J falls, by at least
+(1 - e^R/2) g.H0^-1 g. Whether the tolerance is met that way or a new Hessian is taken, delta in its own norm is
+below e^R 0.285 < 0.37 times what it was: the count of Newton steps above stands, and between two of them the
+gradient shrinks by more than three at each step, so that these are finitely many as well.
+
+**The start.** Before all this `quasi_newton.approach` comes near with at most forty gradients and mostly reaches the
+tolerance. Where it ends is where the steps above begin, or else zero if J is above ln K there: what is
+proved holds for both, since J starts at ln K or below. J lies above its tangents by lam/2 of the squared distance:
+where g.w <= lam/2 |w|^2 it is at most J(0) = ln K, and its value need not be computed.
+
+**Rounding.** The loop stops at half the tolerance; the other half is for the error of the computed
+gradient. J never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and `gradient_rounding` bounds
+the error from public numbers alone: of the sums over rows (blocks of b rows: b + n/b roundings at most
+on the way of a term into the total) and of the logits, where residuals change by at most half of what
+the logits do. Penalties and tolerances for which the bound exceeds a quarter of the tolerance are
+refused before any row is read. The errors of H are below 12 % of the smallest penalty accepted (up to 1e8
+rows): H stays positive definite, and the last steps shrink the gradient by that factor at least.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import overload
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol, overload
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import expit
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.mirrored_rows import MirroredRows
-from counterveil.numerics.newton import (
-    LARGEST_BLOCK,
-    SMALLEST_BLOCK,
-    Minimum,
-    checked_tolerance,
-    minimise,
-    warm_start,
-)
-from counterveil.numerics.products import Gram, Kind, gram
+from counterveil.numerics.products import Gram, Kind, MirroredRows, gram
+
+# A quick approach to the minimum of a convex objective: few Hessians, many gradients.
+#
+# A Hessian of p columns costs about p/8 gradients. The first one, far from the minimum, is taken over a third of the
+# rows. Between two Hessians H the inverse is corrected by what the
+# gradients taken since then say of the curvature along the steps (limited-memory BFGS, started from H^-1), and
+# convergence is faster than linear. A step that goes too far, where the objective already rises by more than half
+# of how it fell at the start, is cut to where a straight slope would be zero, more than once if need be.
+# Where a few steps have not brought the gradient far enough down, the point has moved out of reach of H and
+# a new Hessian is taken. Most of the way is gone in single precision, where all of this costs half.
+#
+# Nothing is guaranteed here: `newton.minimise` looks at the objective and at the gradient where this ends, and goes on
+# from there by steps that are proved.
+
+
+# Gradients taken at most, in single precision and in double.
+_MOST = 40
+# Gradients, for the root of a column, down to which single precision is used.
+_ROUGH = 3e-8
+# After this many steps with one Hessian the gradient should have shrunk to this part, or be this near its goal.
+_PROBED, _SHRUNK, _NEAR = 4, 1e-4, 10.0
+# A slope at the end of a step is steep beyond this part of the one at its start.
+_STEEP = 0.5
+
+
+class Smooth(Protocol):
+    """An objective with a gradient (p,) and a Hessian (p, p) that is positive definite."""
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Return the gradient."""
+        ...
+
+    def hessian(self, weights: Floats) -> Floats:
+        """Return the Hessian."""
+        ...
+
+    def rough(self) -> Smooth:
+        """Return the objective in single precision, or itself where that would not show the curvature."""
+        ...
+
+    def sample(self) -> Smooth:
+        """Return the objective of a third of the rows, or itself where these are few for the columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Approach:
+    """Where it ended: weights (p,), the gradient there, and the steps taken."""
+
+    weights: Floats
+    gradient: Floats
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Inverse:
+    """An approximate inverse Hessian: one that was exact, and the steps and changes of gradient seen since."""
+
+    solve: Callable[[Floats], Floats]
+    pairs: list[tuple[Floats, Floats, float]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, hessian: Floats) -> _Inverse:
+        factor, fault = dpotrf(hessian, lower=1, clean=0)
+        if fault:
+            raise np.linalg.LinAlgError("not positive")
+        return cls(lambda vector: np.asarray(dpotrs(factor, vector, lower=1)[0]))
+
+    def times(self, gradient: Floats) -> Floats:
+        """Return the product with a gradient, newest pair first on the way in and last on the way out."""
+        rest, parts = gradient.copy(), []
+        for step, change, scale in reversed(self.pairs):
+            parts.append(part := scale * float(step @ rest))
+            rest -= part * change
+        answer = self.solve(rest)
+        for step, change, scale in self.pairs:
+            answer += (parts.pop() - scale * float(change @ answer)) * step
+        return answer
+
+    def learn(self, step: Floats, change: Floats) -> bool:
+        """Take note of a step and the change of the gradient along it; return whether they show curvature."""
+        product = float(step @ change)
+        if product > 0.0:
+            self.pairs.append((step, change, 1.0 / product))
+        return product > 0.0
+
+
+def approach(objective: Smooth, start: Floats, enough: float) -> Approach:
+    """Return a point where the norm of the gradient is at most `enough`, or where the approach was given up."""
+    near, inverse = Approach(start, start, 0), None
+    if (rough := objective.rough()) is not objective:
+        # Where rounding hides the curvature, double precision begins at the start.
+        with suppress(np.linalg.LinAlgError):
+            near, inverse = _walk(rough, start, None, max(enough, _ROUGH * math.sqrt(len(start))))
+    found, _ = _walk(objective, near.weights, inverse, enough)
+    return replace(found, steps=near.steps + found.steps)
+
+
+def _walk(
+    objective: Smooth, weights: Floats, inverse: _Inverse | None, enough: float
+) -> tuple[Approach, _Inverse]:
+    """Return where the steps end, and what they say of the curvature there; `inverse` is what is known before."""
+    gradient = objective.gradient(weights)
+    if inverse is None:
+        inverse = _Inverse.of(objective.sample().hessian(weights))
+    first, seen, steps, taken = _norm(gradient), len(inverse.pairs), 0, 1
+    while (norm := _norm(gradient)) > enough and taken < _MOST:
+        if len(inverse.pairs) == seen + _PROBED and norm > max(_SHRUNK * first, _NEAR * enough):
+            inverse, first, seen = _Inverse.of(objective.hessian(weights)), norm, 0
+        direction = inverse.times(gradient)
+        falls, length = float(gradient @ direction), 1.0
+        new = objective.gradient(weights - direction)
+        taken += 1
+        while (rises := -float(new @ direction)) > _STEEP * falls and taken < _MOST:
+            length *= falls / (falls + rises)
+            new = objective.gradient(weights - length * direction)
+            taken += 1
+        if not inverse.learn(-length * direction, new - gradient):
+            break
+        weights, gradient, steps = weights - length * direction, new, steps + 1
+    return Approach(weights, gradient, steps), inverse
+
+
+def _norm(vector: Floats) -> float:
+    return math.sqrt(float(vector @ vector))
+
+
+LARGEST_BLOCK, SMALLEST_BLOCK = 2048, 512  # rows read at once
+DEFAULT_TOLERANCE = 1e-9  # times the root of the number of columns
+SMALLEST_PENALTY = 1e-10  # times the number of columns, so that rounding cannot make the Hessian indefinite
+# Logit ranges below which the damped step is nearly the whole one.
+_NEARLY_WHOLE = 0.1
+# Logit ranges, added up, over which a Hessian is kept.
+_KEPT = 0.25
+_UNIT = 2.0**-53
+
+
+class Objective(Protocol):
+    """What the iteration asks of a model; `penalty` is lam."""
+
+    penalty: float
+
+    def value(self, weights: Floats) -> float:
+        """Return J."""
+        ...
+
+    def gradient(self, weights: Floats) -> Floats:
+        """Return g, of shape (p,)."""
+        ...
+
+    def hessian(self, weights: Floats) -> Floats:
+        """Return H, of shape (p, p)."""
+        ...
+
+    def rough(self) -> Smooth:
+        """Return the objective in single precision, for `quasi_newton`."""
+        ...
+
+    def sample(self) -> Smooth:
+        """Return the objective of some of the rows, for `quasi_newton`."""
+        ...
+
+    def logit_range(self, direction: Floats) -> float:
+        """Return the largest range of a row's logits under `direction`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """Where the iteration stopped: weights (p,), the norm of the gradient there, and the steps taken."""
+
+    weights: Floats
+    gradient_norm: float
+    steps: int
+
+
+def minimise(objective: Objective, start: Floats, worst: float, tolerance: float) -> Minimum:
+    """Return a point whose computed gradient norm is at most tolerance/2.
+
+    `worst` is the objective's value at zero. A start that is not better is replaced by zero, and so is the
+    point where the quick approach ends: the bound on the number of steps does not depend on either.
+    """
+    origin, enough = np.zeros_like(start), tolerance / 2
+    near = approach(objective, start if _not_worse(objective, start, worst) else origin, enough)
+    weights, gradient, steps = near.weights, near.gradient, near.steps
+    # Half of the tolerance is twice what rounding may do to the gradient.
+    reach = objective.penalty / 2 * float(weights @ weights) - enough * _norm_newton(weights)
+    if float(gradient @ weights) > reach and not _not_worse(objective, weights, worst):
+        weights, gradient = origin, objective.gradient(origin)
+    while (norm := _norm_newton(gradient)) > enough:
+        factor = cho_factor(objective.hessian(weights), lower=True, overwrite_a=True, check_finite=False)
+        direction = cho_solve(factor, gradient, check_finite=False)
+        logit_range = objective.logit_range(direction)
+        step = 1.0 if _falls_throughout(objective, weights, direction, logit_range) else damping(logit_range)
+        weights = weights - step * direction
+        steps += 1
+        moved = step * logit_range
+        while moved <= _KEPT:
+            norm = _norm_newton(gradient := objective.gradient(weights))
+            if norm <= enough:
+                return Minimum(weights, norm, steps)
+            direction = cho_solve(factor, gradient, check_finite=False)
+            moved += objective.logit_range(direction)
+            if moved <= _KEPT:
+                weights = weights - direction
+        gradient = objective.gradient(weights)
+    return Minimum(weights, norm, steps)
+
+
+def _not_worse(objective: Objective, weights: Floats, worst: float) -> bool:
+    """Return whether the objective is at most `worst`, its value at zero."""
+    return not weights.any() or objective.value(weights) <= worst
+
+
+def _falls_throughout(objective: Objective, weights: Floats, direction: Floats, logit_range: float) -> bool:
+    """Return whether J falls along the whole step; False without a look where the damped step is nearly whole."""
+    return logit_range > _NEARLY_WHOLE and float(objective.gradient(weights - direction) @ direction) >= 0
+
+
+def _norm_newton(vector: Floats) -> float:
+    return float(np.linalg.norm(vector))
+
+
+def damping(logit_range: float) -> float:
+    """Return the step ln(1 + r)/r of the bound above; it tends to 1 as r tends to 0."""
+    return math.log1p(logit_range) / logit_range if logit_range > 0 else 1.0
+
+
+def gradient_rounding(rows: int, columns: int, arms: int, penalty: float) -> float:
+    """Return a bound on the error of a computed gradient's norm, for features in [-1, 1]."""
+    reach = math.sqrt(columns)
+    largest_weights = math.sqrt(2 * math.log(arms) / penalty)
+    summing = math.sqrt(2) * (LARGEST_BLOCK + rows / SMALLEST_BLOCK + 10)
+    logits = (columns + 1) / 2 * reach * largest_weights
+    return reach * (summing + logits) * _UNIT
+
+
+def checked_tolerance(rows: int, columns: int, arms: int, penalty: float, tolerance: float | None) -> float:
+    """Return the gradient tolerance, or raise CV-P301 if rounding could keep it from being reached."""
+    chosen = DEFAULT_TOLERANCE * math.sqrt(columns) if tolerance is None else tolerance
+    least_penalty = SMALLEST_PENALTY * columns
+    if math.isfinite(penalty) and penalty >= least_penalty:
+        least = 4 * gradient_rounding(rows, columns, arms, penalty)
+        if chosen >= least:
+            return chosen
+        expected = f"tolerance >= {least:.1e}"
+    else:
+        expected = f"penalty >= {least_penalty:.1e}"
+    raise refusal("CV-P301", expected=expected, columns=columns, penalty=penalty, chosen=chosen)
+
+
+def warm_start(rows: int, thin: Callable[[int], Floats], origin: Floats) -> Floats:
+    """Return the weights fitted on every 16th row when there are many rows, `origin` otherwise.
+
+    `thin(stride)` fits every stride-th row. Only the time depends on it: the tolerance is met on all rows.
+    """
+    return thin(16) if rows > 1 << 16 else origin
+
 
 Matrix = NDArray[np.floating] | MirroredRows
 

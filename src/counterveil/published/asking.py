@@ -17,8 +17,7 @@ from counterveil.data import Study, Table, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Proof, Unit
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_question import CateQuestion, ask_cate, refuse_long_answers
+from counterveil.results.functions import CateAnswers, CateQuestion, ask_cate, refuse_long_answers
 from counterveil.results.question import (
     Question,
     refuse_extremes,

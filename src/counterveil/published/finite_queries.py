@@ -21,26 +21,24 @@ from counterveil.privacy.caveats import Target
 from counterveil.published.asking import PublishedQuestion, QueryForm
 from counterveil.published.cate import (
     PROOF,
-    InfluenceSettings,
-    Search,
-    asked_queries,
-    paper_answers,
-    paper_plan,
-    paper_request,
-)
-from counterveil.published.cate_learners import (
     FeatureBox,
     Function,
+    InfluenceSettings,
     Nuisances,
     Rows,
+    Search,
+    asked_queries,
     fitted_effect,
     fitted_nuisances,
     learner_label,
     loss_at,
+    paper_answers,
+    paper_plan,
+    paper_request,
     require_learners,
 )
 from counterveil.published.gate import release_vector_scaled
-from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Session
 
 _SEED = 0

@@ -27,22 +27,20 @@ from counterveil.published.cate import (
     PRINTED,
     THEOREM,
     UNIT,
+    FeatureBox,
+    Function,
     KernelSettings,
+    Nuisances,
+    Rows,
     asked_queries,
+    fitted_nuisances,
+    loss_at,
     paper_answers,
     paper_plan,
     paper_request,
-)
-from counterveil.published.cate_learners import (
-    FeatureBox,
-    Function,
-    Nuisances,
-    Rows,
-    fitted_nuisances,
-    loss_at,
     require_learners,
 )
-from counterveil.results.cate_answers import CateAnswers
+from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Kind, Plan, Session
 
 _SEED = 0

@@ -24,7 +24,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
-from counterveil.numerics.mirrored_rows import MirroredRows
+from counterveil.numerics.products import MirroredRows
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Budget, Estimand, Proof, Unit, show
 from counterveil.privacy.caveats import Target
@@ -43,7 +43,7 @@ from counterveil.published.proved_matching import (
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
 from counterveil.settings import Matching
-from counterveil.settings.outcome_level import ADAPTIVE, AUTO, BEST
+from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
 from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (

@@ -25,9 +25,8 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.newton import checked_tolerance
 from counterveil.numerics.products import FeatureMap, Standard, projected
-from counterveil.numerics.propensity import fit_propensity
+from counterveil.numerics.propensity import checked_tolerance, fit_propensity
 from counterveil.numerics.public_choices import two_parts
 from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand, Unit, exact
@@ -38,11 +37,18 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
-from counterveil.statistics.moments.doubly_robust_models import first_models, scaling_of
-from counterveil.statistics.moments.doubly_robust_plan import MOST_NOISE, Design, clip_reach
-from counterveil.statistics.moments.doubly_robust_releases import Scaling, SecondMoments, release_gram
-from counterveil.statistics.moments.doubly_robust_run import standard_rows
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments, moments
+from counterveil.statistics.moments.orthogonal import (
+    MOST_NOISE,
+    Design,
+    Scaling,
+    SecondMoments,
+    clip_reach,
+    first_models,
+    release_gram,
+    scaling_of,
+    standard_rows,
+)
 from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit
 from counterveil.statistics.moments.weighted_sums import Weighted, release_moments

@@ -23,8 +23,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, matching_coefficients
-from counterveil.numerics.newton import checked_tolerance
-from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand, Unit, caveats, exact
 from counterveil.privacy.caveats import Caveat, Fact, Target

@@ -43,7 +43,7 @@ from counterveil.results.effect import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
-from counterveil.statistics.strata.bounded import caveats
+from counterveil.statistics.strata.exact_matching import caveats
 
 PAGES = (
     "published/smooth_strata.proof.md",

@@ -29,8 +29,7 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.gaussian_profile import mu_of
-from counterveil.numerics.newton import checked_tolerance
-from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import (

@@ -28,7 +28,7 @@ from counterveil.published.gate import ClassicalPlan, release_classical, release
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
-from counterveil.statistics.strata.bounded import caveats
+from counterveil.statistics.strata.exact_matching import caveats
 
 PAGE = "published/smooth_sensitivity.proof.md"
 REMARK = (

@@ -10,17 +10,13 @@ from counterveil.questions.groups.groups import groups
 from counterveil.questions.moments import moments
 from counterveil.questions.outcomes import outcomes
 from counterveil.questions.overlap import overlap
-from counterveil.questions.policy.curve import targeting_curve
-from counterveil.questions.policy.policy import Policy, stored_policy
-from counterveil.questions.policy.value import policy_value
-from counterveil.questions.pooled.measures import PooledNeeded
-from counterveil.questions.pooled.pool import PooledResult, PooledSite, pool
+from counterveil.questions.policy.policy import Policy, policy_value, stored_policy, targeting_curve
+from counterveil.questions.pooled.pool import PooledNeeded, PooledResult, PooledSite, pool
 from counterveil.questions.survival import survival
 from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.arms import ArmsResult
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_model import CateModel
 from counterveil.results.event_study import EventStudyResult
+from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measures import MeasureResult
 from counterveil.results.outcomes import OutcomesResult

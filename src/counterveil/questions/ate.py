@@ -50,12 +50,9 @@ from counterveil.statistics.linear.trimming import trimmed
 from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ratio import compare_ratios
-from counterveil.statistics.moments.trial import trial
-from counterveil.statistics.moments.trial_means import trial_means
-from counterveil.statistics.strata.arm_means import stratified_means
-from counterveil.statistics.strata.bounded import stratified
+from counterveil.statistics.moments.trial import trial, trial_means
 from counterveil.statistics.strata.cluster_cells import clustered_trial
-from counterveil.statistics.strata.outcome import stratified_outcome
+from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
 
 Estimator = Callable[[Session, Question], Result]
 

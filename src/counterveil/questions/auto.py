@@ -18,8 +18,8 @@ from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.arm_plan import ArmDesign, arms_affordable, expected_width
-from counterveil.statistics.moments.doubly_robust_plan import Design
+from counterveil.statistics.moments.adjusted import ArmDesign, arms_affordable, expected_width
+from counterveil.statistics.moments.orthogonal import Design
 from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"

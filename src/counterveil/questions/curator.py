@@ -19,9 +19,7 @@ from counterveil.questions.interim import answer_look
 from counterveil.questions.moments import asked_moments
 from counterveil.questions.outcomes import asked_outcomes
 from counterveil.questions.overlap import asked_overlap
-from counterveil.questions.policy.curve import asked_targeting_curve
-from counterveil.questions.policy.rows import EffectModel
-from counterveil.questions.policy.value import asked_policy_value
+from counterveil.questions.policy.policy import EffectModel, asked_policy_value, asked_targeting_curve
 from counterveil.questions.survival import asked_survival
 from counterveil.results import (
     ArmsResult,

@@ -18,25 +18,23 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Asked, ask_once
-from counterveil.results.moments import Matrix, Moments
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
+from counterveil.results.regression import Matrix, Moments
 from counterveil.session import BitSource, Gate, Session
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.regression_columns import Columns
-from counterveil.statistics.moments.regression_outcomes import PAGES as OUTCOME_PAGES
-from counterveil.statistics.moments.regression_outcomes import (
-    OutcomeMoments,
-    outcome_plan,
-    release_outcome_moments,
-)
-from counterveil.statistics.moments.regression_release import (
+from counterveil.statistics.moments.regression import (
     MOST_COLUMNS,
     MOST_NOISE,
     PAGES,
+    Columns,
     Design,
+    OutcomeMoments,
     ReleasedMoments,
+    outcome_plan,
+    release_outcome_moments,
     release_regression_moments,
 )
+from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
 
 
 def moments(

@@ -20,16 +20,16 @@ from counterveil.report.page import (
     table,
     warnings,
 )
-from counterveil.report.paragraph import write_up
 from counterveil.report.pictures import (
     Curve,
+    axis_note,
+    comparable,
     curve_chart,
     event_plot,
     figure,
     forest_plot,
     gain_plot,
 )
-from counterveil.report.scales import axis_note, comparable
 from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
 from counterveil.report.view import (
@@ -43,7 +43,7 @@ from counterveil.report.view import (
     title,
     unit_word,
 )
-from counterveil.report.words import answer_words, kind_of, protection_words, question_words
+from counterveil.report.words import answer_words, kind_of, protection_words, question_words, write_up
 
 
 def html_page(facts: dict[str, Any]) -> str:

@@ -11,7 +11,6 @@ from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import benchmark_cells, sensitivity_items
 from counterveil.report.confounding import effect_cells as withstood_cells
 from counterveil.report.figures import details_sentence
-from counterveil.report.paragraph import write_up
 from counterveil.report.table_one import bought_cells, table_one_cells, table_one_words
 from counterveil.report.view import (
     Cells,
@@ -24,7 +23,7 @@ from counterveil.report.view import (
     title,
     unit_word,
 )
-from counterveil.report.words import answer_words, protection_words, question_words
+from counterveil.report.words import answer_words, protection_words, question_words, write_up
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>|#~$&!])")
 

@@ -2,6 +2,12 @@
 any screen, and names are text of the page, so that long ones wrap and are never cut.
 
 Colours are those of the page (`pictures.css`): there is nothing here that a light or a dark theme would not suit.
+
+The frame of a picture: axes without clutter, a title, a note on what is shown, and a stamp where it is simulated.
+
+The axis of a forest plot: that of differences, or that of ratios, with intervals that have no end.
+
+The picture of a plan: half-widths of intervals against epsilon, a line for each number of people.
 """
 
 from __future__ import annotations
@@ -9,11 +15,203 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, isfinite, log, log10
+from textwrap import fill
 from typing import Any
 
-from counterveil.report.scales import Scale
-from counterveil.report.view import from_to, percent, rounded
+from counterveil.errors import refusal
+from counterveil.report.view import from_to, percent, rounded, span
+
+INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
+_WIDTH, _HEIGHT = 7.2, 4.6
+_LETTERS = 105
+
+
+def canvas(ax: Any, height: float = _HEIGHT) -> Any:
+    """Return axes to draw on: the given ones, or those of a new figure."""
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(_WIDTH, height), layout="constrained")
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GREY)
+    ax.tick_params(colors=GREY, labelcolor="#1c2733", labelsize=9)
+    ax.grid(visible=True, color="#edf1f4", lw=0.8)
+    ax.set_axisbelow(True)
+    return ax
+
+
+def pyplot() -> Any:
+    """Return matplotlib's pyplot, or say how to install it."""
+    try:
+        from matplotlib import pyplot as found
+    except ImportError:
+        raise refusal("CV-E040") from None
+    return found
+
+
+def zero_line(ax: Any, axis: str, value: float = 0.0) -> None:
+    """Draw the line of no effect, across the vertical ("y") or the horizontal axis."""
+    draw = ax.axhline if axis == "y" else ax.axvline
+    draw(value, color=GREY, lw=1, ls=(0, (4, 4)), zorder=1)
+
+
+def legend(ax: Any) -> None:
+    """Write the legend where it hides least, on white."""
+    ax.legend(loc="best", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
+
+
+def finish(ax: Any, title: str, note: str, result: Any) -> None:
+    """Write title and note and, where the guarantee is less than proved, the warning across the picture."""
+    framed(ax, title, note, result.guarantee.warning)
+
+
+def framed(ax: Any, title: str, note: str, warning: str | None) -> None:
+    """Write title and note, and a warning across the picture if there is one."""
+    ax.set_title(fill(title, 70), loc="left", fontsize=12, fontweight="bold", color="#1c2733", pad=22)
+    if warning:
+        ax.text(0, 1.02, warning, transform=ax.transAxes, fontsize=8.5, fontweight="bold", color=WARNING)
+        stamp = {"fontsize": 30, "color": WARNING, "alpha": 0.11, "ha": "center", "va": "center"}
+        word = warning.split(",")[0].split(":")[0]
+        ax.text(0.5, 0.5, word, transform=ax.transAxes, rotation=18, zorder=10, **stamp)
+    ax.annotate(
+        fill(note, _LETTERS),
+        xy=(0, 0),
+        xycoords="axes fraction",
+        xytext=(0, -44),
+        textcoords="offset points",
+        fontsize=7.5,
+        color=GREY,
+        va="top",
+        annotation_clip=False,
+    )
+
+
+# What the axis of a measure is called.
+MEASURES = {
+    "ratio": "ratio of means, treated over control (log scale)",
+    "odds_ratio": "odds ratio, treated over control (log scale)",
+    "lift": "lift: ratio of means less 1",
+    "nnt": "number needed to treat",
+}
+# A missing end is drawn this much beyond the others: of their distance, or times as far on a scale of ratios.
+_BEYOND, _TIMES = 0.15, 1.5
+
+
+def comparable(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the effects of a result in units that can stand beside each other.
+
+    Differences in several outcomes have different units: each is divided by its own standard error, and its name says
+    what it is in its own.
+    """
+    effects: list[dict[str, Any]] = facts["effects"]
+    if not _mixed(facts):
+        return effects
+    found = []
+    for effect in effects:
+        error = effect["std_error"]["total"]
+        name = f"{effect['name']}: {rounded(effect['estimate'], error)} {span(effect['interval'], error)}"
+        parts = {
+            key: {
+                end: _divided(value, error) if end != "level" else value for end, value in effect[key].items()
+            }
+            for key in ("interval", "simultaneous_interval", "interval_without_noise")
+            if key in effect
+        }
+        found.append(effect | parts | {"name": name, "estimate": _divided(effect["estimate"], error)})
+    return found
+
+
+def axis_label(facts: dict[str, Any]) -> str:
+    """Return what the axis of a forest of effects says."""
+    if _mixed(facts):
+        return "effect on each outcome, in its standard errors"
+    if "policy" in facts or "shares" in facts:
+        return f"gain in {facts['outcome']} per person"
+    return MEASURES.get(facts.get("measure", ""), f"effect on {facts['outcome']}, in its units")
+
+
+def axis_note(facts: dict[str, Any]) -> str:
+    """Return what the numbers of an axis are where effects have different units, else nothing."""
+    return "Numbers: effects in their standard errors." if _mixed(facts) else ""
+
+
+def _mixed(facts: dict[str, Any]) -> bool:
+    return "several_outcomes" in facts and facts["measure"] == "difference"
+
+
+def _divided(value: float | None, error: float) -> float | None:
+    return None if value is None else value / error
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Limits of the axis, where no effect is (None where it is nowhere), and whether it is one of ratios."""
+
+    low: float
+    high: float
+    null: float | None
+    ratios: bool
+    open: bool
+
+    @classmethod
+    def of(cls, effects: list[dict[str, Any]]) -> Scale:
+        """Return the scale on which all finite ends of these effects are seen."""
+        null = effects[0].get("null", 0.0)
+        ratios = null == 1.0
+        ends = [] if null is None else [null]
+        is_open = False
+        for effect in effects:
+            found = effect.get("simultaneous_interval", effect["interval"])
+            known = [found["low"], found["high"], effect["estimate"], *found.get("gap", [])]
+            ends += [end for end in known if end is not None and not (ratios and end <= 0)]
+            is_open |= found["low"] is None or found["high"] is None or (ratios and found["low"] <= 0)
+        low, high = min(ends), max(ends)
+        if not is_open:
+            return cls(low, high, null, ratios, is_open)
+        if ratios:
+            return cls(low / _TIMES, high * _TIMES, null, ratios, is_open)
+        reach = _BEYOND * (high - low or 1.0)
+        return cls(low - reach, high + reach, null, ratios, is_open)
+
+    def held(self, value: float | None) -> float:
+        """Return a value inside the limits; one that is missing is the upper limit."""
+        return self.high if value is None else min(max(value, self.low), self.high)
+
+    def pieces(self, interval: dict[str, Any]) -> list[tuple[float, float]]:
+        """Return the ends of the parts of an interval, inside the limits."""
+        below = self.low if interval["low"] is None else self.held(interval["low"])
+        above = self.held(interval["high"])
+        if not interval.get("gap"):
+            return [(below, above)]
+        first, second = interval["gap"]
+        sides = [] if first is None else [(below, first)]
+        return sides + ([] if second is None else [(second, above)])
+
+    def place(self, value: float) -> float:
+        """Return where a value is between the limits, from 0 to 1."""
+        if self.ratios:
+            return log(self.held(value) / self.low) / log(self.high / self.low)
+        return (self.held(value) - self.low) / (self.high - self.low)
+
+    @property
+    def note(self) -> str:
+        """What has to be said of the ends."""
+        return "Lines to the edge have no end. " if self.open else ""
+
+    def draw(self, ax: Any) -> None:
+        """Set the axis and draw the line of no effect."""
+        if self.ratios:
+            ax.set_xscale("log")
+            ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+            ax.xaxis.set_minor_formatter(
+                lambda value, _: f"{value:g}" if str(value).strip("0.")[:1] in "25" else ""
+            )
+        if self.open:
+            ax.set_xlim(self.low, self.high)
+        if self.null is not None:
+            zero_line(ax, "x", self.null)
+
 
 Point = tuple[float, float]
 Facts = dict[str, Any]
@@ -315,3 +513,50 @@ def gain_plot(facts: Facts) -> str:
         "whole curve. Dashed: treating the same share at random."
     )
     return figure(chart, caption, "gain by share treated") if chart else ""
+
+
+_COLOURS = ("Blue", "Ochre", "Green", "Violet")
+_ROOM = 4.0  # parts of a hundred on both sides, so that dots and names are whole
+
+
+def plan_plot(answers: list[dict[str, Any]], without_privacy: float, beside: str) -> str:
+    """Return a picture of planned half-widths, empty where fewer than two are known; the table has the numbers.
+
+    `beside` says what the dashed line is.
+    """
+    known = [one for one in answers if one["half_width"] is not None]
+    spread = sorted({one["epsilon"] for one in known})
+    if len(spread) < 2:
+        return ""
+    most = max(one["half_width"] for one in known) * 1.08
+    place, y = axis(log10(spread[0]), log10(spread[-1])), axis(most, 0.0)
+
+    def x(epsilon: float) -> float:
+        return _ROOM + (100 - 2 * _ROOM) * place(log10(epsilon)) / 100
+
+    inside = (
+        "" if without_privacy >= most else line((0, y(without_privacy)), (100, y(without_privacy)), "zero")
+    )
+    sizes = list(dict.fromkeys(one["rows"] for one in known))
+    for number, rows in enumerate(sizes):
+        colour = f"c{number % len(_COLOURS)}"
+        points = [(x(one["epsilon"]), y(one["half_width"])) for one in known if one["rows"] == rows]
+        inside += shape(points, f"line {colour}") + "".join(dot(point, f"{colour}-fill") for point in points)
+    values = ticks(0.0, most)
+    chart = Chart(
+        inside,
+        "half-width of the interval against epsilon; the table has the numbers",
+        [(x(one), f"{one:g}") for one in spread],
+        [(y(value), text) for value, text in zip(values, labels(values), strict=True)],
+        across="epsilon (logarithmic)",
+        up="half-width of the interval",
+    )
+    named = "; ".join(
+        f"{_COLOURS[number % len(_COLOURS)]}: {rows:,} people" for number, rows in enumerate(sizes)
+    )
+    dashed = f" Dashed: {beside}." if without_privacy < most else ""
+    return figure(
+        chart.html(),
+        f"{named}.{dashed}",
+        "planned half-widths by epsilon",
+    )

@@ -12,21 +12,23 @@ import numpy as np
 
 from counterveil.errors import refusal
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
-from counterveil.report.canvas import (
+from counterveil.report.confounding import axis_reach, marked, named
+from counterveil.report.pictures import (
     GREY,
     INK,
     PALE,
     PALER,
     WARNING,
+    Scale,
+    axis_label,
     canvas,
+    comparable,
     finish,
     framed,
     legend,
     pyplot,
     zero_line,
 )
-from counterveil.report.confounding import axis_reach, marked, named
-from counterveil.report.scales import Scale, axis_label, comparable
 from counterveil.report.survival import survival
 from counterveil.report.view import percent
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.canvas import INK, canvas, finish, pyplot
 from counterveil.report.page import table
-from counterveil.report.pictures import Chart, axis, figure, labels, shape, ticks
+from counterveil.report.pictures import INK, Chart, axis, canvas, figure, finish, labels, pyplot, shape, ticks
 from counterveil.report.view import Cells, Facts, percent
 
 _COLOURS = {"control": "#b3541e", "treated": INK}

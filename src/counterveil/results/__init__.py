@@ -3,19 +3,16 @@
 from counterveil.privacy import Guarantee
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.arms import ArmsResult
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_model import CateModel
-from counterveil.results.compliance import Compliance
 from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
+from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measures import MeasureResult
-from counterveil.results.moments import Moments
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
-from counterveil.results.regression import Coefficient, Regression
+from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
 from counterveil.results.result import Released, Result
 from counterveil.results.survival import SurvivalResult
 

@@ -1,4 +1,7 @@
-"""What an omitted confounder would have to be like to change an answer; made from released numbers, free."""
+"""What an omitted confounder would have to be like to change an answer; made from released numbers, free.
+
+What is refused of a sensitivity analysis: results without an interval, and descriptions that are none.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from math import inf, isfinite, sqrt
 from pathlib import Path
 from typing import Any
 
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.inference.confounding import (
     as_strong_as,
@@ -18,16 +22,40 @@ from counterveil.inference.confounding import (
     ratio_of_difference,
     robustness_value,
 )
+from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_page, sensitivity_view
-from counterveil.results.confounding_arguments import (
-    asked_shares,
-    refuse_no_interval,
-    refuse_not_positive,
-    share,
-)
+from counterveil.report.caveats import target_words
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.result import Released
 from counterveil.results.shown import Shown
+
+
+def refuse_no_interval(interval_of: Fact | None) -> None:
+    """Raise CV-P664 where intervals are for something else than the effect."""
+    if interval_of is not None:
+        raise refusal("CV-P664", interval_of=target_words(interval_of))
+
+
+def asked_shares(treatment_r2: float | None, outcome_r2: float | None) -> tuple[float, float] | None:
+    """Return the two shares of a confounder, None where neither is given, or raise CV-P665."""
+    if treatment_r2 is None and outcome_r2 is None:
+        return None
+    return share("treatment_r2", treatment_r2), share("outcome_r2", outcome_r2, 1.0)
+
+
+def share(name: str, value: float | None, most: float = 1 - 1e-9) -> float:
+    """Return a share of variance, or raise CV-P665."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most:
+        return float(value)
+    raise refusal("CV-P665", name=name, value=value)
+
+
+def refuse_not_positive(name: str, value: float | None) -> None:
+    """Raise CV-P666 for a public number that is given and not above 0."""
+    if value is None or (isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < inf):
+        return
+    raise refusal("CV-P666", name=name, value=value)
+
 
 # How many times as strong as a covariate an omitted confounder is supposed to be.
 _TIMES = (1.0, 2.0, 3.0)

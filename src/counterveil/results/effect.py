@@ -19,7 +19,7 @@ from counterveil.inference import (
     adjusted_p,
     level_of_each,
 )
-from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
+from counterveil.inference.measures import NoisyRatio, RatioDifference, p_value
 from counterveil.results.own_scale import OwnScale
 from counterveil.session import Lomax, mechanism_from_dict
 

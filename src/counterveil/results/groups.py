@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from counterveil.inference.ratio import NoisyRatio
+from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
 from counterveil.report.view import probability
 from counterveil.results.effect import Effect, Ends, known_to_dict, ratio_from_dict

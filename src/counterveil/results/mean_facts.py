@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from counterveil.inference import ErrorBetweenSites, PooledUncertainty, Uncertainty
 from counterveil.inference.measures import ApartMeans, JointMeans
-from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.results.effect import (
     Known,
     Linear,

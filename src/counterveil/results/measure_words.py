@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import hypot
 
 from counterveil.inference.measures import ODDS, RATIO, Ends, Means, Quotient
-from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.privacy import Estimand
 from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Effect

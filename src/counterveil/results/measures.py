@@ -12,7 +12,7 @@ from typing import Any, Self
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, Quotient
-from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.privacy import Estimand, Unit
 from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence

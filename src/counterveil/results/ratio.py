@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.inference import Uncertainty
-from counterveil.inference.ratio import NoisyRatio, RatioDifference
+from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand
 from counterveil.report.view import rounded
 from counterveil.results.effect import Effect, Ends, check_level, noise_from_dict

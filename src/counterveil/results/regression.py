@@ -1,23 +1,196 @@
-"""A regression from released moments: coefficients, standard errors and intervals that include the privacy noise."""
+"""A regression from released moments: coefficients, standard errors and intervals that include the privacy noise.
+
+Formulas of regressions: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
+
+As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b
+and a:b, and what is in brackets is explained by instruments. Names with other signs in them are quoted with backticks.
+
+Effects of an offer and of taking it up, in a trial whose people do not all comply with their assignment.
+
+Released second moments, from which regressions are computed without further cost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite
+from functools import partial
+from math import inf, isfinite, sqrt
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from counterveil.errors import CounterveilError, refusal
-from counterveil.inference.noisy_moments import Fit
+from counterveil.errors import CounterveilError, excerpt, refusal, shown
+from counterveil.inference.moments import (
+    Fit,
+    NoisyMoments,
+    anderson_rubin,
+    joint_p_value,
+    joint_statistic,
+    least_squares,
+    two_stage,
+)
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Budget, Guarantee
-from counterveil.privacy.caveats import Fact, written
-from counterveil.report import View, regression_text, regression_view
+from counterveil.privacy import Budget, Guarantee, Unit
+from counterveil.privacy.caveats import Fact, read_facts, written
+from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.view import probability, rounded
 from counterveil.results.effect import Ends, StdError, check_level, within
 from counterveil.results.shown import Shown
+from counterveil.results.stored import VERSION, check_version, load, reads_facts, save
+
+_TOKEN = re.compile(r"`([^`]+)`|([~+*:\[\]-])|([^\s~+*:\[\]`-][^\s~+*:\[\]`]*)")
+_LONGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """What is regressed on what, by names of columns; `endogenous` are explained by `instruments`."""
+
+    response: str
+    regressors: tuple[str, ...]
+    constant: bool = True
+    endogenous: tuple[str, ...] = ()
+    instruments: tuple[str, ...] = ()
+
+
+def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]]) -> Formula:
+    """Return the formula in names of columns, or raise CV-P783; a name in `groups` stands for its columns."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise _unreadable(text, "a text with one ~")
+    left, tilde, right = _outside_brackets(text)
+    if not tilde:
+        raise _unreadable(text, "no ~")
+    response = _columns(left, columns, groups, text)
+    if len(response) != 1:
+        raise _unreadable(text, f"{len(response)} columns on the left of ~")
+    plain, inside = _without_brackets(right, text)
+    if any(not part.strip() for part in right.split("+")):
+        raise _unreadable(text, "a side, or an end, without a column")
+    constant, terms = _constant(plain)
+    regressors = _columns(terms, columns, groups, text) if terms.strip() else ()
+    endogenous: tuple[str, ...] = ()
+    instruments: tuple[str, ...] = ()
+    if inside is not None:
+        one, between, two = inside.partition("~")
+        if not between:
+            raise _unreadable(text, "no ~ between the brackets")
+        endogenous, instruments = (_columns(part, columns, groups, text) for part in (one, two))
+        if len(instruments) < len(endogenous):
+            raise _unreadable(text, f"{len(instruments)} instruments for {len(endogenous)} columns")
+    used = (*response, *regressors, *endogenous, *instruments)
+    if len(set(used)) < len(used):
+        raise _unreadable(text, "a column that is named twice")
+    if not regressors and not endogenous and not constant:
+        raise _unreadable(text, "nothing on the right of ~")
+    return Formula(response[0], regressors, constant, endogenous, instruments)
+
+
+def _outside_brackets(text: str) -> tuple[str, str, str]:
+    before = text.partition("[")[0]
+    place = before.find("~")
+    return (text, "", "") if place < 0 else (text[:place], "~", text[place + 1 :])
+
+
+def _without_brackets(right: str, text: str) -> tuple[str, str | None]:
+    """Return the terms outside brackets, and what is inside them, None where there are none."""
+    if "[" not in right:
+        return right, None
+    before, _, rest = right.partition("[")
+    inside, closed, after = rest.partition("]")
+    if not closed or "[" in after:
+        raise _unreadable(text, "brackets that do not match")
+    return " + ".join(part.strip(" +") for part in (before, after) if part.strip(" +")), inside
+
+
+def _constant(terms: str) -> tuple[bool, str]:
+    """Return whether there is a constant, and the terms without what says so."""
+    found = re.sub(r"-\s*1\b", "+ 0", terms)
+    parts = [part.strip() for part in found.split("+")]
+    return "0" not in parts, " + ".join(part for part in parts if part not in ("0", "1", ""))
+
+
+def _columns(
+    part: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]], text: str
+) -> tuple[str, ...]:
+    """Return the columns that terms with + between them stand for."""
+    found: list[str] = []
+    for term in _terms(part, text):
+        found += [name for name in _expanded(term, columns, groups) if name not in found]
+    return tuple(found)
+
+
+def _terms(part: str, text: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the names of every term, and the sign between them: nothing, ":" or "*"."""
+    names: list[str] = []
+    sign, wanted, place = "", True, 0
+    stripped = part.strip()
+    while place < len(stripped):
+        match = _TOKEN.match(stripped, place)
+        if match is None:
+            raise _unreadable(text, excerpt(stripped, place))
+        quoted, operator, name = match.groups()
+        if operator is None:
+            if not wanted:
+                raise _unreadable(text, f"{shown(name or quoted)} without + before it")
+            names, wanted = [*names, quoted or name], False
+        elif wanted or operator not in "+:*" or (operator != "+" and len(names) == 2):
+            raise _unreadable(text, f"{operator!r} where a column should be")
+        else:
+            wanted = True
+            if operator == "+":
+                yield names, sign
+                names, sign = [], ""
+            else:
+                sign = operator
+        place = match.end()
+        place += len(stripped[place:]) - len(stripped[place:].lstrip())
+    if wanted:
+        raise _unreadable(text, "a side, or an end, without a column")
+    yield names, sign
+
+
+def _expanded(
+    term: tuple[list[str], str], columns: Sequence[str], groups: dict[str, tuple[str, ...]]
+) -> Iterator[str]:
+    """Yield the columns of a term: one name, a product, or both names and their product."""
+    names, sign = term
+    lists = []
+    for name in names:
+        own = groups.get(name, (name,))
+        if own[0] not in columns:
+            raise _unknown(name, columns)
+        lists.append(own)
+    if sign != ":":
+        for own in lists:
+            yield from own
+    if sign:
+        for first in lists[0]:
+            for second in lists[1]:
+                yield _product(first, second, columns)
+
+
+def _product(first: str, second: str, columns: Sequence[str]) -> str:
+    for name in (f"{first}:{second}", f"{second}:{first}"):
+        if name in columns:
+            return name
+    raise refusal(
+        "CV-P782",
+        columns=", ".join(map(repr, (name for name in columns if ":" in name))) or "no interactions",
+        got=repr(f"{first}:{second}"),
+        first=first + ":" + second,
+    )
+
+
+def _unknown(name: str, columns: Sequence[str]) -> CounterveilError:
+    return refusal("CV-P784", columns=", ".join(map(repr, columns)), name=name)
+
+
+def _unreadable(text: object, got: str) -> CounterveilError:
+    return refusal("CV-P783", text=text, got=got)
+
 
 CONSTANT = "Intercept"
 # First-stage F statistics below this are called weak (Stock, Yogo 2005).
@@ -278,3 +451,335 @@ def finite(facts: Any) -> Any:
 
 def _no_value(column: str, other: str) -> CounterveilError:
     return refusal("CV-P786", column=column, other=other)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Compliance(Shown):
+    """Three effects from one release: of assignment on the outcome and on receipt, and of receipt for compliers.
+
+    The last is a ratio of the first two (Angrist, Imbens, Rubin 1996); its interval holds however few comply.
+    """
+
+    assigned: str
+    received: str
+    outcome: str
+    on_outcome: Regression
+    on_receipt: Regression
+    two_stage: Regression
+
+    @property
+    def intention_to_treat(self) -> Coefficient:
+        """The effect of assignment on the outcome."""
+        return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
+
+    @property
+    def take_up(self) -> Coefficient:
+        """The effect of assignment on receipt: the share of compliers."""
+        return replace(self.on_receipt.coefficient(self.assigned), name="take-up")
+
+    @property
+    def complier_effect(self) -> Coefficient:
+        """The effect of receipt on the outcome of compliers, with an Anderson-Rubin interval."""
+        return replace(self.two_stage.coefficient(self.received), name="complier effect")
+
+    @property
+    def table(self) -> tuple[Coefficient, ...]:
+        """The three effects."""
+        return self.intention_to_treat, self.take_up, self.complier_effect
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
+        fits = (self.on_outcome, self.on_receipt, self.two_stage)
+        names = (self.assigned, self.assigned, self.received)
+        found = []
+        for one, fit, name in zip(self.table, fits, names, strict=True):
+            row = next(row for row in fit._rows() if row["term"] == name)
+            found.append(row | {"effect": one.name})
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; an end that is unbounded is None."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return the same with unbounded ends as infinite numbers, for what is printed."""
+        shared = self.two_stage.report_facts()
+        kept = (
+            "warning",
+            "rows",
+            "level",
+            "first_stage",
+            "weak",
+            "anderson_rubin",
+            "guarantee",
+            "spent",
+            "not_covered",
+        )
+        return {name: shared[name] for name in kept if name in shared} | {
+            "assigned": self.assigned,
+            "received": self.received,
+            "outcome": self.outcome,
+            "effects": [one.facts() for one in self.table],
+        }
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: the three effects, what they assume, the guarantee."""
+        return compliance_view(self.report_facts(), full)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{one.name} {one.estimate:.4g}" for one in self.table)
+        return f"<Compliance with {self.assigned}: {shown}; {self.two_stage.spent}>"
+
+
+Matrix = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Moments(Shown):
+    """Released second moments of columns; nothing it does spends budget, and it holds no rows.
+
+    Attributes:
+        treatment, outcome: names of these columns.
+        columns: names of all columns, the constant left out.
+        groups: covariates, or treatments, that are several columns, with these.
+        basis: the constant and every column as a combination of working columns.
+        matrix: released means of products of working columns, the constant first.
+        noise_sd: standard deviation of the noise of each.
+        rows: number of rows, public.
+        level: of the intervals.
+        guarantee, spent, releases, not_covered, details: as in every result.
+    """
+
+    treatment: str
+    outcome: str
+    columns: tuple[str, ...]
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    basis: Matrix
+    matrix: Matrix
+    noise_sd: Matrix
+    rows: int
+    level: float
+    guarantee: Guarantee
+    spent: Budget
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[Fact, ...]
+    details: dict[str, float | str]
+
+    def regress(self, formula: str, level: float | None = None) -> Regression:
+        """Return a regression among the released columns: "y ~ treat + age", or "y ~ age + [dose ~ offer]".
+
+        Least squares, or two-stage least squares with instruments in brackets as in linearmodels. Free.
+        """
+        found = parse_formula(formula, self.columns, dict(self.groups))
+        return self._regression(formula, found, self.level if level is None else check_level(level))
+
+    def compliance(
+        self,
+        received: str,
+        *,
+        assigned: str | None = None,
+        outcome: str | None = None,
+        controls: Sequence[str] = (),
+        level: float | None = None,
+    ) -> Compliance:
+        """Return the effects of assignment and, for those who comply with it, of what they received. Free.
+
+        Args:
+            received: the column that says who received the treatment.
+            assigned: the column that was randomised; the study's treatment if omitted.
+            outcome: the column explained; the study's outcome if omitted.
+            controls: columns that are adjusted for.
+            level: of the intervals.
+        """
+        offer, response = assigned or self.treatment, outcome or self.outcome
+        terms = "".join(f" + `{name}`" for name in controls)
+        one, two, three = (
+            self.regress(text, level)
+            for text in (
+                f"`{response}` ~ `{offer}`{terms}",
+                f"`{received}` ~ `{offer}`{terms}",
+                f"`{response}` ~ 1{terms} + [`{received}` ~ `{offer}`]",
+            )
+        )
+        return Compliance(offer, received, response, one, two, three)
+
+    def _regression(self, text: str, formula: Formula, level: float) -> Regression:
+        moments, basis = self._noisy(), np.array(self.basis)
+        places = {name: place for place, name in enumerate((CONSTANT, *self.columns))}
+
+        def rows(names: Sequence[str]) -> Floats:
+            return np.asarray(basis[[places[name] for name in names]])
+
+        exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors
+        terms, response = (*exogenous, *formula.endogenous), basis[places[formula.response]]
+        stage = kept = tested = None
+        if not formula.endogenous:
+            fit = least_squares(moments, rows(terms), response)
+        else:
+            fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
+            if len(formula.endogenous) == 1:
+                own, instruments, others = (
+                    rows(formula.endogenous)[0],
+                    rows(formula.instruments),
+                    rows(exogenous),
+                )
+                stage = joint_statistic(
+                    least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
+                )
+                last = np.zeros(len(terms))
+                last[-1] = 1.0
+                centre = (float(fit.coefficients[-1]), fit.error(last)[0])
+                kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
+                tested = joint_p_value(moments, instruments, others, response)
+        return Regression(
+            formula=text,
+            method="2SLS" if formula.endogenous else "OLS",
+            response=formula.response,
+            terms=terms,
+            fit=fit,
+            rows=self.rows,
+            level=level,
+            guarantee=self.guarantee,
+            spent=self.spent,
+            not_covered=self.not_covered,
+            again=partial(self._regression, text, formula),
+            endogenous=formula.endogenous,
+            instruments=formula.instruments,
+            first_stage=stage,
+            anderson_rubin=kept,
+            anderson_rubin_p=tested,
+            farthest=self._farthest(formula, fit),
+        )
+
+    def _farthest(self, formula: Formula, fit: Fit) -> float | None:
+        """Return how many sampling errors a coefficient of the outcome on public columns can be at all."""
+        plain = self.guarantee.unit is Unit.OUTCOME and formula.constant and not formula.endogenous
+        if not plain or formula.response != self.outcome or fit.variance <= 0:
+            return None
+        # Half the range: outcomes in [-1, 1] are the last working column, but for a prediction from the others.
+        half = abs(self.basis[1 + self.columns.index(self.outcome)][-1])
+        return half * sqrt(self.matrix[0][0] * self.rows / fit.variance)
+
+    def _noisy(self) -> NoisyMoments:
+        return NoisyMoments(np.array(self.matrix), np.array(self.noise_sd), self.rows)
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a column: mean and standard deviation as released, and the noise of the mean."""
+        return [
+            {"column": name} | self._mean(own) for name, own in zip(self.columns, self.basis[1:], strict=True)
+        ]
+
+    def _mean(self, column: tuple[float, ...]) -> dict[str, float]:
+        """Return what is known of a column's mean: nothing where noise left no weight to the rows."""
+        matrix, noise, own = np.array(self.matrix), np.array(self.noise_sd), np.array(column)
+        with np.errstate(all="ignore"):
+            mean = own @ matrix[0] / matrix[0, 0]
+            centred = own - mean * np.array(self.basis[0])
+            error = np.sqrt(centred**2 @ noise[0] ** 2) / matrix[0, 0]
+            variance = centred @ matrix @ centred / matrix[0, 0]
+        if not (matrix[0, 0] > 0 and np.isfinite([mean, error, variance]).all()):
+            return {"mean": 0.0, "sd": inf, "se_noise": inf}
+        return {"mean": float(mean), "sd": sqrt(max(float(variance), 0.0)), "se_noise": float(error)}
+
+    def interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return an interval for the mean of every column, by name; sampling error and noise together."""
+        chosen = self.level if level is None else check_level(level)
+        return {
+            name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval
+            for name in self.columns
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters."""
+        return {
+            "version": VERSION,
+            "moments_of": list(self.columns),
+            "treatment": self.treatment,
+            "outcome": self.outcome,
+            "groups": [[name, list(members)] for name, members in self.groups],
+            "basis": [list(row) for row in self.basis],
+            "matrix": [list(row) for row in self.matrix],
+            "noise_sd": [list(row) for row in self.noise_sd],
+            "rows": self.rows,
+            "level": self.level,
+            "guarantee": self.guarantee.to_dict(),
+            "spent": self.spent.to_dict(),
+            "releases": [list(release) for release in self.releases],
+            "not_covered": [written(one) for one in self.not_covered],
+            "details": self.details,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts, None for what is unbounded; `from_dict` reads them back."""
+        found: dict[str, Any] = finite(self.report_facts())
+        return found
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return the same with infinite numbers, for what is printed."""
+        warning = self.guarantee.warning
+        return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> Moments:
+        """Return the moments written by `to_dict` or `stored`."""
+        check_version(facts)
+        found = cls(
+            treatment=facts["treatment"],
+            outcome=facts["outcome"],
+            columns=tuple(facts["moments_of"]),
+            groups=tuple((name, tuple(members)) for name, members in facts["groups"]),
+            basis=_matrix(facts["basis"]),
+            matrix=_matrix(facts["matrix"]),
+            noise_sd=_matrix(facts["noise_sd"]),
+            rows=facts["rows"],
+            level=check_level(facts["level"]),
+            guarantee=Guarantee.from_dict(facts["guarantee"]),
+            spent=Budget.from_dict(facts["spent"]),
+            releases=tuple((name, text) for name, text in facts["releases"]),
+            not_covered=read_facts("not_covered", facts["not_covered"]),
+            details=dict(facts["details"]),
+        )
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        """Raise ValueError where the numbers do not fit together."""
+        size = 1 + len(self.columns)
+        for matrix in (self.basis, self.matrix, self.noise_sd):
+            if len(matrix) != size or any(len(row) != size for row in matrix):
+                raise ValueError("a matrix of another size")
+            if not all(isfinite(value) for row in matrix for value in row):
+                raise ValueError("a number that is none")
+        if any(sd < 0 for row in self.noise_sd for sd in row) or self.rows < 1:
+            raise ValueError("impossible moments")
+        for place in range(size):
+            if any(self.matrix[place][other] != self.matrix[other][place] for other in range(place)):
+                raise ValueError("moments that are not symmetric")
+        if any(name not in self.columns for _, members in self.groups for name in members):
+            raise ValueError("a group of other columns")
+
+    def save(self, path: str | Path) -> Path:
+        """Write the moments as JSON, with no data in it; return the path."""
+        return save(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Moments:
+        """Return the moments that `save` wrote; another file is refused with CV-P787."""
+        return load(path, cls.from_dict, _no_moments)
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: columns with means and standard deviations, the guarantee, what is not covered."""
+        return moments_view(self.report_facts(), full)
+
+    def __repr__(self) -> str:
+        return f"<Moments: {len(self.columns)} columns, {self.rows:,} rows; {self.spent}>"
+
+
+def _matrix(rows: Any) -> Matrix:
+    return tuple(tuple(float(value) for value in row) for row in rows)
+
+
+def _no_moments(got: str) -> CounterveilError:
+    return refusal("CV-P787", got=got)

@@ -8,8 +8,15 @@ from math import isfinite
 from typing import Any
 
 from counterveil.errors import refusal
-from counterveil.inference.log_rank import LogRank, NoisyTables, answers_of, log_rank_of
-from counterveil.inference.survival_answers import AreaRatio, Ends, SurvivalAnswers
+from counterveil.inference.survival import (
+    AreaRatio,
+    Ends,
+    LogRank,
+    NoisyTables,
+    SurvivalAnswers,
+    answers_of,
+    log_rank_of,
+)
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.view import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts

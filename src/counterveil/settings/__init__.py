@@ -1,21 +1,23 @@
 """Settings of methods and questions, for `settings=`: `cv.settings.Matching(neighbours=5)`."""
 
-from counterveil.settings.effects import (
+from counterveil.settings.methods import (
+    Arms,
+    Auto,
     Bins,
     Cate,
-    FoldQueries,
-    Series,
-    Survival,
-    WeightLimits,
-)
-from counterveil.settings.outcome_level import Arms, DifferenceInMeans, Matching, Stratified, Weighting
-from counterveil.settings.record_level import (
-    Auto,
+    DifferenceInMeans,
     DoublyRobust,
+    FoldQueries,
     Folds,
     Groups,
+    Matching,
     ModelPair,
+    Series,
+    Stratified,
+    Survival,
     Trial,
+    Weighting,
+    WeightLimits,
 )
 
 __all__ = [

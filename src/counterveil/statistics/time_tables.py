@@ -21,9 +21,7 @@ from counterveil.data.layout import MergedLayout
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
 from counterveil.data.time_to_event import MOST_CELLS, TimeToEvent, joined_entries
-from counterveil.inference.log_rank import NoisyTables
-from counterveil.inference.survival_answers import reach
-from counterveil.inference.survival_curves import LEAST_AT_RISK, Blocks, TableNoise
+from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise, reach
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget

@@ -7,9 +7,8 @@ from dataclasses import replace
 import pytest
 
 from counterveil.federation.coordinator import pooled, states
-from counterveil.federation.judging import judged
+from counterveil.federation.judging import SetAsideError, judged
 from counterveil.federation.messages import Reply, Request
-from counterveil.federation.public_limits import SetAsideError
 
 FORMS = {
     "apart": {"measure": "ratio"},

@@ -101,7 +101,7 @@ def test_rows_served_in_many_batches_equal_the_definition(capacity, batch, monke
 
 @pytest.mark.parametrize("seed", thinned(range(3), 0))
 def test_data_large_enough_for_the_radix_sort_equal_the_definition(seed, monkeypatch):
-    from counterveil.numerics import donors as score_order
+    from counterveil.numerics import match_walk as score_order
 
     monkeypatch.setattr(score_order, "SMALLEST_RADIX", 1)
     rng = np.random.default_rng(100 + seed)

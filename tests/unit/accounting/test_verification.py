@@ -7,9 +7,8 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting.chain import GENESIS, digest, seal
-from counterveil.accounting.charter import Charter
+from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels
-from counterveil.accounting.uses import Uses
 from counterveil.accounting.verification import verify_rows
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.federation.judging import judged
+from counterveil.federation.judging import SetAsideError, judged
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.public_limits import SetAsideError
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
 from counterveil.questions.pooled.pool import pool

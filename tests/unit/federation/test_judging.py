@@ -6,10 +6,16 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.federation.judging import judged
-from counterveil.federation.judging_differences import _check_reach
+from counterveil.federation.judging import (
+    OTHER_NOISE,
+    OUT_OF_REACH,
+    WENT_BACK,
+    Declared,
+    SetAsideError,
+    _check_reach,
+    judged,
+)
 from counterveil.federation.messages import Ask, Head, Reply, Request
-from counterveil.federation.public_limits import OTHER_NOISE, OUT_OF_REACH, WENT_BACK, Declared, SetAsideError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from counterveil.inference import ClusterUncertainty, half_width, t_factor
-from counterveil.inference.clusters import sd_inflation
+from counterveil.inference.uncertainty import sd_inflation
 from counterveil.mechanisms import Laplace, Staircase
 
 EFFECT = Staircase(Fraction(1, 500), Fraction(1, 2))

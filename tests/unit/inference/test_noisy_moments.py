@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from counterveil.inference.noisy_moments import NoisyMoments, least_squares, two_stage
-from counterveil.inference.weak_instruments import anderson_rubin, joint_p_value, joint_statistic
+from counterveil.inference.moments import (
+    NoisyMoments,
+    anderson_rubin,
+    joint_p_value,
+    joint_statistic,
+    least_squares,
+    two_stage,
+)
 
 TIGHT = 1e-8
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.inference.ratio import NoisyRatio, RatioDifference, p_value
+from counterveil.inference.measures import NoisyRatio, RatioDifference, p_value
 
 
 def known(total=50.0, size=100.0, **rest):

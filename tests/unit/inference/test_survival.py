@@ -7,9 +7,15 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from counterveil.inference.log_rank import NoisyTables, answers_of, blocks_of, log_rank_of
-from counterveil.inference.survival_answers import Probability, reach
-from counterveil.inference.survival_curves import Blocks
+from counterveil.inference.survival import (
+    Blocks,
+    NoisyTables,
+    Probability,
+    answers_of,
+    blocks_of,
+    log_rank_of,
+    reach,
+)
 
 CELLS = 10
 EDGES = tuple(float(place) for place in range(CELLS + 1))

@@ -6,7 +6,7 @@ import pytest
 
 import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
-from counterveil.numerics import donors as score_order
+from counterveil.numerics import match_walk as score_order
 from counterveil.numerics.matching import SortedArms, adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)

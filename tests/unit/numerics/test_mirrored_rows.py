@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.mirrored_rows import MirroredRows
+from counterveil.numerics.products import MirroredRows
 from counterveil.numerics.propensity import fit_propensity
 
 ROWS = np.random.default_rng(1).random((101, 3))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.noise_shape import largest_move, matrix_power, noise_shape
+from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape
 
 
 def moves_and_loss(seed=0, rows=400, size=5):

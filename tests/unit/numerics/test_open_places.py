@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.arrays import compiled
-from counterveil.numerics.donors import (
+from counterveil.numerics.match_walk import (
     all_open,
     close,
     highest_bit,

@@ -6,15 +6,18 @@ from scipy.optimize import check_grad, minimize
 from scipy.special import expit
 
 from counterveil.errors import ParameterError
-from counterveil.numerics.newton import DEFAULT_TOLERANCE, damping, gradient_rounding, minimise
-from counterveil.numerics.propensity import _Binary as TwoArms
-from counterveil.numerics.propensity import _Multinomial as SeveralArms
 from counterveil.numerics.propensity import (
+    DEFAULT_TOLERANCE,
+    damping,
     fit_multinomial,
     fit_propensity,
+    gradient_rounding,
     logistic_scores,
+    minimise,
     multinomial_scores,
 )
+from counterveil.numerics.propensity import _Binary as TwoArms
+from counterveil.numerics.propensity import _Multinomial as SeveralArms
 
 
 def sample(n, d, seed, arms=2):

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.newton import _MOST, approach
+from counterveil.numerics.propensity import _MOST, approach
 from counterveil.numerics.propensity import _Binary as TwoArms
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.posterior import spike_and_slab
+from counterveil.numerics.shrinkage import spike_and_slab
 
 SCALES = (0.03, 0.3, 3.0)
 

@@ -11,7 +11,7 @@ from counterveil.privacy import Estimand
 from counterveil.published.proved_cross_fit import CrossFit, cross_fit_plan, release
 from counterveil.results.question import Question
 from counterveil.session.gate import Released, ReleasedVector
-from counterveil.statistics.moments.doubly_robust_plan import Design
+from counterveil.statistics.moments.orthogonal import Design
 
 # Outcomes vary about alike in both halves: where one seems to have lost its variance, residuals are not clipped.
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1), "b": cv.Binary()}, treated=1, control=0)

@@ -11,9 +11,17 @@ import counterveil as cv
 from counterveil.datasets import dataset_1
 from counterveil.errors import ClaimError, MissingExtraError, ParameterError
 from counterveil.privacy import Budget, Proof
-from counterveil.published import cate_learners as learners
-from counterveil.published.cate import InfluenceSettings, KernelSettings, Search
-from counterveil.published.cate_learners import FeatureBox, Nuisances, Rows, fitted_effect, loss_at
+from counterveil.published import cate as learners
+from counterveil.published.cate import (
+    FeatureBox,
+    InfluenceSettings,
+    KernelSettings,
+    Nuisances,
+    Rows,
+    Search,
+    fitted_effect,
+    loss_at,
+)
 from counterveil.published.finite_queries import largest_influence, published, published_factor
 from counterveil.published.gaussian_process import (
     EXTRA_VARIANCE,

@@ -135,7 +135,7 @@ def test_a_table_in_a_database_has_the_same_changes():
 
 
 def test_a_federation_takes_outcomes_of_one_column():
-    from counterveil.federation.public_limits import Declared
+    from counterveil.federation.judging import Declared
 
     with pytest.raises(CounterveilError, match="CV-P600"):
         Declared.of(study().to_dict())

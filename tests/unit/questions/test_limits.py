@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.inference.ratio import NoisyRatio
+from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy.caveats import Target
 from counterveil.results.effect import within
 from counterveil.session import SeededNoise

@@ -9,7 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.inference.pooled_means import PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, SitesLeftOut
 from counterveil.questions import PooledNeeded
 from counterveil.report.caveats import fact_words

@@ -8,7 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.privacy.caveats import Curvature
-from counterveil.questions.pooled.reading import UnreadableError, check_document
+from counterveil.questions.pooled.pool import UnreadableError, check_document
 
 WORDS = "allowing for undetected curvature"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from counterveil.errors import ParameterError
-from counterveil.results.formula import Formula, parse_formula
+from counterveil.results.regression import Formula, parse_formula
 
 COLUMNS = ("age", "site=a", "site=b", "t", "dose", "blood pressure", "y", "t:age", "site=a:t", "site=b:t")
 GROUPS = {"site": ("site=a", "site=b")}

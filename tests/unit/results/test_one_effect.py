@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.results.one_effect import P_VALUE, Unshrunk, decided
+from counterveil.results.functions import P_VALUE, Unshrunk, decided
 
 SIZE = 7
 ORDERS = np.array([0.0, 1, 1, 1, 2, 2, 2])

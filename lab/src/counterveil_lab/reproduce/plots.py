@@ -11,7 +11,7 @@ from zlib import crc32
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from counterveil.report.canvas import GREY, canvas, pyplot
+from counterveil.report.pictures import GREY, canvas, pyplot
 
 # Colours that differ in lightness as well (after Okabe and Ito), markers and dashes.
 _COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#6b4c9a", "#7f7f7f")

@@ -26,22 +26,23 @@ from counterveil.questions.groups.question import (
     record_details,
     release_words,
 )
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_model import CateModel
-from counterveil.results.cate_question import CateQuestion, Queries, ask_cate, refuse_long_answers
-from counterveil.results.one_effect import one_effect_model
+from counterveil.results.functions import (
+    CateAnswers,
+    CateModel,
+    CateQuestion,
+    Queries,
+    ask_cate,
+    one_effect_model,
+    refuse_long_answers,
+)
 from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
-from counterveil.statistics.linear.series import function_pays, series
-from counterveil.statistics.moments.cate_fitting import choose_design, strength
-from counterveil.statistics.moments.r_learner import r_learner
-from counterveil.statistics.moments.row_scores import Score
-from counterveil.statistics.moments.score_cells import Cells
-from counterveil.statistics.moments.scoring import Scoring, scoring
-from counterveil.statistics.moments.t_learner import t_learner
+from counterveil.statistics.linear.functions import function_pays, series
+from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
+from counterveil.statistics.moments.scoring import Cells, Score, Scoring, scoring
 
 # Effects at queries by bins: the mean score of everyone in the query's bin, all bins for the price of one.
 

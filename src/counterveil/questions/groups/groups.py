@@ -11,7 +11,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, silence
-from counterveil.inference.ratio import NoisyRatio, RatioDifference
+from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Asked, ask_once
 from counterveil.questions.groups.outcome import outcome_groups
@@ -32,9 +32,14 @@ from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
-from counterveil.statistics.moments.row_scores import Score
-from counterveil.statistics.moments.score_cells import Cells, cell_variances, model_errors
-from counterveil.statistics.moments.scoring import Scoring, scoring
+from counterveil.statistics.moments.scoring import (
+    Cells,
+    Score,
+    Scoring,
+    cell_variances,
+    model_errors,
+    scoring,
+)
 
 # Effects of groups where everything about a person is private: one release for all groups together.
 

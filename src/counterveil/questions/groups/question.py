@@ -27,10 +27,9 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
-from counterveil.statistics.moments.doubly_robust_plan import Design, affordable, fewest_rows
+from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
-from counterveil.statistics.moments.score_cells import COUNT_NOISE, SUM_NOISE, term_noise
-from counterveil.statistics.moments.scoring import Scoring
+from counterveil.statistics.moments.scoring import COUNT_NOISE, SUM_NOISE, Scoring, term_noise
 
 # By what is protected, the methods and the type of their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {

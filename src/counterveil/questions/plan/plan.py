@@ -1,22 +1,562 @@
-"""What a plan found: how long intervals would be, at every epsilon and size that was tried."""
+"""What a plan found: how long intervals would be, at every epsilon and size that was tried.
+
+How a question is asked of simulated people, and what is kept of its answer.
+
+One question on many simulated studies: its answers at several epsilons and sizes, and the least that is enough.
+
+A plan of a question: studies are made up from declarations and assumptions, and asked at every epsilon and size.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from math import inf, isfinite
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from math import ceil, exp, inf, isfinite, log, log10, sqrt
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from scipy.special import ndtri
+
+from counterveil.data import Study, check_study
+from counterveil.data.time_to_event import refuse_censored
+from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
-from counterveil.privacy import Estimand, Unit
-from counterveil.questions.plan.assumptions import Assumptions
-from counterveil.questions.plan.trials import POWER, PlannedAnswer, finite
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.questions import (
+    arms,
+    ate,
+    cate,
+    event_study,
+    groups,
+    interim,
+    moments,
+    outcomes,
+    policy_value,
+)
+from counterveil.questions.interim import planned
+from counterveil.questions.plan.people import (
+    FEWEST_ROWS,
+    SEEDS,
+    Assumptions,
+    People,
+    PublicSample,
+    Summaries,
+    assumed_of,
+    at_the_horizon,
+    check_numbers,
+    lost_share,
+    out_of_range,
+    people_of_question,
+)
+from counterveil.questions.plan.people import half_width as least_squares
+from counterveil.questions.survival import survival
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
-from counterveil.results.measure_words import DIFFERENCE, NEEDED
+from counterveil.results.effect import Effect, Linear, check_level
+from counterveil.results.event_study import EventStudyResult
+from counterveil.results.groups import PolicyValue
+from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
+from counterveil.results.outcomes import OutcomesResult
+from counterveil.results.own_scale import OwnScale
+from counterveil.results.question import refuse_clusters, usual_estimand
+from counterveil.results.ratio import RatioResult
+from counterveil.results.regression import Coefficient, parse_formula
+from counterveil.results.result import Released
 from counterveil.results.shown import Shown
 from counterveil.results.stored import reads_facts
+from counterveil.results.survival import SurvivalResult
+from counterveil.session import SeededNoise
+from counterveil.statistics.moments.regression import Columns
+
+# What is asked, and which of the options each question takes.
+_USUAL = ("method", "level", "mechanism", "settings")
+_ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    "ate": (ate, (*_USUAL, "estimand", "measure")),
+    "arms": (arms, _USUAL),
+    "outcomes": (outcomes, (*_USUAL, "estimand", "measure", "importance")),
+    "groups": (groups, (*_USUAL, "by")),
+    "event_study": (event_study, (*_USUAL, "estimand")),
+    "cate": (cate, ("method", "level", "settings")),
+    "policy_value": (policy_value, ("method", "level", "settings", "policy")),
+    "survival": (survival, _USUAL),
+    "moments": (moments, ("level", "mechanism", "formula")),
+    "compliance": (moments, ("level", "mechanism", "received")),
+    "interim": (ate, (*_USUAL, "estimand", "spending")),
+}
+# What a question cannot be asked without.
+_NEEDED = ("by", "policy", "formula", "received")
+# Options that only some questions take, with what they are where nothing is said; others are None.
+_SAID = {"method": "auto", "measure": DIFFERENCE, "spending": "obrien_fleming"}
+_OWN = (*_SAID, *_NEEDED, "mechanism", "settings", "importance", "estimand")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one simulated study answered: half-widths, errors and intervals of all its effects."""
+
+    halves: list[float]
+    errors: list[float] | None  # None where the true effects are not known exactly
+    covered: float | None
+    found: float
+    parts: list[tuple[float, float]]  # noise and total standard error
+    method: str
+    caution: str | None
+    each: Mapping[str, float]  # half-widths by name, of effects in units of their own
+    skewed: bool = False  # whether lengths of intervals have long tails, or none at all
+
+
+Ask = Callable[[People, Budget, SeededNoise], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """A question at planned looks: people as many as at one of them, or as at the last where they are others."""
+
+    study: Study
+    sizes: Sequence[int]
+    words: Mapping[str, Any]
+    estimand: Estimand
+    last: bool = False
+
+    def __call__(self, people: People, budget: Budget, noise: SeededNoise) -> Answer:
+        """Return the answer at the look of so many people."""
+        rows = len(people.outcome)
+        number = len(self.sizes) - 1 if self.last else list(self.sizes).index(rows)
+        sizes = [max(round(size * rows / self.sizes[number]), 1) for size in self.sizes]
+        own = dict(self.words)
+        spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
+        looks = planned(
+            self.study.outcome, sizes, **spent, level=own.pop("level"), spending=own.pop("spending")
+        )
+        this = looks.planned[number]
+        spent = {"epsilon": this.budget.epsilon, "delta": this.budget.delta}
+        answer = ate(people.frame, self.study, noise=noise, **spent, **own, level=float(1 - this.alpha))
+        return _measured(answer, [people.effect(self.estimand)])
+
+
+def check_options(question: object, given: Mapping[str, Any]) -> None:
+    """Raise CV-P700 for a question that is none, and CV-P701 for options that it does not take or lacks."""
+    if not isinstance(question, str) or question not in _ASK:
+        raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
+    taken = _ASK[question][1]
+    for name in _OWN:
+        value, usual = given[name], _SAID.get(name)
+        # Arrays and frames are compared with nothing.
+        unsaid = value is None if usual is None else isinstance(value, str) and value == usual
+        if name not in taken and not unsaid:
+            takers = [repr(each) for each, (_, options) in _ASK.items() if name in options]
+            fitting, fix = (
+                f"{name}= with question={' or '.join(takers)}",
+                "leave it out, or plan that question",
+            )
+            raise _unfit(name, fitting, f"{name}={shown(value)} with question={question!r}", fix)
+        if name in taken and name in _NEEDED and value is None:
+            raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
+
+
+def _unfit(name: str, expected: str, got: str, fix: str) -> CounterveilError:
+    return refusal("CV-P701", name=name, expected=expected, got=got, fix=fix)
+
+
+def asked(
+    question: str, study: Study, given: Mapping[str, Any], estimand: Estimand, sizes: Sequence[int]
+) -> tuple[Ask, Ask]:
+    """Return what asks a question of simulated people, of planned and of searched sizes."""
+    function, taken = _ASK[question]
+    words = {name: value for name, value in given.items() if name in (*taken, "protects")}
+    if question == "interim":
+        return Looks(study, sizes, words, estimand), Looks(study, sizes, words, estimand, last=True)
+    if question in ("moments", "compliance"):
+        ask = _regression(study, words)
+        return ask, ask
+
+    def plain(people: People, budget: Budget, noise: SeededNoise) -> Answer:
+        spent = {"epsilon": budget.epsilon, "delta": budget.delta}
+        answer = function(people.frame, study, noise=noise, **spent, **words)
+        return _measured(answer, _truths(answer, question, people, estimand, given["measure"]))
+
+    return plain, plain
+
+
+def _truths(
+    answer: Released, question: str, people: People, estimand: Estimand, measure: str
+) -> list[float] | None:
+    """Return what is true of each effect of a table, None where that is not known."""
+    if isinstance(answer, OutcomesResult):
+        return [_true(people, estimand, measure, one.outcome) for one in answer.released]
+    if isinstance(answer, EventStudyResult):
+        after = people.effect(estimand)
+        return [0.0] * len(answer.before) + [after] * len(answer.after)
+    if question not in ("ate", "arms", "survival"):
+        return None
+    return [_true(people, estimand, measure)] * len(answer.table)
+
+
+def _true(people: People, estimand: Estimand, measure: str, outcome: str | None = None) -> float:
+    """Return the measure of mean outcomes with treatment and without."""
+    difference = people.effect(estimand, outcome)
+    if measure == DIFFERENCE:
+        return difference
+    one, other = people.means(estimand, outcome)
+    if measure in (RATIO, LIFT):
+        return (one / other if other else inf) - (measure == LIFT)
+    if measure == ODDS:
+        return one * (1 - other) / (other * (1 - one)) if other * (1 - one) else inf
+    return 1 / difference if difference else inf
+
+
+def _measured(answer: Released, truths: list[float] | None) -> Answer:
+    """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
+    units = isinstance(answer, OutcomesResult | SurvivalResult)
+    effects = answer.table[:1] if units or isinstance(answer, PolicyValue) else answer.table
+    ends = [effect.interval() for effect in effects]
+    nulls = [effect.known.null if isinstance(effect.known, OwnScale) else 0.0 for effect in effects]
+    known = truths if truths is None else truths[: len(effects)]
+    covered = None
+    if known is not None:
+        covered = float(np.mean([_covers(*pair) for pair in zip(effects, known, strict=True)]))
+    chosen = answer.details.get("chosen_by_auto")
+    return Answer(
+        halves=[_half(effect) for effect in effects],
+        errors=None
+        if known is None
+        else [effect.estimate - truth for effect, truth in zip(effects, known, strict=True)],
+        covered=covered,
+        found=float(
+            np.mean([not low <= null <= high for (low, high), null in zip(ends, nulls, strict=True)])
+        ),
+        parts=[(effect.std_error.noise, effect.std_error.total) for effect in effects],
+        method=answer.method if chosen is None else str(chosen).partition(":")[0],
+        caution=answer.caution,
+        each={str(one.name): _half(one) for one in answer.table} if units else {},
+        skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
+    )
+
+
+def _covers(effect: Effect, truth: float) -> bool:
+    (low, high), known = effect.interval(), effect.known
+    gap = known.gap(effect.level) if isinstance(known, OwnScale) else None
+    return low <= truth <= high and (gap is None or not gap[0] < truth < gap[1])
+
+
+def _half(effect: Effect) -> float:
+    if isinstance(effect.known, Linear):
+        return effect.known.uncertainty.half_width(effect.level)
+    low, high = effect.interval()
+    return (high - low) / 2
+
+
+# Regressions from released moments: the coefficient of the treatment, or the effect on those who comply.
+
+
+def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
+    """Return what asks for moments and regresses from them."""
+    formula: Any = words.get("formula")
+    received: Any = words.get("received")
+    terms = {name: words[name] for name in ("protects", "level", "mechanism")}
+    terms["outcomes"], terms["interactions"] = (
+        ([received], []) if formula is None else _columns(study, formula)
+    )
+
+    def ask(people: People, budget: Budget, noise: SeededNoise) -> Answer:
+        spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
+        released = moments(people.frame, study, noise=noise, **spent, **terms)
+        truth: float | None = people.effect(Estimand.ATE)
+        if received is not None:
+            controls = [name for name in study.covariates if name != received]
+            found = [released.compliance(received, controls=controls).complier_effect]
+        else:
+            fit = released.regress(formula)
+            found = [one for one in fit.coefficients if one.name == study.treatment]
+            # Coefficients of covariates are not known, nor is that of a treatment whose effect varies with them.
+            truth = None if not found or terms["interactions"] or fit.response != study.outcome else truth
+            found = found or [one for one in fit.coefficients if one.name != "Intercept"]
+        return _of_coefficients(found, truth, "compliance" if received is not None else "moments")
+
+    return ask
+
+
+def _columns(study: Study, formula: str) -> tuple[list[str], list[str]]:
+    """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P701 or CV-P783."""
+    columns = Columns.of(study, (), ())
+    pairs = [f"{one}:{other}" for one in columns.names for other in columns.names]
+    found = parse_formula(formula, (*columns.names, *pairs), dict(columns.groups))
+    if found.endogenous:
+        raise _unfit("formula", "no instruments in it", shown(formula), "plan question='compliance' instead")
+    explained = [] if found.response == study.outcome else [found.response]
+    return explained, [name for name in found.regressors if ":" in name]
+
+
+def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: str) -> Answer:
+    ends = [one.interval for one in found]
+    return Answer(
+        halves=[(high - low) / 2 for low, high in ends],
+        errors=None if truth is None else [one.estimate - truth for one in found],
+        covered=None if truth is None else float(np.mean([low <= truth <= high for low, high in ends])),
+        found=float(np.mean([not low <= 0 <= high for low, high in ends])),
+        parts=[(one.std_error.noise, one.std_error.total) for one in found],
+        method=method,
+        caution=None,
+        each={},
+        skewed=True,
+    )
+
+
+# The usual aim of those who plan trials.
+POWER = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedAnswer:
+    """The answers to one question, over all simulated studies.
+
+    Attributes:
+        budget: what the question would spend.
+        rows: number of people.
+        method: the estimator, after "auto" has chosen.
+        half_width: mean half length of the intervals, over studies and effects.
+        noise: share of the squared standard error that is privacy noise.
+        error: root of the mean squared distance between estimate and true effect; None where that is not known.
+        covered: studies whose interval covers the true effect; of several effects, parts of studies.
+        found: studies whose interval excludes zero effect (of a ratio, 1), counted in the same way.
+        unbounded: studies whose interval has no end, counted in the same way; half-widths of ratios and regressions are
+            medians over studies, infinite where most have none.
+        each: half-widths of all effects by name where they are in units of their own; `half_width` and the other
+            figures are then those of the first.
+        level: of the interval, where it is not that of the plan (looks).
+        caution: what a result would say first, None where nothing needs saying.
+        refusal: code and problem, where the question would be refused; all figures are then None.
+    """
+
+    budget: Budget
+    rows: int
+    method: str | None = None
+    half_width: float | None = None
+    noise: float | None = None
+    error: float | None = None
+    covered: float | None = None
+    found: float | None = None
+    unbounded: float = 0.0
+    each: dict[str, float] = field(default_factory=dict)
+    level: float | None = None
+    caution: str | None = None
+    refusal: str | None = None
+
+    def detectable(self, level: float, power: float = POWER) -> float | None:
+        """Return the smallest effect that the interval would tell from none with this power; None if not known."""
+        if self.half_width is None or not isfinite(self.half_width):
+            return None
+        return self.half_width * float(1 + ndtri(power) / ndtri((1 + (self.level or level)) / 2))
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Return the figures as JSON-ready facts."""
+        facts = asdict(self) | {"budget": self.budget.to_dict(), "half_width": finite(self.half_width)}
+        facts["each"] = {name: finite(half) for name, half in self.each.items()}
+        budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
+        return budget | facts | {"detectable": self.detectable(level)}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> PlannedAnswer:
+        """Return the answers written by `to_dict`."""
+        own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
+        if own["half_width"] is None and own["refusal"] is None:
+            own["half_width"] = inf
+        own["each"] = {name: inf if half is None else half for name, half in own["each"].items()}
+        return cls(Budget.from_dict(facts["budget"]), **own)
+
+
+def finite(value: float | None) -> float | None:
+    """Return a number that JSON can hold, None where there is none."""
+    # JSON knows no infinity.
+    return None if value is None or not isfinite(value) else value
+
+
+Tell = Callable[[int, int], None]
+Draw = Callable[[int, np.random.Generator], People]
+# Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
+_LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
+SEARCH_DRAWS, _CLOSE = 5, 0.04
+Refused = ParameterError | BudgetError | StudyError
+
+
+@dataclass(slots=True)
+class Trial:
+    """One budget and size, and what was answered for them so far."""
+
+    budget: Budget
+    rows: int
+    level: float | None = None  # of its own intervals, where they have one
+    answers: list[Answer] = field(default_factory=list)
+    refusal: Refused | None = None
+
+    def run(self, ask: Ask, people: People, noise: SeededNoise) -> None:
+        """Ask about one simulated study; a refusal depends on parameters alone, so the next would get it too."""
+        if self.refusal is not None:
+            return
+        try:
+            self.answers.append(ask(people, self.budget, noise))
+        except (ParameterError, BudgetError, StudyError) as error:
+            self.refusal = error
+
+    @property
+    def half(self) -> float:
+        """Mean half length over studies and effects, infinite where the question is refused.
+
+        Where lengths have long tails or no end, the median over studies.
+        """
+        if self.refusal is not None:
+            return inf
+        halves = np.array([one.halves for one in self.answers])
+        return float(np.mean(np.median(halves, axis=0) if self.answers[0].skewed else halves))
+
+    def answer(self) -> PlannedAnswer:
+        """Return the figures over all studies."""
+        if self.refusal is not None:
+            problem = f"{self.refusal.code}: {self.refusal.problem}"
+            return PlannedAnswer(self.budget, self.rows, level=self.level, refusal=problem)
+        known = [one for one in self.answers if one.errors is not None and one.covered is not None]
+        errors = np.array([one.errors for one in known], dtype=np.float64)
+        return PlannedAnswer(
+            self.budget,
+            self.rows,
+            level=self.level,
+            method=self.answers[0].method,
+            half_width=self.half,
+            noise=_noise(np.array([one.parts for one in self.answers], dtype=np.float64)),
+            error=sqrt(float(np.mean(errors**2))) if known and np.isfinite(errors).all() else None,
+            covered=sum(float(one.covered or 0.0) for one in known) if known else None,
+            found=sum(one.found for one in self.answers),
+            unbounded=sum(float(np.mean(np.isinf(one.halves))) for one in self.answers),
+            each=self._each(),
+            caution=self.answers[0].caution,
+        )
+
+    def _each(self) -> dict[str, float]:
+        """Return half-widths of effects in units of their own, as `half` is over studies."""
+        middle = np.median if self.answers[0].skewed else np.mean
+        return {
+            name: float(middle([one.each[name] for one in self.answers])) for name in self.answers[0].each
+        }
+
+
+def _noise(parts: Floats) -> float:
+    """Return the share of the squared standard error that is noise, over errors that are finite."""
+    finite = np.isfinite(parts).all(axis=-1)
+    noise, total = parts[finite][:, 0], parts[finite][:, 1]
+    return float(np.sum(noise**2) / np.sum(total**2)) if np.any(total > 0) else 1.0
+
+
+def run(
+    cells: list[Trial],
+    ask: Ask,
+    draw: Draw,
+    draws: int,
+    seed: int,
+    tell: Tell | None,
+    plain: Callable[[People, SeededNoise], float],
+    rows: int,
+) -> float:
+    """Ask every cell about every simulated study; return the mean of `plain` over those of `rows` people."""
+    found: list[float] = []
+    sizes = list(dict.fromkeys(cell.rows for cell in cells))
+    for number in range(draws):
+        for size in sizes:
+            generator = np.random.default_rng([seed, number, *([size] if size != sizes[0] else [])])
+            people = draw(size, generator)
+            for cell in cells:
+                if cell.rows == size:
+                    cell.run(ask, people, SeededNoise(int(generator.integers(SEEDS))))
+            if size == rows:
+                found.append(plain(people, SeededNoise(number)))
+        refused = [cell.refusal for cell in cells if cell.refusal is not None]
+        if len(refused) == len(cells):
+            raise refused[0]
+        if tell is not None:
+            tell(number + 1, draws)
+    return float(np.mean(found) if all(map(isfinite, found)) else np.median(found))
+
+
+# The least epsilon, and the least number of people, for a wanted half-width: bisection, with the same draws throughout.
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched, and with how many simulated studies."""
+
+    ask: Ask
+    draw: Draw
+    seed: int
+    draws: int
+    budgets: list[Budget]
+    wanted: float | None
+
+    def epsilon(self, rows: int) -> float | None:
+        """Return the least epsilon at this size, None where none up to a large one is enough, or nothing is wanted."""
+        if self.wanted is None:
+            return None
+        delta = self.budgets[0].delta
+
+        def half(size: float) -> float:
+            return self._half(rows, Budget(_rounded(exp(size)), delta))
+
+        found = self._least(half, log(_LEAST_EPSILON), log(_MOST_EPSILON))
+        return None if found is None else _rounded(exp(found))
+
+    def rows(self, start: int) -> tuple[tuple[float, int | None], ...]:
+        """Return for every epsilon the least number of people, None where no searched number is enough."""
+        if self.wanted is None:
+            return ()
+        delta = self.budgets[0].delta
+        # Of more people than that the delta is refused.
+        most = min(max(_MOST_SEARCHED, start), ceil(1 / delta) - 1 if delta else inf)
+        return tuple((float(budget.epsilon), self._rows(budget, most)) for budget in self.budgets)
+
+    def _rows(self, budget: Budget, most: float) -> int | None:
+        def half(size: float) -> float:
+            return self._half(round(exp(size)), budget)
+
+        # From few people on upwards: large studies are simulated only where they are needed.
+        low = high = log(2 * FEWEST_ROWS)
+        while half(high) > (self.wanted or 0.0):
+            if high >= log(most):
+                return None
+            low, high = high, min(high + log(4), log(most))
+        found = self._least(half, low, high)
+        return None if found is None else ceil(exp(found))
+
+    def _least(self, half: Callable[[float], float], low: float, high: float) -> float | None:
+        """Return the least size that is enough, to a few percent; None where the largest is not."""
+        wanted = self.wanted or 0.0
+        if half(high) > wanted:
+            return None
+        if half(low) <= wanted:
+            return low
+        while high - low > _CLOSE:
+            middle = (low + high) / 2
+            low, high = (low, middle) if half(middle) <= wanted else (middle, high)
+        return high
+
+    def _half(self, rows: int, budget: Budget) -> float:
+        trial = Trial(budget, rows)
+        for number, generator in self._generators():
+            if trial.refusal is None:
+                trial.run(self.ask, self.draw(rows, generator), SeededNoise(self.seed + number))
+        return trial.half
+
+    def _generators(self) -> Iterator[tuple[int, np.random.Generator]]:
+        for number in range(self.draws):
+            yield number, np.random.default_rng([self.seed, number])
+
+
+def _rounded(value: float) -> float:
+    """Return a number with two digits, rounded up."""
+    step = 10.0 ** (int(np.floor(log10(value))) - 1)
+    return round(ceil(value / step - 1e-9) * step, 10)
+
 
 _TOLD = 6  # epsilons in a paragraph
 _METHOD = 22  # letters of a method in the table
@@ -334,3 +874,221 @@ def _said(half: float) -> str:
 
 def _short(method: str) -> str:
     return method if len(method) <= _METHOD else method[: _METHOD - 1] + "…"
+
+
+ByOutcome = float | Mapping[str, float] | None
+# An epsilon that leaves hardly any noise, for questions that least squares does not answer.
+_HARDLY_ANY = 100
+
+
+def plan(
+    study: Study,
+    *,
+    rows: int | Sequence[int],
+    protects: str,
+    epsilon: Number | Sequence[Number],
+    delta: Number = 0,
+    question: str = "ate",
+    by: Any = None,
+    policy: Any = None,
+    method: str = "auto",
+    estimand: str | None = None,
+    level: float = 0.95,
+    mechanism: str | None = None,
+    settings: Any = None,
+    measure: str = DIFFERENCE,
+    importance: Mapping[str, Number] | None = None,
+    formula: str | None = None,
+    received: str | None = None,
+    spending: str = "obrien_fleming",
+    mean: ByOutcome = None,
+    sd: ByOutcome = None,
+    effect: float | Mapping[str, float] = 0.0,
+    explained: float | None = None,
+    confounding: float | None = None,
+    share: float | None = None,
+    binary: bool | Mapping[str, bool] | None = None,
+    correlation: float | Sequence[Sequence[float]] | None = None,
+    covariates: Summaries | None = None,
+    lost: float | None = None,
+    together: float | None = None,
+    denominator: Sequence[float] | None = None,
+    complying: float | None = None,
+    sample: Any = None,
+    half_width: float | None = None,
+    draws: int = 20,
+    seed: int = 0,
+    tell: Tell | None = None,
+) -> Plan:
+    """Return how long the intervals of a study would be, from its declarations and from assumptions alone.
+
+    Args:
+        study: the declaration; no data are needed.
+        rows: number of people in the planned study; one or several to try.
+        epsilon: one or several to try.
+        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
+        question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
+            `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "moments"
+            (with `formula`: the coefficient of the treatment), "compliance" (with `received`: the effect on compliers)
+            or "interim" (`rows` are those of planned looks, epsilon that of all looks together).
+        by: groups, as for `counterveil.groups`.
+        policy: as for `counterveil.policy_value`.
+        measure: as for `counterveil.ate`; half-widths are then those of the ratio.
+        importance: as for `counterveil.outcomes`.
+        formula: a regression, "y ~ treat + age", whose moments are released.
+        received: the covariate that says who received the treatment.
+        spending: as for `counterveil.interim.planned`.
+        mean: assumed mean outcome without treatment; None takes the middle of the range.
+        sd: assumed standard deviation of outcomes; None takes a sixth of the range.
+        effect: assumed effect, in units of the outcome; of a numerator where there is per=. Of several outcomes, mean,
+            sd, effect and binary are given by name: {"death": 0.2, "days": 30}.
+        explained: assumed share of the outcome variance explained by the covariates; None takes 0.2.
+        confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
+            unless the study is randomised.
+        share: assumed share treated; None takes the declared one, or one half.
+        binary: whether the outcome is one end of its range or the other; None supposes so where it is from 0 to 1.
+        correlation: assumed correlation of covariates that stand beside each other, falling with their distance, or a
+            matrix of public correlations; None takes 0.3.
+        covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill
+            their range as a bell, labels are equally frequent.
+        lost: assumed share of people lost from sight before the horizon, for "survival"; None takes 0.2.
+        together: assumed correlation, within an arm, of any two outcomes of a person, of an outcome with the same
+            number before (earlier=), or of a numerator with its denominator; None takes 0.5. It is not below
+            `explained`; of binary outcomes it is that of the normal numbers behind them.
+        denominator: assumed mean and standard deviation of denominators (per=); None takes those of a bell.
+        complying: assumed share of people who receive what they are assigned; None takes 0.7.
+        sample: a public sample with the columns of the study, which takes the place of all assumptions above.
+        half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
+        draws: number of simulated studies.
+        seed: seed of the simulation.
+        tell: called with the number of simulated studies done and to do.
+    """
+    return _plan(**locals())
+
+
+# The arguments of `plan` that say how the question is asked, and those that describe the people.
+_ASKED = (
+    *("method", "estimand", "level", "mechanism", "settings", "by", "policy", "protects"),
+    *("measure", "importance", "formula", "received", "spending"),
+)
+_ASSUMED = (
+    *("mean", "sd", "effect", "explained", "confounding", "share", "binary", "correlation", "covariates"),
+)
+_FURTHER = ("together", "denominator", "complying", "received")
+
+
+def _plan(
+    study: Study,
+    rows: int | Sequence[int],
+    sample: Any,
+    half_width: float | None,
+    tell: Tell | None,
+    **more: Any,
+) -> Plan:
+    """Return the plan; `more` are the other arguments of `plan`."""
+    draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
+    check_level(level)
+    check_study(study)
+    refuse_censored(study.event, question)
+    refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
+    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
+    check_numbers(sizes, draws, seed, half_width)
+    chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
+    _refuse_unplanned(study, question, sample, {name: more[name] for name in _ASKED})
+    more["estimand"] = usual_estimand(study, more["estimand"]).value
+    target, unit = Estimand(more["estimand"]), Unit.parse(more["protects"])
+    ask, searched = asked(question, study, {name: more[name] for name in _ASKED}, target, sizes)
+    assumed, draw = _people(study, chosen, sample, question, more)
+    budgets = _budgets(more["epsilon"], more["delta"], max(sizes))
+    first = sizes[-1] if question == "interim" else sizes[0]
+    by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
+    noiseless = Budget(_HARDLY_ANY, more["delta"])
+    plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
+    levels = _levels(study, question, sizes, budgets[0], more)
+    cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
+    free = run(cells, ask, draw, draws, seed, tell, plain, first)
+    search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
+    return Plan(
+        question=question,
+        treatment=study.treatment,
+        outcome=study.outcome_name,
+        estimand=target,
+        protects=unit,
+        rows=first,
+        draws=draws,
+        level=level,
+        assumed=assumed,
+        without_privacy=free,
+        answers=tuple(cell.answer() for cell in cells),
+        wanted=half_width,
+        least_epsilon=search.epsilon(first),
+        least_rows=search.rows(first),
+        measure=more["measure"],
+        by_least_squares=by_least_squares,
+        skewed=any(one.skewed for cell in cells for one in cell.answers[:1]),
+    )
+
+
+# Questions whose half-width is shown beside that of least squares; the others beside their own with hardly any noise.
+_BY_LEAST_SQUARES = ("ate", "arms", "groups", "cate", "policy_value", "survival")
+
+
+def _least_squares(level: float, people: People, _noise: SeededNoise) -> float:
+    return least_squares(people, level)
+
+
+def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> float:
+    """Return the half-width that the question would have with a budget that leaves hardly any noise."""
+    trial = Trial(budget, len(people.outcome))
+    trial.run(ask, people, noise)
+    return trial.half
+
+
+def _people(
+    study: Study, declared: Study, sample: Any, question: str, more: Mapping[str, Any]
+) -> tuple[Assumptions, Draw]:
+    """Return what is assumed of people, and what makes them up."""
+    if sample is not None:
+        known = PublicSample.of(sample, declared)
+        found = Assumptions.of(study)
+        found = replace(found, effect=known.effect, share=known.share, binary=known.binary)
+        return replace(found, sample=known.rows), known.people
+    others = {name: kind for name, kind in study.covariates.items() if name != more["received"]}
+    assumed = assumed_of(
+        at_the_horizon(study.changed(covariates=others)),
+        {name: more[name] for name in _ASSUMED},
+        **{name: more[name] for name in _FURTHER},
+    )
+    assumed = replace(assumed, lost=lost_share(study, more["lost"]))
+    return assumed, partial(people_of_question, study, assumed, question == "event_study", more["received"])
+
+
+def _levels(
+    study: Study, question: str, sizes: list[int], budget: Budget, more: Mapping[str, Any]
+) -> dict[int, float]:
+    """Return the level of the interval at each look, empty for other questions."""
+    if question != "interim":
+        return {}
+    spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
+    terms = {"level": more["level"], "spending": more["spending"]}
+    looks = interim.planned(study.outcome, sizes, **spent, **terms).planned
+    return {size: float(1 - look.alpha) for size, look in zip(sizes, looks, strict=True)}
+
+
+def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping[str, Any]) -> None:
+    """Raise CV-P700 for what no people are made up of, and CV-P701 for options of other questions."""
+    check_options(question, options)
+    if sample is None:
+        return
+    single = study.event is None and study.several is None and study.per is None
+    if not single or question in ("event_study", "compliance"):
+        raise out_of_range(
+            "sample", "no sample: people with several numbers are planned from assumptions", sample
+        )
+
+
+def _budgets(epsilon: Number | Sequence[Number], delta: Number, most_rows: int) -> list[Budget]:
+    several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
+    budgets = [Budget(one, delta) for one in several]
+    budgets[0].check_rows(most_rows)
+    return budgets

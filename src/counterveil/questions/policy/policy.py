@@ -1,34 +1,215 @@
-"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function."""
+"""Public rules that say whom to treat: by a released effect, by conditions on covariates, or a function.
+
+What a rule or a model says of every row, each row by itself, and nothing else about the rows getting out.
+
+The value of a public rule: what treating whom it names gains over treating nobody and over treating everybody.
+
+The targeting curve: what treating the people with the highest scores gains, for every share of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from math import isnan, nan
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import isfinite, isnan, nan, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
-from counterveil.data import Range, Study
+from counterveil.accounting import Ledger
+from counterveil.data import (
+    Range,
+    Study,
+    Sums,
+    Table,
+    columns_as_written,
+    covariate_columns,
+    public_points,
+    silence,
+)
 from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
-from counterveil.numerics.arrays import Flags
+from counterveil.inference.measures import NoisyRatio
+from counterveil.numerics.arrays import Flags, Floats
+from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
-from counterveil.questions.groups.question import checked_cost
-from counterveil.questions.policy.rows import (
-    Columns,
-    EffectModel,
-    effects_at,
-    fits,
-    model_remarks,
-    one_by_one,
-    reads_rows_alone,
+from counterveil.privacy.caveats import Caveat
+from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.groups.question import (
+    ask_records,
+    caveats,
+    checked_cost,
+    chosen_form,
+    record_details,
+    release_words,
 )
-from counterveil.results.cate_model import CateModel
+from counterveil.results.effect import Effect
+from counterveil.results.functions import CateModel
+from counterveil.results.groups import PolicyValue, TargetingCurve, point
+from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.results.stored import described, load, reads_facts, save
+from counterveil.session import BitSource, Gate, Session, fixed_ambient_generators
+from counterveil.settings import Groups
 from counterveil.settings.ranges import is_number
 from counterveil.statistics.folds.learners import learner_name
+from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.moments.kernels.scores import counts_between
+from counterveil.statistics.moments.records import Part, Records, TableRecords
+from counterveil.statistics.moments.scoring import (
+    Cells,
+    Codes,
+    Placing,
+    Score,
+    Scoring,
+    model_errors,
+    scoring,
+)
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+class EffectModel(Protocol):
+    """Anything that says how large the effect is, from covariates alone."""
+
+    def effect(self, columns: Any, /) -> Any:
+        """Return the effect for every row of a mapping from covariate to values."""
+        ...
+
+
+def reads_rows_alone(model: object) -> TypeGuard[CateModel]:
+    """Return whether what a model says of a row is known to depend on that row alone: a subclass could do anything."""
+    return type(model) is CateModel
+
+
+def model_remarks(model: object) -> tuple[str, ...]:
+    """Return what a guarantee rests on beside the proofs, where a model or a rule says which people are meant."""
+    if reads_rows_alone(model):
+        return ("the model was released before: what it cost comes on top of this",)
+    return (
+        "the guarantee rests on the rule or model: it must be public and carry nothing over from one row to the next",
+    )
+
+
+def fits(model: EffectModel, study: Study) -> bool:
+    """Return whether a model can be asked about every row that a study allows; compares declarations only.
+
+    Otherwise a row's label could make it fail, and the failure would tell of that row.
+    """
+    if not reads_rows_alone(model):
+        return True
+    for name, known in model.study.covariates.items():
+        own = study.covariates.get(name)
+        if own is None or isinstance(own, Range) is not isinstance(known, Range):
+            return False
+        if not isinstance(own, Range) and not isinstance(known, Range):
+            labels = LabelIndex(known.labels)
+            if any(labels.code(label) is None for label in own.labels):
+                return False
+    return True
+
+
+def effects_at(model: EffectModel, columns: Columns) -> Floats:
+    """Return the model's effects; models that are not ours are asked about one row at a time."""
+    if reads_rows_alone(model):
+        return np.asarray(model.effect(columns), dtype=np.float64)
+    return one_by_one(model.effect, columns)
+
+
+def one_by_one(function: Callable[[Any], Any], columns: Columns) -> Floats:
+    """Return what a function answers to every row alone, 0 where it fails.
+
+    It never sees two rows together, so that what it says of one cannot depend on another, unless it keeps
+    state between calls. What it prints, logs or warns of is dropped.
+    """
+    rows = len(next(iter(columns.values()))) if columns else 0
+    found = np.zeros(rows)
+    # Going through a matrix of one column is quicker than slicing: its rows are arrays of length one.
+    cells = zip(*(values[:, None] for values in columns.values()), strict=True)
+    with silence(), fixed_ambient_generators() as again:
+        for place, row in enumerate(cells):
+            again()
+            try:
+                answer = function(dict(zip(columns, row, strict=True)))
+                found[place] = float(np.asarray(answer, dtype=np.float64).reshape(-1)[0])
+            except (Exception, SystemExit):
+                found[place] = 0.0
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+@dataclass(slots=True)
+class RowNumbers:
+    """A number for every row of a block, from its covariates, by a public function of mappings of columns.
+
+    A function that is not ours is asked about one block after the other and, while a batch stays the same, about
+    each block once.
+    """
+
+    function: Callable[[Columns], Floats]
+    in_turn: bool
+    _batch: Table | None = field(default=None, init=False)
+    _kept: dict[int, Floats] = field(default_factory=dict, init=False)
+
+    def __call__(self, part: Part) -> Floats:
+        """Return the numbers of a block's rows."""
+        if not self.in_turn:
+            return self.function(covariate_columns(part.batch, part.rows))
+        if self._batch is not part.batch:
+            self._batch, self._kept = part.batch, {}
+        if part.rows.start not in self._kept:
+            self._kept[part.rows.start] = self.function(covariate_columns(part.batch, part.rows))
+        return self._kept[part.rows.start]
+
+
+# Where a model's score is cut: public thresholds, or quantiles of a bought histogram on a public grid.
+
+
+MOST_BINS = 100
+# Cells of the public grid on which quantiles are bought, and points of the public box that its ends come from.
+_GRID, _POINTS = 64, 512
+
+
+def checked_thresholds(thresholds: object) -> tuple[float, ...]:
+    """Return public thresholds in ascending order, or refuse them."""
+    given = tuple(thresholds) if isinstance(thresholds, Sequence) and not isinstance(thresholds, str) else ()
+    usable = all(isinstance(one, int | float) and isfinite(one) for one in given)
+    if not given or not usable or len(given) >= MOST_BINS or len(set(given)) < len(given):
+        raise refusal("CV-P546", most_bins=MOST_BINS - 1, thresholds=thresholds)
+    return tuple(sorted(float(one) for one in given))
+
+
+def checked_bins(bins: object) -> int:
+    """Return how many parts people are ranked into, or refuse it."""
+    if isinstance(bins, bool) or not isinstance(bins, int) or not 2 <= bins <= MOST_BINS:
+        raise refusal("CV-P547", most_bins=MOST_BINS, bins=bins)
+    return bins
+
+
+def public_grid(model: EffectModel, study: Study) -> Floats:
+    """Return the edges of equal cells between the least and the largest score over the public box."""
+    scores = effects_at(model, columns_as_written(public_points(study, _POINTS), study))
+    low, high = float(scores.min()), float(scores.max())
+    if high <= low:
+        low, high = low - 0.5, high + 0.5
+    return np.linspace(low, high, _GRID + 1)[1:-1]
+
+
+def rank_counts(records: TableRecords, rank: RowNumbers, edges: Floats) -> Sums:
+    """Return how many rows have their number between every two edges."""
+    return (counts_between(edges, (rank(part) for part in records.parts())),)
+
+
+def bought_thresholds(
+    gate: Gate, records: Records, rank: RowNumbers, edges: Floats, bins: int, pure: bool
+) -> Floats:
+    """Return edges of the grid nearest to the quantiles of the rows' numbers, from a noisy histogram."""
+    (counts,) = records.run(rank_counts, rank, edges, in_turn=rank.in_turn)
+    released = release_counts(gate, "ranks", counts, pure)
+    running = np.maximum.accumulate(np.cumsum(np.maximum(released.floats(), 0.0)))
+    wanted = np.arange(1, bins) / bins * max(float(running[-1]), 1.0)
+    return np.unique(edges[np.minimum(np.searchsorted(running, wanted), len(edges) - 1)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -221,3 +402,418 @@ def _bound(end: object, name: str, wanted: object) -> float:
 
 def _refusal(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P545", expected=expected, got=got)
+
+
+# Sums of effects over cells of everybody, as means over all n rows: what policies and curves are made of.
+
+
+# Standard deviations of its noise that are added to a mean square: one that noise makes too small must not shorten an
+# interval.
+_DOUBT = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class EffectSums:
+    """For every cell its number of people, and mean, mean square and noise of (effect - cost) times its flag.
+
+    All means are over all rows, so that they add up over cells. In units of the outcome.
+    """
+
+    rows: int
+    sizes: Floats
+    means: Floats
+    squares: Floats
+    noise_sd: float  # of a cell's mean
+    size_sd: float  # of a cell's mean, by the noise of its size, beside `noise_sd`
+    square_sd: float  # noise of a cell's mean square
+    extra: Floats  # variance of errors of the models, in a cell's mean
+    bias: float
+    lost: float  # what clipping may take off the mean of everybody
+    heavy: bool
+
+    def sum(self, weights: Floats) -> NoisyRatio:
+        """Return what is known about the sum over cells of weight times mean."""
+        value = float(weights @ self.means)
+        squares = float(weights**2 @ self.squares) + _DOUBT * self.square_sd * float(
+            np.linalg.norm(weights**2)
+        )
+        row_variance = max(squares - value**2, 0.0)
+        noise = sqrt(float(weights @ weights)) * np.hypot(self.noise_sd, self.size_sd)
+        # Errors of the models may go together in all cells.
+        extra = float(np.abs(weights) @ np.sqrt(self.extra)) ** 2
+        parts = self.sizes / self.rows
+        # What was clipped may all lie in the cell of the largest weight.
+        bias = self.bias * float(np.abs(weights) @ np.clip(parts, 0.0, 1.0))
+        bias += self.lost * float(np.abs(weights).max())
+        return NoisyRatio(
+            total=value * self.rows,
+            size=float(self.rows),
+            row_variance=row_variance,
+            total_sd=noise * self.rows,
+            size_sd=0.0,
+            extra=extra,
+            bias=bias,
+            heavy=self.heavy,
+        )
+
+
+def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost: float) -> EffectSums:
+    """Return the sums of (effect - cost) over cells of everybody, released through the gate."""
+    low, high = found.study.outcome_range
+    released, score = found.run(gate, placing, cells, one_mean=True)
+    return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
+
+
+def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
+    """Return the sums of (effect - cost) over released cells; `unit` is half the outcome's range."""
+    shift, extra = model_errors(cells, score)
+    # Sizes add up to the public number of rows: what is missing is shared by all cells.
+    sizes = cells.sizes + (rows - cells.sizes.sum()) / len(cells.sizes)
+    left = sqrt(1 - 1 / len(cells.sizes)) * cells.size_sd
+    worth = (cells.centre + score.offset) * unit - cost
+    totals = (cells.totals - shift) * unit
+    squares = cells.squares * unit**2 + 2 * worth * totals + worth**2 * sizes
+    return EffectSums(
+        rows,
+        sizes,
+        (totals + worth * sizes) / rows,
+        np.maximum(squares, 0.0) / rows,
+        cells.total_sd * unit / rows,
+        abs(worth) * left / rows,
+        cells.square_sd * unit**2 / rows,
+        extra * unit**2 * (np.clip(sizes, 0.0, rows) / rows) ** 2,
+        score.bias * unit,
+        cells.lost * unit,
+        cells.heavy,
+    )
+
+
+def policy_value(
+    data: object,
+    study: Study,
+    *,
+    policy: Any,
+    cost: Number | None = None,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    settings: Groups | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> PolicyValue:
+    """Return what a public rule gains over treating nobody and over treating everybody, per person.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: column roles, public bounds and categories.
+        policy: a `Policy`, or a function of one row's covariates (a mapping to arrays of length one).
+        cost: cost of treating one person, in units of the outcome; None takes the policy's own, or 0.
+        protects: "record", everything about a person.
+        epsilon: privacy loss to spend.
+        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        level: confidence level of the intervals, which include the privacy noise.
+        settings: `cv.settings.Groups`.
+        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_policy_value, locals())
+
+
+def asked_policy_value(
+    study: Study, *, policy: Any, cost: Number | None, **arguments: Any
+) -> Asked[PolicyValue]:
+    """Return the checked question about a rule."""
+    question = ask_records(study, "policy_value", **arguments)
+    rule = checked_policy(policy, study)
+    price = rule.price(cost)
+    return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
+
+
+def checked_policy(policy: Any, study: Study) -> Policy:
+    """Return the rule, or refuse what is none for this study."""
+    rule = Policy.of(policy)
+    rule.check(study)
+    return rule
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlaces:
+    """Cell 1 for rows that a rule treats, 0 for the others."""
+
+    rule: Policy
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether the rule asks a function or a model that is not ours."""
+        return self.rule.conditions is None and not reads_rows_alone(self.rule.model)
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return self.rule.decide(covariate_columns(part.batch, part.rows)).astype(np.int64)
+
+
+@silence()
+def answer_policy(session: Session, question: Question, rule: Policy, cost: float) -> PolicyValue:
+    """Return the value of a checked rule."""
+    session.admit(question.uses(session.study, "policy_value"))
+    session.attach_batches()
+    refuse_few_clusters(session.study, "policy_value", question.method, session.batches.rows)
+    question = with_form(session, question)
+    found = scoring(session.study, session.batches, question)
+    place = RulePlaces(rule)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        sums = released_sums(found, gate, place, 2, cost)
+        return _result(session, question, rule, found, sums, cost).stored()
+
+    request = question.request(
+        found.plan,
+        session.study,
+        question="policy_value",
+        policy=rule.described(question.request_id),
+        cost=cost,
+    )
+    return PolicyValue.from_dict(session.run(request, compute))
+
+
+def with_form(session: Session, question: Question) -> Question:
+    """Return the question with the form that `auto` chooses, and pure noise for the few sums of plain scores.
+
+    A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
+    """
+    found = chosen_form(session.study, question, session.batches.rows, None, 1)
+    smaller = found.method == "scores" and found.open_noise and session.account().rule == "sum"
+    return replace(found, mechanism="staircase") if smaller else found
+
+
+def _result(
+    session: Session, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
+) -> PolicyValue:
+    study = session.study
+    wanted = {
+        "policy - nobody": np.array([0.0, 1.0]),
+        "policy - everybody": np.array([-1.0, 0.0]),
+        "everybody - nobody": np.array([1.0, 1.0]),
+    }
+    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
+    gains = tuple(
+        Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
+        for name, weights in wanted.items()
+    )
+    return PolicyValue(
+        gains=gains,
+        policy=rule.name,
+        cost=cost,
+        share=share,
+        guarantee=question.guarantee(session, found.pages, rule.remarks, mechanisms=()),
+        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
+        **question.terms(study),
+        releases=release_words(found),
+        not_covered=(
+            *caveats(study, question.method),
+            *(() if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)),
+        ),
+        details=record_details(found),
+    )
+
+
+def targeting_curve(
+    data: object,
+    study: Study,
+    *,
+    model: EffectModel,
+    bins: int = 10,
+    thresholds: Sequence[float] | None = None,
+    cost: Number = 0,
+    protects: str = "record",
+    epsilon: Number,
+    delta: Number = 0,
+    method: str = "auto",
+    level: float = 0.95,
+    settings: Groups | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> TargetingCurve:
+    """Return what treating the people whom a model ranks highest gains, for a ladder of shares.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: column roles, public bounds and categories.
+        model: anything with `effect(X)` that is public or released, such as a `CateModel`.
+        bins: number of parts of the ranking; its quantiles are paid for from the budget.
+        thresholds: public thresholds of the score in place of `bins`; they cost nothing.
+        cost: cost of treating one person, in units of the outcome.
+        protects: "record", everything about a person.
+        epsilon: privacy loss to spend on the whole curve.
+        method: "auto", "scores" (trials) or "adjusted" (covariates).
+        level: confidence level of intervals and band, which include the privacy noise.
+        settings: `cv.settings.Groups`.
+        delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    return ask_once(asked_targeting_curve, locals())
+
+
+def asked_targeting_curve(
+    study: Study,
+    *,
+    model: EffectModel,
+    bins: int,
+    thresholds: Sequence[float] | None,
+    cost: Number,
+    **arguments: Any,
+) -> Asked[TargetingCurve]:
+    """Return the checked question about a ranking."""
+    question = ask_records(study, "targeting_curve", **arguments)
+    ranking = Ranking.of(study, model, bins, thresholds, cost)
+    return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Who comes first, where the score is cut, and what a treatment costs; all of it public."""
+
+    model: EffectModel
+    bins: int
+    cuts: tuple[float, ...] | None
+    cost: float
+
+    @classmethod
+    def of(
+        cls,
+        study: Study,
+        model: EffectModel,
+        bins: int,
+        thresholds: Sequence[float] | None,
+        cost: Number,
+    ) -> Ranking:
+        """Return the ranking, or the refusal of its first argument that is out of range."""
+        cuts = None if thresholds is None else checked_thresholds(thresholds)
+        parts = checked_bins(bins)
+        _check_model(model, study)
+        return cls(model, parts, cuts, checked_cost(cost))
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlaces:
+    """The place of every row's number among thresholds."""
+
+    rank: RowNumbers
+    at: Floats
+
+    @property
+    def in_turn(self) -> bool:
+        """As the ranking says."""
+        return self.rank.in_turn
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the cell of every row."""
+        return np.searchsorted(self.at, self.rank(part), "right").astype(np.int64)
+
+
+@silence()
+def answer_curve(session: Session, question: Question, ranking: Ranking) -> TargetingCurve:
+    """Return the curve of a checked question."""
+    session.admit(question.uses(session.study, "targeting_curve"))
+    model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost
+    session.attach_batches()
+    refuse_few_clusters(session.study, "targeting_curve", question.method, session.batches.rows)
+    source, study = session.batches, session.study
+    question = with_form(session, question)
+    found = scoring(study, source, question, ranks=cuts is None)
+    rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
+    edges = public_grid(model, study) if cuts is None else np.array(cuts)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        at = edges
+        if cuts is None:
+            at = bought_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
+        sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
+        return _curve_result(session, question, model, found, sums, at, cost).stored()
+
+    request = question.request(
+        found.plan,
+        study,
+        question="targeting_curve",
+        model=model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+        cost=cost,
+        thresholds=cuts,
+        bins=bins,
+    )
+    return TargetingCurve.from_dict(session.run(request, compute))
+
+
+def _check_model(model: EffectModel, study: Study) -> None:
+    if not hasattr(model, "effect") or not fits(model, study):
+        raise refusal("CV-P548", kind=type(model).__name__)
+
+
+def _curve_result(
+    session: Session,
+    question: Question,
+    model: EffectModel,
+    found: Scoring,
+    sums: EffectSums,
+    at: Floats,
+    cost: float,
+) -> TargetingCurve:
+    """Return the curve from the highest scores downwards; everything in it is post-processing."""
+    study, cells = session.study, len(at) + 1
+    shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
+    shares[-1] = 1.0
+    shares = np.maximum.accumulate(shares)
+    thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
+    return TargetingCurve(
+        gains=tuple(
+            point(threshold, share, sums.sum(_top(cells, place + 1)), question.level, cells)
+            for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
+        ),
+        thresholds=tuple(thresholds),
+        shares=tuple(shares.tolist()),
+        qini=_qini(sums, shares),
+        autoc=_autoc(sums, shares),
+        cost=cost,
+        guarantee=question.guarantee(session, found.pages, model_remarks(model), mechanisms=()),
+        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
+        **question.terms(study),
+        releases=release_words(found),
+        not_covered=(
+            *caveats(study, question.method),
+            Caveat.NOISE_OF_SHARES,
+            Caveat.FITTED_TO_SAME_ROWS,
+        ),
+        details=record_details(found),
+    )
+
+
+def _top(cells: int, count: int) -> Floats:
+    """Return flags of the `count` cells of highest scores."""
+    flags = np.zeros(cells)
+    flags[cells - count :] = 1.0
+    return flags
+
+
+def _qini(sums: EffectSums, shares: Floats) -> NoisyRatio:
+    """Return the area between the curve and the straight line of treating the same share at random."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    # Trapezia: the gain after a bin counts for half of its own step and half of the next.
+    weights = np.zeros(cells)
+    for place in range(cells):
+        after = steps[place + 1] if place + 1 < cells else 0.0
+        weights += (steps[place] + after) / 2 * _top(cells, place + 1)
+    return sums.sum(weights - 0.5)
+
+
+def _autoc(sums: EffectSums, shares: Floats) -> NoisyRatio:
+    """Return the mean over shares of (mean gain of those treated) minus (mean gain of everybody)."""
+    cells = len(shares)
+    steps = np.diff(np.concatenate([[0.0], shares]))
+    weights = np.zeros(cells)
+    for place in range(cells):
+        weights += steps[place] / shares[place] * _top(cells, place + 1)
+    return sums.sum(weights - 1.0)

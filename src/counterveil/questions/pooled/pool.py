@@ -1,20 +1,41 @@
-"""Pooled effects of several sites: `pool(...)`."""
+"""Pooled effects of several sites: `pool(...)`.
+
+What results must share before they may be averaged.
+
+Ratios, odds ratios and lifts over several sites, from the means of their arms, and numbers needed to treat.
+
+Results of sites as they arrive: objects, facts, or files that were sent by mail.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
-from typing import Any, cast
+from math import inf, isfinite, sqrt
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.errors import refusal
+from counterveil.bounded_reading import (
+    Fields,
+    UnreadableError,
+    check_values,
+    parse_message,
+    rational,
+    read_text,
+)
+from counterveil.errors import CounterveilError, ParameterError, refusal, shown
 from counterveil.inference import (
     POOLING_METHODS,
+    ClusterUncertainty,
     ErrorBetweenSites,
     Heterogeneity,
     PooledUncertainty,
+    Uncertainty,
+    half_width,
     held_weights,
     heterogeneity,
     other_variance,
@@ -23,24 +44,669 @@ from counterveil.inference import (
     steadied_variances,
     unsure_variances,
 )
-from counterveil.questions.pooled.agreement import (
-    Named,
-    check_agreement,
-    pooled_caveats,
-    pooled_guarantee,
-    pooled_opening,
-    pooled_spending,
-)
-from counterveil.questions.pooled.measures import needed_of, pool_measures
-from counterveil.questions.pooled.reading import Sources, read_sites, rows_of
+from counterveil.inference.measures import ApartMeans, JointMeans
+from counterveil.inference.pooling import PooledMeans, noise_variance
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, Unit, show
+from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut, read_fact, read_facts
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.view import probability, rounded
-from counterveil.results.effect import Effect, Ends, around, check_level, interval_facts, within
-from counterveil.results.measure_words import NEEDED
-from counterveil.results.measures import MeasureResult, difference_result, refuse_of_difference
+from counterveil.results.effect import Effect, Ends, Linear, around, check_level, interval_facts, within
+from counterveil.results.measure_words import DIFFERENCE, NEEDED
+from counterveil.results.measures import (
+    MEASURES,
+    MeasureResult,
+    Needed,
+    difference_of,
+    difference_result,
+    measure_terms,
+    refuse_of_difference,
+)
+from counterveil.results.ratio import RatioResult
 from counterveil.results.result import OneEffect, Result
-from counterveil.results.stored import reads_facts
+from counterveil.results.stored import VERSION, reads_facts
 from counterveil.settings import WeightLimits
+
+Named = list[tuple[str, Result]]
+One = TypeVar("One")
+
+
+def check_agreement(sites: Named) -> None:
+    """Raise unless the results answer one question about different people."""
+    if len(sites) < 2:
+        raise refusal("CV-P500", sites=len(sites), sites_2="" if len(sites) == 1 else "s")
+    _check_same(sites)
+    _check_distinct(sites)
+
+
+def _question(result: Result) -> dict[str, str]:
+    return {
+        "unit of protection": result.guarantee.unit.value,
+        "measure": result.measure if isinstance(result, MeasureResult) else DIFFERENCE,
+        "estimand": result.estimand.value,
+        "treatment": result.treatment,
+        "outcome": result.outcome,
+        "population": "everyone" if result.population is None else "trimmed by propensity scores",
+    }
+
+
+def _check_same(sites: Named) -> None:
+    first_name, first = sites[0]
+    wanted = _question(first)
+    for name, result in sites[1:]:
+        for word, value in _question(result).items():
+            if value != wanted[word]:
+                raise refusal(
+                    "CV-P503", word=word, first_name=first_name, wanted=wanted[word], name=name, value=value
+                )
+
+
+def _check_distinct(sites: Named) -> None:
+    seen: dict[tuple[object, ...], str] = {}
+    for name, result in sites:
+        # Two draws of noise do not agree in every number; the same release sent twice does.
+        key = (*released_numbers(result), result.spent)
+        if key in seen:
+            raise refusal("CV-P504", seen=seen[key], name=name)
+        seen[key] = name
+
+
+def released_numbers(result: Result) -> tuple[float, ...]:
+    """Return numbers as the gate released them."""
+    if isinstance(result, MeasureResult) and result.means is not None:
+        # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
+        return result.means.values
+    known = result.uncertainty
+    return result.estimate, known.variance, known.variance_cap
+
+
+# The guarantee of a pooled result: everyone keeps that of their own site.
+
+
+PAGE = "inference/pooling.proof.md"
+_DISJOINT = (
+    "which site each person is in, and that nobody is in two: the sites must ensure this, it is not checked"
+)
+# From the best to the worst: a pooled result is as well proved as its worst part.
+_ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
+
+
+def pooled_guarantee(sites: Named) -> Guarantee:
+    """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
+    guarantees = [result.guarantee for _, result in sites]
+    return Guarantee(
+        epsilon=max(guarantee.epsilon for guarantee in guarantees),
+        delta=max(guarantee.delta for guarantee in guarantees),
+        unit=guarantees[0].unit,
+        proof=max((guarantee.proof for guarantee in guarantees), key=_ORDER.index),
+        public=_union([(_DISJOINT,), *(guarantee.public for guarantee in guarantees)]),
+        pages=_union([(PAGE,), *(guarantee.pages for guarantee in guarantees)]),
+        remarks=(_each(sites), *_marked(sites), *_own_remarks(sites)),
+        whose=min((guarantee.whose for guarantee in guarantees), key=list(Protected).index),
+    )
+
+
+def pooled_spending(sites: Named) -> Budget:
+    """Return the most that anyone's data have spent: sites hold different people, so nothing adds up."""
+    return Budget(
+        max(result.spent.epsilon for _, result in sites), max(result.spent.delta for _, result in sites)
+    )
+
+
+def _each(sites: Named) -> str:
+    said = [
+        f"{name} {show(result.guarantee.epsilon)}"
+        + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
+        for name, result in sites
+    ]
+    return (
+        f"each person has the epsilon of their own site: {', '.join(said)}; the guarantee names the largest"
+    )
+
+
+def _marked(sites: Named) -> list[str]:
+    """Return a remark on every site whose guarantee is less than proved."""
+    return [
+        f"{name}: {result.guarantee.warning}"
+        for name, result in sites
+        if result.guarantee.warning is not None
+    ]
+
+
+def _own_remarks(sites: Named) -> list[str]:
+    return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
+
+
+def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
+    """Return every one of them once, in the order of first appearance."""
+    return tuple(dict.fromkeys(one for each in lists for one in each))
+
+
+def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[Fact, ...]:
+    """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
+    own = _union(result.not_covered for _, result in sites)
+    return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *own)
+
+
+def pooled_opening(sites: Named) -> dict[str, Any]:
+    """Return what comes first: what the interval is for, depends on and assumes at any site, and whose it is.
+
+    Each is None where no site says anything, and that of all sites where it is one.
+    """
+    names = tuple(name for name, _ in sites)
+    found: dict[str, Any] = {}
+    for role in OPENING:
+        said = tuple(getattr(result, role) for _, result in sites)
+        # Of a bound and of models it is enough that one site depends on them; the others have nothing to say.
+        some = {one for one in said if one is not None} if role in ("condition", "assumes") else {*said}
+        found[role] = next(iter(some), None) if len(some) < 2 else AtSites(names, said)
+    return found
+
+
+# Ways of pooling whose weights are public: sizes, and the scales of the noise.
+METHODS = {
+    "mvagg": "pooled by size: the subset of sites of least variance",
+    "all": "pooled by size: all sites",
+    "largest": "of the largest site alone",
+}
+
+
+def pool_measures(
+    sites: Named, sizes: Floats, method: str, level: float, bounds: WeightLimits | None
+) -> MeasureResult:
+    """Return the measure of the arms' means, averaged over sites by size; `sites` are all results of a measure."""
+    if method not in METHODS:
+        raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
+    means = [_means(result) for _, result in sites]
+    weights = _weights(sites, _public_variances(means, sizes), sizes, method, bounds)
+    kept = [place for place, weight in enumerate(weights) if weight > 0]
+    pooled = PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites))
+    first = sites[0][1]
+    assert isinstance(first, MeasureResult)
+    said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
+    said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
+    if bounds is not None:
+        said["most_weight"] = bounds.most_weight
+    own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
+    return MeasureResult.of(
+        first.measure,
+        pooled,
+        difference_of(pooled, first.estimand, level),
+        guarantee=pooled_guarantee(sites),
+        site_sources=tuple(result._source() for _, result in sites),
+        method=f"means of both arms, {METHODS[method]}",
+        treatment=first.treatment,
+        outcome=first.outcome,
+        level=level,
+        spent=pooled_spending(sites),
+        estimand=first.estimand,
+        releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
+        not_covered=pooled_caveats(
+            sites, [name for place, (name, _) in enumerate(sites) if place not in kept]
+        ),
+        details=said | own,
+        diagnostics={},
+        **pooled_opening([sites[place] for place in kept]),
+    )
+
+
+def _weights(
+    sites: Named, variances: Floats, sizes: Floats, method: str, bounds: WeightLimits | None
+) -> Floats:
+    """Return the weights of the sites, none above its limit."""
+    if bounds is None:
+        return pooling_weights(method, sizes, variances)
+    least = np.maximum(variances, bounds.least(sites))
+    return held_weights(pooling_weights(method, sizes, least), bounds.most(sites), least)
+
+
+def _means(result: object) -> ApartMeans | JointMeans:
+    assert isinstance(result, MeasureResult)
+    assert isinstance(result.means, ApartMeans | JointMeans)
+    return result.means
+
+
+def _public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
+    """Return what differences are expected to vary by, from public numbers alone.
+
+    Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
+    """
+    noise = np.array([_announced(one) for one in means])
+    width = np.array([one.range[1] - one.range[0] for one in means])
+    return np.asarray(noise + width**2 / sizes)
+
+
+def _announced(means: ApartMeans | JointMeans) -> float:
+    """Return the variance of noise whose scale is public."""
+    if isinstance(means, JointMeans):
+        # The noise of the difference follows the released share treated; that of the mean follows the budget alone,
+        # and in arms of one size both are about as large.
+        return noise_variance(means.mean_noise)
+    return sum(noise_variance(known.noise) for known in means.known)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PooledNeeded(MeasureResult):
+    """The number needed to treat of an average of differences; `pooled` is that average with its sites."""
+
+    pooled: OneEffect
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The number of every site, and that of the average."""
+        return tuple(_needed(one) for one in self.pooled.table)
+
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the average of the differences, or the result itself; ratios need the means of both arms."""
+        refuse_of_difference(self, measure)
+        return self.pooled if measure == DIFFERENCE else self
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
+        rows = zip(self.pooled._rows(), self.table, strict=True)
+        return [row | effect.row() | {"measure": NEEDED} for row, effect in rows]
+
+    def _numbers(self) -> dict[str, Any]:
+        return self.pooled._numbers() | {"measure": NEEDED}
+
+    def _sentence(self) -> str:
+        return f"{self._sentence_in('sites')}; differences are averaged over sites with the weights shown"
+
+    def _shown(self) -> dict[str, Any]:
+        found = self.pooled._shown()
+        kept = {name: found[name] for name in ("heterogeneity", "prediction") if name in found}
+        return MeasureResult._shown(self) | kept
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
+
+        facts, average = MeasureResult.report_facts(self), self.pooled.report_facts()
+        shown = zip(average["effects"], self.table, strict=True)
+        kept = ("weight", "summary")
+        rows = [effect.facts() | {name: row[name] for name in kept if name in row} for row, effect in shown]
+        return facts | {
+            "sites": average["sites"],
+            "effects": rows,
+            # Sites are compared, and the next one is predicted, on the scale of the difference.
+            "notes": [*facts["notes"], *pooled_notes(average, "difference")],
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> PooledNeeded:
+        """Return the result written by `to_dict`, pooled again from the sites' differences in it."""
+
+        return needed_of(PooledResult.from_dict(facts))
+
+
+def needed_of(pooled: OneEffect) -> PooledNeeded:
+    """Return the number needed to treat of an average of differences, with the weights of the sites."""
+    terms = measure_terms(pooled)
+    terms["method"] = f"differences, pooled: {pooled._shown()['method']}"
+    weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
+    terms["details"] = pooled.details | weights
+    return PooledNeeded.of(NEEDED, None, pooled.effect, pooled=pooled, **terms)
+
+
+def _needed(effect: Effect) -> Effect:
+    assert isinstance(effect.known, Linear)
+    return replace(effect, known=Needed(effect.known))
+
+
+# The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
+
+
+_NEEDED = (
+    *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
+    *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
+    *("diagnostics", "uncertainty", "version"),
+)
+_SAID = ("warning", "caution", "sentence")
+_OPENING = (*_SAID, *OPENING)
+_UNCERTAINTY = (
+    *("noise", "variance", "variance_cap", "variance_noise", "variance_apart", "extra", "bias", "limits"),
+)
+_GUARANTEE = ("epsilon", "delta", "protects", "adjacency", "proof", "public", "pages", "remarks", "sentence")
+# What the numbers of each mechanism are; bounds keep its quantiles computable and quick.
+_MECHANISMS = {
+    "staircase": ("sensitivity", "epsilon"),
+    "laplace": ("sensitivity", "epsilon"),
+    "gaussian": ("sensitivity", "mu"),
+    "laplace_pair": ("sensitivity", "epsilon", "narrow"),
+}
+_SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}
+_BOUNDS = {
+    "sensitivity": (1e-60, 1e60),
+    "narrow": (1e-60, 1e60),
+    "epsilon": (1e-12, 1e6),
+    "mu": (1e-12, 1e6),
+    "smoothness": (1e-12, 1e6),
+}
+_MOST_RELEASES, _MOST_DETAILS = 1000, 500
+_LONG_TEXT = 20_000
+_MOST_ROWS = 10**12
+
+
+def check_document(document: object) -> None:
+    """Raise `UnreadableError` unless a document has the form of a result of one effect; None is returned."""
+    check_values(document)
+    facts = Fields.of("a result", document, _NEEDED, (*_OPENING, "curvature_interval"))
+    _check_opening(facts)
+    facts.number("estimate")
+    facts.number("p_value", 0, 1)
+    _check_shown(facts)
+    _check_guarantee(facts)
+    _check_texts(facts)
+    _check_uncertainty(facts.table("uncertainty"))
+
+
+def _check_opening(facts: Fields) -> None:
+    facts.whole("version", VERSION, VERSION)
+    for name in ("method", "treatment", "outcome"):
+        facts.text(name, 500)
+    for name in _SAID:
+        if name in facts.values:
+            facts.text(name, _LONG_TEXT)
+    for name in OPENING:
+        if name in facts.values:
+            read_fact(name, facts.values[name])
+    facts.choice("estimand", tuple(Estimand))
+    facts.number("level", 1e-6, 1 - 1e-9)
+
+
+def _check_shown(facts: Fields) -> None:
+    """Check what is shown and never computed with."""
+    error = Fields.of("std_error", facts.table("std_error"), ("total", "sampling", "noise"))
+    for name in ("total", "sampling", "noise"):
+        error.number(name, 0, infinite=True)
+    with_level = {"interval", "curvature_interval"} & {*facts.values}
+    for name in (*sorted(with_level), "interval_without_noise"):
+        ends = Fields.of(name, facts.table(name), ("level",) * (name in with_level) + ("low", "high"))
+        for end in ("low", "high"):
+            ends.number(end)
+        if name in with_level:
+            ends.number("level", 1e-6, 1 - 1e-9)
+
+
+def _check_guarantee(facts: Fields) -> None:
+    guarantee = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE, ("odds_factor",))
+    spent = Fields.of("spent", facts.table("spent"), ("epsilon", "delta"))
+    for table in (guarantee, spent):
+        table.rational("epsilon", *_BOUNDS["epsilon"])
+        table.rational("delta", 0, 1)
+    guarantee.choice("protects", tuple(Unit))
+    guarantee.choice("adjacency", tuple(Adjacency))
+    guarantee.choice("proof", tuple(Proof))
+    guarantee.text("sentence", _LONG_TEXT)
+    if "odds_factor" in guarantee.values:  # said of a large epsilon
+        guarantee.number("odds_factor", 1, inf)
+    for name in ("public", "pages", "remarks"):
+        guarantee.texts(name)
+
+
+def _check_texts(facts: Fields) -> None:
+    read_facts("not_covered", facts.values["not_covered"])
+    facts.table("diagnostics")
+    releases = facts.values["releases"]
+    pairs = isinstance(releases, list) and len(releases) <= _MOST_RELEASES
+    if not pairs or not all(
+        isinstance(each, list) and len(each) == 2 and all(isinstance(text, str) for text in each)
+        for each in releases
+    ):
+        raise facts.wrong("releases")
+    details = facts.table("details")
+    if len(details) > _MOST_DETAILS or not all(
+        value is None or isinstance(value, str | int | float) for value in details.values()
+    ):
+        raise facts.wrong("details")
+    if "rows" in details:
+        Fields("details", details).number("rows", 1, _MOST_ROWS)
+
+
+def _check_uncertainty(table: dict[str, Any]) -> None:
+    known = Fields.of("uncertainty", table, _UNCERTAINTY, ("ball",))
+    if "ball" in known.values:
+        ball = Fields.of("noise of the ball", known.values["ball"], ("variance", "dimensions"))
+        ball.number("variance", 0)
+        ball.whole("dimensions", 2, 3)
+    known.number("variance")
+    for name in ("variance_cap", "extra", "bias"):
+        known.number(name, 0)
+    known.flag("variance_apart")
+    for name in ("noise", "variance_noise"):
+        if known.values[name] is not None:
+            _check_mechanism(known.table(name))
+    limits = known.values["limits"]
+    if limits is not None:
+        if not isinstance(limits, list) or len(limits) != 2:
+            raise known.wrong("limits")
+        low, high = (Fields("limits", {"end": end}).number("end") for end in limits)
+        if not low < high:
+            raise known.wrong("limits")
+
+
+# Fields of a measure's document that are computed with, and those that are shown and never computed with.
+_MEASURE = (
+    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
+    *("diagnostics", "measure", "estimand", "version"),
+)
+_MEASURE_SHOWN = (
+    *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
+    *_OPENING,
+)
+_APART = ("values", "known", "range", "sizes")
+_JOINT = ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range")
+
+
+def check_measure_document(document: object) -> None:
+    """Raise `UnreadableError` unless a document has the form of a measure of means or of a difference; returns None."""
+    check_values(document)
+    # Numbers needed to treat are made of a released difference, or of the arms' means like the others.
+    numbers = "difference" if isinstance(document, Mapping) and "difference" in document else "arm_means"
+    facts = Fields.of("a result", document, (*_MEASURE, numbers), _MEASURE_SHOWN)
+    _check_opening(facts)
+    facts.choice("measure", MEASURES if numbers == "arm_means" else (NEEDED,))
+    _check_guarantee(facts)
+    _check_texts(facts)
+    if numbers == "difference":
+        rest = dict(facts.table("difference"))
+        Fields("difference", {"estimate": rest.pop("estimate", None)}).number("estimate")
+        return _check_uncertainty(rest | {"variance_apart": False})
+    return _check_means(facts.table("arm_means"))
+
+
+def _check_means(means: dict[str, Any]) -> None:
+    """Check the means of both arms: released each, or as a mean of everyone and a difference."""
+    if "values" in means:
+        apart = Fields.of("arm means", means, _APART)
+        _pair(apart, "values")
+        if not all(0 < size <= _MOST_ROWS for size in _pair(apart, "sizes")):
+            raise apart.wrong("sizes")
+        known = apart.values["known"]
+        if not isinstance(known, list) or len(known) != 2:
+            raise apart.wrong("known")
+    else:
+        apart = Fields.of("arm means", means, _JOINT)
+        for name in ("mean", "difference"):
+            apart.number(name)
+        apart.number("share", 1e-9, 1 - 1e-9)
+        apart.number("share_sd", 0)
+        apart.whole("rows", 1, _MOST_ROWS)
+        if apart.values["mean_noise"] is not None:
+            _check_mechanism(apart.table("mean_noise"))
+        known = [apart.table("known")]
+    low, high = _pair(apart, "range")
+    if not low < high:
+        raise apart.wrong("range")
+    for each in known:
+        if not isinstance(each, dict):
+            raise apart.wrong("known")
+        _check_uncertainty(each | {"variance_apart": False, "limits": None})
+
+
+def _pair(facts: Fields, name: str) -> tuple[float, float]:
+    """Return two numbers of a list."""
+    found = facts.values[name]
+    if not isinstance(found, list) or len(found) != 2:
+        raise facts.wrong(name)
+    one, other = (Fields(name, {"number": number}).number("number") for number in found)
+    return one, other
+
+
+def _check_mechanism(table: dict[str, Any]) -> None:
+    """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
+    name = table.get("mechanism")
+    if name == "unsure_scale":
+        mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
+        for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
+            rational(mechanism.text(field), least, 1e60)
+        _check_numbers(parse_message(mechanism.text("of", _LONG_TEXT)), _SMOOTH)
+    else:
+        _check_numbers(table, _MECHANISMS)
+
+
+def _check_numbers(table: object, known: dict[str, tuple[str, ...]]) -> None:
+    name = table.get("mechanism") if isinstance(table, dict) else None
+    if not isinstance(name, str) or name not in known:
+        raise UnreadableError("a noise distribution that no result has")
+    mechanism = Fields.of("a noise distribution", table, ("mechanism", *known[name]))
+    for number in known[name]:
+        mechanism.rational(number, *_BOUNDS[number])
+
+
+Source: TypeAlias = Result | Mapping[str, Any] | str | PathLike[str]
+Sources: TypeAlias = Sequence[Source] | Mapping[str, Source]
+
+# A file of a result has a few kilobytes, or some hundred with balance tables.
+_LARGEST_FILE = 20_000_000
+# Noise goes farther than what is allowed for it once in a thousand million results.
+_NEVER = 1e-9
+FAR_OUTSIDE = "an estimate far outside what its outcome and its noise allow"
+
+
+def read_sites(sources: Sources, measures: bool = False) -> list[tuple[str, Result]]:
+    """Return the name and the result of every site; names are given, or those of files, or counted.
+
+    With `measures`, all of them may be ratios and the like instead of differences.
+    """
+    found = _named(sources, measures)
+    kinds = {isinstance(result, MeasureResult) for _, result in found}
+    if len(kinds) > 1:
+        name = next(name for name, result in found if not isinstance(result, MeasureResult))
+        raise _no_result(name, "a difference beside results of another measure")
+    return found
+
+
+def _named(sources: Sources, measures: bool) -> list[tuple[str, Result]]:
+    if isinstance(sources, Mapping):
+        return [(str(name), read_result(source, str(name), measures)) for name, source in sources.items()]
+    if not isinstance(sources, Sequence) or isinstance(sources, str):
+        raise _no_result("results", shown(sources))
+    names = [_name(source, place) for place, source in enumerate(sources, 1)]
+    if len(set(names)) < len(names):
+        names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
+    return [(name, read_result(source, name, measures)) for name, source in zip(names, sources, strict=True)]
+
+
+def _name(source: Source, place: int) -> str:
+    if isinstance(source, str | PathLike):
+        return Path(source).stem
+    return f"site {place}"
+
+
+def read_result(source: Source, name: str, measures: bool = False) -> Result:
+    """Return the result in an object, in the facts of `Result.to_dict`, or in a JSON file of them.
+
+    Facts have the form that `to_dict` gives them, with numbers in their ranges, before anything is made of them.
+    """
+    if isinstance(source, MeasureResult):
+        return _of_means(source, name, measures)
+    if isinstance(source, RatioResult):
+        raise _no_result(name, "a difference of ratios, which is not pooled")
+    if isinstance(source, Result):
+        return _sound(source, name)
+    if not isinstance(source, Mapping | str | PathLike):
+        raise _no_result(name, shown(source))
+    facts = source if isinstance(source, Mapping) else _read_file(source)
+    if "error" in facts:
+        raise _no_result(name, "a refusal: the site gave no result")
+    try:
+        if "measure" in facts and measures:
+            check_measure_document(facts)
+            return _of_means(MeasureResult.from_dict(dict(facts)), name, measures)
+        check_document(facts)
+        return _sound(Result.from_dict(dict(facts)), name)
+    except UnreadableError as error:
+        raise _no_result(name, str(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
+        if isinstance(error, ParameterError) and error.code == "CV-P502":
+            raise
+        raise _no_result(name, "facts that do not make a result of one effect") from None
+
+
+def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult:
+    """Return a result of a measure if it is to be pooled and has the numbers of one site, in their range."""
+    if not measures:
+        raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
+    known = getattr(result.difference.known, "uncertainty", None)
+    if result.means is None and isinstance(known, Uncertainty):
+        _sound(difference_result(result), name)
+        return result
+    if result.means is None or isinstance(result.means, PooledMeans):
+        raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")
+    low, high = result.means.range
+    for value, weights in zip(result.means.values, ((1.0, 0.0), (0.0, 1.0)), strict=True):
+        sd, noise = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
+        reach = half_width(sd, noise, _NEVER)
+        if not low - reach <= value <= high + reach:
+            raise _no_result(name, FAR_OUTSIDE)
+    return result
+
+
+def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
+    try:
+        facts = parse_message(read_text(path, _LARGEST_FILE), longest=_LARGEST_FILE, infinite=True)
+    except UnreadableError as error:
+        raise _unreadable(path, str(error)) from None
+    if not isinstance(facts, Mapping):
+        raise _unreadable(path, "JSON that is not an object")
+    return facts
+
+
+def _sound(result: Result, name: str) -> Result:
+    """Return the result if its numbers can be averaged."""
+    known = result.uncertainty
+    numbers = (result.estimate, known.variance, known.variance_cap, known.extra, known.bias)
+    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+        raise _no_result(name, "a result with a number that is not finite")
+    if isinstance(known, ClusterUncertainty):
+        raise _no_result(name, "a result by cluster, whose degrees of freedom pooling would lose")
+    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
+        raise _no_result(name, "a result without uncertainty")
+    if result.limits is not None:
+        if not -inf < result.limits[0] < result.limits[1] < inf:
+            raise _no_result(name, "a result whose effect can be nothing")
+        # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
+        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra_at(_NEVER)), None, _NEVER)
+        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
+        if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
+            raise _no_result(name, FAR_OUTSIDE)
+    return result
+
+
+def rows_of(result: Result) -> int | None:
+    """Return the public number of rows behind a result, None where it does not say."""
+    rows = result.details.get("rows")
+    return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
+
+
+def _unreadable(path: str | PathLike[str], got: str) -> CounterveilError:
+    return refusal("CV-P501", path=str(path), got=got)
+
+
+def _no_result(name: str, got: str) -> CounterveilError:
+    return refusal("CV-P502", name=name, got=got)
+
 
 # A pooled result in words and as the rows of a report.
 

@@ -4,42 +4,240 @@ Nothing about the learner has to be known. One record lies in one fold, so it mo
 to within c of a released centre by at most 2c/K.
 
 Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007).
+
+Where the effects of folds are clipped, and into how many folds the rows are divided.
+
+An effect never exceeds the width of the outcome's range, but effects of folds lie much nearer together. A small part
+of the budget buys the private comparison of the arms and its standard deviation. Effects are clipped around that
+comparison, as far off as confounding and chance carry them, and the noise of their average shrinks with the clip.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
+from math import erf, exp, pi, sqrt
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from counterveil.data import Study, Table
-from counterveil.data.features import UnitFeatures
+from counterveil.data.features import UnitFeatures, require_covariates
+from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
+from counterveil.numerics.arms import arm_totals
 from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.privacy import exact
+from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
 from counterveil.settings import Folds
-from counterveil.statistics.folds.clip import (
-    Clip,
-    average_noise,
-    chosen_clip,
-    declared_clip,
-    details,
-    folds_plan,
-    released_around,
-    require_folds,
-    typical_around,
-)
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
+from counterveil.statistics.folds.sensitivity import FoldAverage
+from counterveil.statistics.moments.contrast import POOLED
+from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
+from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
+
+# What may be chosen about estimates from separate folds, and how many folds there are.
+
+
+# A fold has at least this many rows, and this many for every column of the covariates.
+_FEWEST_ROWS, _ROWS_A_COLUMN = 20, 2
+FEWEST_FOLDS = 5
+# Of the budget of a mean and its squares, the mean's part.
+FOR_EFFECT = Fraction(17, 20)
+
+
+def require_folds(study: Study, question: Question, rows: int, folds: int | None) -> None:
+    """Refuse what cannot be done in folds, from public numbers alone."""
+    require_covariates(study, question.method)
+    if question.estimand is not Estimand.ATE:
+        raise refusal("CV-P427", estimand=question.estimand.value)
+    wanted = FEWEST_FOLDS if folds is None else folds
+    if rows // wanted < 2:
+        raise refusal("CV-P424", wanted=2 * wanted, wanted_2=wanted, rows=rows)
+
+
+def most_folds(rows: int, columns: int) -> int:
+    """Return as many folds as leave each of them enough rows for models of this many coefficients."""
+    return max(FEWEST_FOLDS, rows // max(_FEWEST_ROWS, _ROWS_A_COLUMN * columns))
+
+
+# The clip was chosen by `python -m experiments.every_method --tuning`.
+# Parts of the budget that go into the comparison of the arms, in hundredths.
+_FOR_CENTRE = {
+    "share": Fraction(3),
+    "centre": Fraction(3, 2),
+    "contrast": Fraction(21, 4),
+    "moment": Fraction(21, 4),
+}
+# Clip, in standard deviations of one person's part of the comparison: room for confounding; and in those of a fold's
+# effect and of the noise: room for chance.
+_CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
+# The released variance is raised by this many standard deviations of its noise.
+_UPPER = 0.5
+# One person's part of the comparison has about this standard deviation, in widths of the outcome's range.
+_TYPICAL_SD = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Clip:
+    """Number of folds, and the bound of effects on either side of a centre; all public or released.
+
+    `chosen` says that the bound was made of released numbers and may be nearer than effects lie; else it is declared,
+    or the whole range, beyond which there is none.
+    """
+
+    folds: int
+    bound: Fraction
+    centre: Fraction = Fraction(0)
+    chosen: bool = False
+
+    @property
+    def sensitivity(self) -> FoldAverage:
+        """How far one record can move the average."""
+        return FoldAverage(self.folds, self.bound)
+
+    def lost(self, mean: float, square: float) -> float:
+        """Return how far clipping moved the average, if effects are normal with these released moments.
+
+        Both are in units of the bound.
+        """
+        off, sd = min(abs(mean), 1.0), sqrt(max(square - mean**2, 0.0))
+        return float(self.bound) * (_beyond(1 - off, sd) - _beyond(1 + off, sd))
+
+
+def _beyond(limit: float, sd: float) -> float:
+    """Return by how much a normal number with mean zero exceeds a limit, on average."""
+    if sd == 0.0:
+        return 0.0
+    z = limit / sd
+    return sd * exp(-z * z / 2) / sqrt(2 * pi) - limit * (1 - erf(z / sqrt(2))) / 2
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The comparison that effects are clipped around: noise and standard deviation, all in one unit.
+
+    `sd` is an upper estimate of the standard deviation of one person's part of it.
+    """
+
+    centre: Fraction
+    noise: float
+    sd: float
+
+    def bound(self, size: float, columns: int) -> float:
+        """Return how far off the effect of a fold of `size` rows is expected to be at most."""
+        chance = self.sd / sqrt(max(size - columns, 1.0))
+        return _CONFOUNDING * self.sd + _CHANCE * chance + _NOISE * self.noise
+
+
+def folds_plan(question: Question, centred: bool) -> Plan:
+    """Return the plan: the comparison of the arms, where it is wanted, then a mean and its squares."""
+    shares: dict[str, Fraction] = {}
+    if centred:
+        shares = {name: percent / 100 for name, percent in _FOR_CENTRE.items()}
+    rest = 1 - sum(shares.values(), Fraction(0))
+    if question.mechanism == "gaussian":
+        shares["moments"] = rest
+        return Plan.split(question.budget, shares, question.mechanism, {"moments": Kind.VECTOR})
+    shares |= {"effect": FOR_EFFECT * rest, "squares": (1 - FOR_EFFECT) * rest}
+    return Plan.split(question.budget, shares, question.mechanism)
+
+
+def released_around(gate: Gate, plan: Plan, table: Table, width: Fraction) -> Around:
+    """Return the comparison of the arms and its standard deviation; the plan holds their releases."""
+    arms = arm_totals(table.treated, table.outcome)
+    setting, effect, square = release_contrast(
+        gate, plan, arms, table.outcome_unit, width, table.study.treated_share, POOLED
+    )
+    variance = float(square) - float(effect) ** 2 + effect.noise.variance
+    variance += _UPPER * sqrt(square.noise.variance)
+    centre = min(max(effect.value, -width), width)
+    largest = float(width) / sqrt(float(setting.share * (1 - setting.share))) / 2
+    sd = min(sqrt(max(variance, 0.0)), largest)
+    return Around(centre, sqrt(effect.noise.variance), sd)
+
+
+def typical_around(plan: Plan, rows: int) -> Around:
+    """Return what is expected before anything is released, in widths of the outcome's range."""
+    noise = plan.noise("contrast", Fraction(4, rows)).variance
+    return Around(Fraction(0), sqrt(noise), _TYPICAL_SD)
+
+
+def chosen_clip(
+    around: Around, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
+) -> Clip:
+    """Return folds and clip with the least expected error; the whole range, where that is nearer."""
+
+    def clip(count: int) -> Clip:
+        bound = Fraction(around.bound(rows / count, columns))
+        if bound >= width:
+            return Clip(count, width)
+        return Clip(count, max(bound, width / 2**10), around.centre, chosen=True)
+
+    return _best(clip, plan, rows, columns, around.sd**2, folds)
+
+
+def declared_clip(
+    bound: Fraction, plan: Plan, rows: int, columns: int, width: Fraction, folds: int | None
+) -> Clip:
+    """Return the number of folds with the least expected error for a bound that is declared."""
+    sd = float(width) * _TYPICAL_SD
+    return _best(lambda count: Clip(count, bound), plan, rows, columns, sd**2, folds)
+
+
+def _best(
+    clip: Callable[[int], Clip], plan: Plan, rows: int, columns: int, variance: float, folds: int | None
+) -> Clip:
+    """Return the clip with the least noise, sampling error and doubt about the latter together.
+
+    More folds mean less noise, a variance between folds that is known better, and fewer rows for each of p
+    coefficients, which multiplies the sampling variance by about m/(m - p).
+    """
+    if folds is not None:
+        return clip(folds)
+    most = most_folds(rows, columns)
+    grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+
+    def expected(one: Clip) -> float:
+        size = rows / one.folds
+        sampling = variance / rows * size / max(size - columns, 1.0)
+        doubt = sqrt(squares_noise(plan, one.sensitivity).variance) / (one.folds - 1)
+        return average_noise(plan, one.sensitivity.mean).variance + sampling + doubt
+
+    return min((clip(count) for count in sorted(grid)), key=expected)
+
+
+def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
+    """Return the noise of an average with this sensitivity."""
+    if plan.mechanism == "gaussian":
+        return plan.coordinate_noise("moments", sensitivity)
+    return plan.noise("effect", sensitivity)
+
+
+def squares_noise(plan: Plan, sensitivity: FoldAverage) -> KnownSensitivityMechanism:
+    """Return the noise of the mean square of the effects."""
+    if plan.mechanism == "gaussian":
+        # Squares are released with a weight, so that they cost no more than the mean: `inverse_weighting.proof.md`.
+        joint = sensitivity.mean * sensitivity.bound / SQUARE_WEIGHT
+        return plan.coordinate_noise("moments", joint)
+    return plan.noise("squares", sensitivity.square)
+
+
+def details(clip: Clip) -> Mapping[str, float | str]:
+    """Return what a result says about the clip."""
+    return {
+        "folds": clip.folds,
+        "fold_bound": float(clip.bound),
+        "fold_bound_centre": float(clip.centre),
+    }
+
 
 PAGES = (
     "statistics/folds/fold_average.proof.md",

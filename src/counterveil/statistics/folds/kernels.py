@@ -14,8 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Indices
-from counterveil.numerics.newton import checked_tolerance
-from counterveil.numerics.propensity import fit_propensity, logistic_scores
+from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 
 Predict = Callable[[Floats], Floats]

@@ -22,8 +22,7 @@ from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_question import CateQuestion, Queries, vector_plan
+from counterveil.results.functions import CateAnswers, CateQuestion, Queries, vector_plan
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate, FoldQueries
 from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
@@ -35,7 +34,7 @@ from counterveil.statistics.folds.learners import (
     quietly,
 )
 from counterveil.statistics.folds.sensitivity import FoldFunctions
-from counterveil.statistics.moments.cate_fitting import axes_of
+from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 

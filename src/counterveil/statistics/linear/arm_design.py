@@ -28,7 +28,7 @@ from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.settings import Arms, Weighting
 from counterveil.statistics.linear.effect import VarianceForm, WithBias, effect_plan
-from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
+from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 from counterveil.statistics.linear.spline_score import arm_terms

@@ -17,7 +17,7 @@ from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
-from counterveil.settings.outcome_level import asked_share
+from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate

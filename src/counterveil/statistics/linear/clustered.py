@@ -15,14 +15,13 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.inference import ClusterUncertainty, t_factor
 from counterveil.numerics.arrays import Integers
-from counterveil.numerics.cluster_form import ClusterForm, cluster_form
-from counterveil.numerics.linear_form import LinearForm, linear_form
+from counterveil.numerics.linear_form import ClusterForm, LinearForm, cluster_form, linear_form
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
-from counterveil.settings.outcome_level import asked_share
+from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.effect import (
     TYPICAL_SD,
     LinearEffect,

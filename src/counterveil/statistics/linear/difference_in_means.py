@@ -16,7 +16,7 @@ from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
-from counterveil.settings.outcome_level import asked_share
+from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.clustered import clustered_effect
 from counterveil.statistics.linear.effect import (
     NAMES,

@@ -15,7 +15,7 @@ from counterveil.results.question import Question, adjusted_caveats
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
-from counterveil.settings.outcome_level import AUTO, BEST, assumed_sd
+from counterveil.settings.methods import AUTO, BEST, assumed_sd
 from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,

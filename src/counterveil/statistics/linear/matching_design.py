@@ -19,7 +19,7 @@ from counterveil.numerics.matching import Matching, SortedArms, adaptive_limit, 
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.settings import Matching as MatchingSettings
-from counterveil.settings.outcome_level import ADAPTIVE, NUMBERS
+from counterveil.settings.methods import ADAPTIVE, NUMBERS
 
 # How often a treated and a control unit may be used; None is without limit.
 Limits = tuple[int | None, int | None]

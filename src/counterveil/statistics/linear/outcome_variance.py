@@ -15,16 +15,15 @@ from counterveil.numerics.products import sums
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching
-from counterveil.settings.outcome_level import AUTO, BY_ARM
+from counterveil.settings.methods import AUTO, BY_ARM
 from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan
-from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
+from counterveil.statistics.linear.kernels.balancing import ArmRows, arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import (
     MOST_REACH,
     ResidualVariance,
     Spectrum,
     residual_variance,
 )
-from counterveil.statistics.linear.kernels.small_systems import ArmRows
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares
 from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting_design import Weighted, shared_features

@@ -15,8 +15,8 @@ from counterveil.data import Categories, Range, Table
 from counterveil.numerics import columns as column_products
 from counterveil.numerics.arrays import Floats, locked
 from counterveil.numerics.columns import cut_lines, write_above, write_levels
-from counterveil.numerics.newton import approach, warm_start
-from counterveil.statistics.linear.kernels.small_systems import solve_positive
+from counterveil.numerics.propensity import approach, warm_start
+from counterveil.statistics.linear.kernels.balancing import solve_positive
 from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms, treatment_terms
 from counterveil.statistics.linear.weighting_design import ScoredRows, covariate_lines

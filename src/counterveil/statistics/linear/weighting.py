@@ -24,7 +24,7 @@ from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Weighting
 from counterveil.settings import Weighting as WeightingSettings
-from counterveil.settings.outcome_level import (
+from counterveil.settings.methods import (
     BALANCE,
     BY_ARM,
     BY_ROW,

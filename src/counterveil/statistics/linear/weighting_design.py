@@ -16,8 +16,8 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.outcome_level import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION, MATCHING
-from counterveil.statistics.linear.kernels.balancing_weights import (
+from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION, MATCHING
+from counterveil.statistics.linear.kernels.balancing import (
     ArmPair,
     Target,
     WeightSettings,

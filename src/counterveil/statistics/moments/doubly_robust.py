@@ -27,20 +27,21 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.arm_adjustment import arm_adjusted, arm_design, linear_scores
-from counterveil.statistics.moments.arm_plan import arms_affordable
+from counterveil.statistics.moments.adjusted import arm_adjusted, arm_design, arms_affordable, linear_scores
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
-from counterveil.statistics.moments.doubly_robust_plan import (
+from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
+    Answer,
     Design,
+    Known,
     Split,
     affordable,
     bounded,
     fewest_rows,
     inner_share,
+    orthogonal_effect,
     split,
 )
-from counterveil.statistics.moments.doubly_robust_run import Answer, Known, orthogonal_effect
 from counterveil.statistics.moments.records import Records
 
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.

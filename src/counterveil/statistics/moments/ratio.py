@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Sums, Table
-from counterveil.inference.ratio import NoisyRatio
+from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat

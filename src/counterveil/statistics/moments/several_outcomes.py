@@ -34,7 +34,7 @@ from counterveil.statistics.moments.contrast import (
     uncertainty_of,
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
-from counterveil.statistics.moments.trial_means import MEAN_PART
+from counterveil.statistics.moments.trial import MEAN_PART
 from counterveil.statistics.outcome_list import NAME as EARLIER
 from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
 from counterveil.statistics.outcome_list import PART as EARLIER_PART

@@ -5,45 +5,474 @@ t (y - g)/q - (1-t) (y - g)/(1-q) has the effect as its mean whatever prediction
 off; a good one leaves less to vary. g is made of released moments and cut to a released bound; no outcome is
 clipped. The rest is the plain contrast of y - g, whose range is longer by that bound at both ends, times a factor
 just above one for what a fit to the same rows takes away. Without privacy this is the analysis of covariance.
+
+Means of a trial's arms where everything about a person is private, for ratios and odds ratios.
+
+They follow from numbers that the plain comparison releases anyway: with m the mean outcome of everyone, d the centred
+contrast and q the share treated, the arms' means are m + (1 - q) d and m - q d. The mean of everyone has a larger part
+of the budget than where it centres the contrast alone.
+
+A linear prediction of a trial's outcomes from released moments, for the comparison of what it leaves.
+
+Treatment was drawn without a look at covariates, so that any prediction may be taken off everybody's outcome: a poor
+one leaves the interval longer, never wrong. Outcomes are in units of half their range.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
+from math import erfc, exp, log, pi, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Sums
 from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
+from counterveil.inference.measures import JointMeans
 from counterveil.numerics.arms import Arms, arm_totals
-from counterveil.privacy import Guarantee
-from counterveil.privacy.caveats import Target
-from counterveil.results.question import Question, refuse_undeclared_trial
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import Standard, projected
+from counterveil.numerics.public_choices import LEAST_SHARE
+from counterveil.numerics.shrinkage import denoised
+from counterveil.privacy import Budget, Guarantee
+from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.measures import MeasureResult, difference_of, no_means
+from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
     ARMS,
     CENTRES_MECHANISM,
     PAGES,
     POOLED,
+    arm_sums,
     compare,
     pays,
+    plan_of,
+    pooled_shares,
     release,
+    releases,
     result_of,
+    uncertainty_of,
 )
-from counterveil.statistics.moments.records import Records, TableRecords
-from counterveil.statistics.moments.sensitivity import CentredContrast
-from counterveil.statistics.moments.trial_model import (
-    Numbers,
-    Prediction,
-    Split,
-    adjustment_pays,
-    learn,
-    split,
+from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.orthogonal import (
+    Design,
+    Scaling,
+    release_products,
+    release_residuals,
+    scaling_of,
+    standard_rows,
 )
+from counterveil.statistics.moments.records import Part, Records, TableRecords
+from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+
+# At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
+# once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
+# matters less.
+MEAN_PART = Fraction(1, 5)
+
+
+def trial_means(session: Session, question: Question) -> MeasureResult:
+    """Return the private measure of the arms' means; n is public and nothing else is."""
+    source, study = session.batches, session.study
+    settings = question.settings or Trial()
+    if settings.adjustment == "covariates":
+        raise no_means("trial", "settings with adjustment='covariates'")
+    if question.open_noise and session.account().rule == "sum":
+        question = replace(question, mechanism="staircase")
+    plan = means_plan(source.rows, question.budget, question.mechanism)
+    lo, hi = study.outcome_range
+
+    def compute(gate: Gate) -> dict[str, object]:
+        (sums,) = source.run(arm_sums)
+        means = released_means(gate, plan, Arms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
+        return _result(session, question, means).stored()
+
+    return MeasureResult.from_dict(session.run(question.request(plan, study), compute))
+
+
+def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
+    """Return the split over share, mean of everyone, contrast and moment; reads public numbers only."""
+    plain = pooled_shares(rows, budget, mechanism)
+    left = (1 - MEAN_PART) / (1 - plain["centre"])
+    shares = {name: part * left for name, part in plain.items()} | {"centre": MEAN_PART}
+    return Plan.split(budget, shares, mechanism)
+
+
+def released_means(
+    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, bounds: tuple[Fraction, Fraction]
+) -> JointMeans:
+    """Return both arms' means with their joint error."""
+    width, rows = bounds[1] - bounds[0], arms.count
+    setting, effect, square = release(gate, plan, arms, unit, width, None, POOLED)
+    sensitivity = CentredContrast(width, rows, setting.share, setting.centre)
+    noise = plan.noise("moment", sensitivity.second_moment / rows)
+    return JointMeans(
+        mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
+        mean_noise=plan.noise("centre", Totals(width, rows).mean),
+        difference=float(effect),
+        known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
+        share=float(setting.share),
+        share_sd=sqrt(setting.share_variance),
+        rows=rows,
+        range=(float(bounds[0]), float(bounds[1])),
+    )
+
+
+def _result(session: Session, question: Question, means: JointMeans) -> MeasureResult:
+    study = session.study
+    treated, control = means.values
+    sensitivity = CentredContrast(
+        study.outcome_bounds.width, means.rows, Fraction(means.share), study.outcome_bounds.width / 2
+    )
+    return MeasureResult.of(
+        question.measure,
+        means,
+        difference_of(means, question.estimand, question.level),
+        guarantee=question.guarantee(session, PAGES[POOLED]),
+        method="means of both arms (centred contrast and mean of everyone)",
+        **question.terms(study),
+        estimand=question.estimand,
+        releases=releases(POOLED, sensitivity),
+        not_covered=(
+            *causal_caveats(study, question.estimand),
+            SmallArms(float(LEAST_SHARE)),
+        ),
+        details={
+            "rows": means.rows,
+            "share_treated": means.share,
+            "mechanism": question.mechanism,
+            "mean_treated": treated,
+            "mean_control": control,
+        },
+        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+    )
+
+
+# How a trial's budget is split between a model of its outcomes and the comparison, and whether the model pays.
+#
+# All of it reads public numbers alone. Sizes are those of outcomes with standard deviation one and standardised
+# covariates; what is assumed about the data steers the split, and neither the privacy nor the interval rests on it.
+
+
+# Sizes of this rule were chosen on seeds below 10 of `python -m experiments.every_method.trials`.
+# Parts of the model's own budget, by what is released about covariates with outcomes: their cross moments (a line
+# along these), or all second moments (a model that knows how covariates go together).
+FORMS = {
+    "line": {"centre": 25, "norms": 10, "model": 50, "fit": 15},
+    "gram": {"centre": 15, "norms": 5, "model": 65, "fit": 15},
+}
+_PARTS = tuple(Fraction(k, 100) for k in (5, 10, 15, 20, 30, 40))
+# Squared length of the outcome in the second moments, beside that of a row of covariates.
+OUTCOME_LENGTH = 0.7
+# What is assumed: standard deviation of the outcome in parts of its range, share of the smaller arm, squared length
+# of standardised rows a feature, bound of the outcome in standard deviations, what one line explains of what all
+# covariates do, how much of that a noisy matrix of second moments takes away.
+_SD, _SHARE, _LENGTH, _BOUND, _LINE, _BLUR = 0.1, Fraction(2, 5), 1.4, 2.2, 0.85, 1.4
+# Parts of the outcome's variance that covariates may explain, all equally likely beforehand.
+_EXPLAINED = (0.0, 0.3, 0.9)
+# The widest that the interval may become where covariates explain nothing.
+_MOST_COST = 1.02
+# Part of the standard deviation of a released variance that is added to it, about.
+_INFLATION = 0.4
+# How far the line's own moments reach, in standard deviations, and how large they have to be beside their noise.
+LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The public numbers of a trial; `features` leaves the constant out."""
+
+    rows: int
+    features: int
+    budget: Budget
+    mechanism: str
+
+    def design(self, part: Fraction) -> Design:
+        """Return the public numbers of the model, on its part of the budget: Gaussian noise where there is a delta."""
+        mechanism = self.mechanism if self.budget.pure else "gaussian"
+        return Design(
+            self.rows, self.features, Budget(part * self.budget.epsilon, self.budget.delta), mechanism
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The model's part of epsilon and its form, and by how much the interval is expected to change."""
+
+    part: Fraction
+    form: str
+    cost: float  # width beside that of the plain comparison where covariates explain nothing
+    gain: float  # mean log of that over what covariates may explain
+
+    @property
+    def pays(self) -> bool:
+        """Whether the model is expected to shorten intervals and costs little where it does not."""
+        return self.cost <= _MOST_COST and self.gain < 0
+
+    def plan(self, numbers: Numbers) -> Plan:
+        """Return the plan of all releases."""
+        own = FORMS[self.form]
+        shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
+        comparison = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
+        left = (1 - self.part) / numbers.budget.epsilon
+        shares |= {name: left * amount for name, amount in comparison.amounts}
+        pure = {name: Kind.CELLS if name == "norms" else Kind.VECTOR for name in own}
+        kinds = pure if numbers.budget.pure else dict.fromkeys(own, Kind.NORMAL)
+        return Plan.split(numbers.budget, shares, numbers.mechanism, kinds | dict(comparison.kinds))
+
+
+def adjustment_pays(numbers: Numbers) -> bool:
+    """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
+    if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
+        return False
+    return split(numbers).pays
+
+
+@lru_cache(maxsize=256)
+def split(numbers: Numbers) -> Split:
+    """Return the split with the shortest expected interval."""
+    found = []
+    for part in _PARTS:
+        design = numbers.design(part)
+        for form in FORMS:
+            ratios = [sqrt(_ratio(design, form, part, explained, numbers)) for explained in _EXPLAINED]
+            gain = sum(log(ratio) for ratio in ratios) / len(ratios)
+            found.append(Split(part, form, ratios[0], gain))
+    return min(found, key=lambda one: (not one.pays, one.gain))
+
+
+def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: Numbers) -> float:
+    """Return the expected squared width beside that of the plain comparison."""
+    reached = _reached(design, form, explained)
+    # Predictions are cut at about two of their standard deviations, by which the outcome's range becomes longer.
+    width = 1 / _SD + 4 * sqrt(reached)
+    ours = (1 - reached) + _noise(numbers, 1 - part, width)
+    return ours / (1 + _noise(numbers, Fraction(1), 1 / _SD))
+
+
+def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
+    """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
+    plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
+    sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
+    return (
+        noise_of_comparison(plan, Fraction(round(1000 * width), 1000) / part, _SHARE, numbers.rows) * sampling
+    )
+
+
+def noise_of_comparison(plan: Plan, width: Fraction, share: Fraction, rows: int) -> float:
+    """Return what noise adds to the variance of a comparison of outcomes of this range, its centre in the middle.
+
+    The noise of the released variance lengthens intervals too, by about as much as part of its standard deviation.
+    """
+    sensitivity = CentredContrast(width, rows, share, width / 2)
+    second = plan.noise("moment", sensitivity.second_moment / rows)
+    return plan.noise("contrast", sensitivity.mean).variance + _INFLATION * sqrt(second.variance)
+
+
+def _reached(design: Design, form: str, explained: float) -> float:
+    """Return the part of the outcome's variance that the noisy model explains, about."""
+    if not explained:
+        return 0.0
+    shares, m = FORMS[form], design.features + 1
+    reach, share = 1 + _LENGTH * design.features, shares["model"] / 100
+    if form == "line":
+        noise = float(design.sd(share, m + 1, 2 * sqrt(reach))) * _BOUND
+        whole = _LINE * explained
+    else:
+        entries = (m + 1) * (m + 2) // 2
+        entry = float(design.sd(share, entries, (1 + OUTCOME_LENGTH) * reach))
+        noise = entry * _BOUND / sqrt(OUTCOME_LENGTH * reach)
+        whole = explained / (1 + _BLUR * m * entry**2)
+    found = whole**2 / (whole + m * (noise**2 + 1 / design.rows))
+    scale = float(design.sd(shares["fit"] / 100, 6, 3.0)) * LINE_REACH * _BOUND
+    return found * max(0.0, 1 - LEAST_SIGNAL**2 * scale**2 / found)
+
+
+# Outcomes are whole steps in [0, 2**24], half their range is 2**23 of them.
+HALF_RANGE = 1 << 23
+# A direction counts where it is longer than noise alone by this many standard deviations of its length.
+_LEAST_LENGTH = 1.5
+# A covariance is at most this many times what the release that found the direction says.
+_MOST_SEEN = 1.5
+# Least variance of a line through standardised covariates.
+_LEAST_VARIANCE = 0.3
+# Where predictions are cut, in their standard deviations; 0 leaves outcomes as they are.
+_CUTS = (0.0, 1.0, 1.5, 2.0, 2.5, 3.0)
+# Least part of the outcome's variance that is taken to be left.
+_LEAST_LEFT = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Direction:
+    """A direction of standardised covariates along which outcomes rise, and how far rows reach along it.
+
+    `length` is that of the moments or coefficients it was made of, `covariance` that of outcomes with places along
+    it, as far as the release that found it tells.
+    """
+
+    values: Floats
+    reach: float
+    length: float
+    covariance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """slope (p - middle), p being a row's place along a direction, cut to [-bound, bound]."""
+
+    standard: Standard
+    direction: Direction
+    slope: float
+    middle: float
+    sd: float  # of what is predicted, before it is cut
+    outcome_sd: float
+    share: float  # of the treated, released
+    bound: float = 0.0
+
+    def steps(self, part: Part) -> NDArray[np.int64]:
+        """Return what is predicted of every row of a block in whole steps of the outcome."""
+        most = self.bound_steps
+        p = _along(self.standard.rows(part.x), self.direction)
+        found = np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most)
+        return np.asarray(found.astype(np.int64))
+
+    @property
+    def bound_steps(self) -> int:
+        """The bound in whole steps; less than half the range, so that what is left stays below twice the range."""
+        return min(int(self.bound * HALF_RANGE), HALF_RANGE - 1)
+
+    def fitted(self, rows: int) -> Fraction:
+        """Return n / (n - f), f being about how many coefficients were fitted to the rows they are used on.
+
+        The fit takes a part f/n of the effect away with the outcomes, as chance makes the arms' covariates differ.
+        """
+        freedom = len(self.direction.values) * self.slope / self.direction.length if self.bound_steps else 0.0
+        return 1 / (1 - Fraction(min(freedom / rows, 0.5)).limit_denominator(1 << 20))
+
+    def cut(self, plan: Plan, rows: int) -> float:
+        """Return the bound with the least expected error: a longer one explains more and needs more noise."""
+        q = self.share
+        share = Fraction(round(1000 * min(q, 1 - q)), 1000)
+        left = max(self.outcome_sd**2 - self.sd**2, _LEAST_LEFT * self.outcome_sd**2)
+
+        def expected(cut: float) -> float:
+            own = left + _beyond(cut) * self.sd**2 if cut else self.outcome_sd**2
+            width = 2 + 2 * Fraction(round(1000 * min(cut * self.sd, 1.0)), 1000)
+            return own / (q * (1 - q)) / rows + noise_of_comparison(plan, width, share, rows)
+
+        return min(_CUTS, key=expected) * self.sd
+
+
+def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction:
+    """Return a prediction of outcomes: centre, norms, a direction, then the line along it."""
+    moments, standard = standard_rows(gate, records, design, None)
+    scaling = scaling_of(moments, 1 + standard.squared_length, 1.0, OUTCOME_LENGTH)
+    find = _from_products if form == "gram" else _from_cross_moments
+    direction = find(gate, records, standard, scaling)
+    return _line(gate, records, standard, scaling, direction)
+
+
+def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
+    """Return the direction of the moments of covariates with outcomes."""
+    nothing = np.zeros(records.features.size + 1)
+    models = Models(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
+    found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
+    outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
+    raw = found.with_rows[1:]
+    noise = (found.sd**2 + outcome_sd**2 / records.count) * len(raw)
+    # Outcomes have at most correlation one with the line, so that its standard deviation is no less than this.
+    least = float(np.linalg.norm(raw)) / max(outcome_sd, 1e-3)
+    return _stands_out(raw, noise, LINE_REACH * max(1.0, least), 1.0, standard)
+
+
+def _from_products(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
+    """Return the coefficients of the outcome on all covariates, from released second moments."""
+    root = sqrt(scaling.b)
+    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.b)
+    largest = max(standard.limit, root, 1.0)
+    matrix, sd = release_products(
+        gate, "model", records, rows_with_outcomes, (standard, scaling), largest, reach
+    )
+    gram = denoised(matrix[:-1, :-1], sd)
+    unit = scaling.outcome_bound / root
+    raw = (gram.inverse @ matrix[:-1, -1] * unit)[1:]
+    outcome_variance = max(float(matrix[-1, -1]), 0.0) * unit**2
+    noise = (sd * unit) ** 2 * gram.squares + outcome_variance * gram.trace / records.count
+    variance = float(raw @ gram.matrix[1:, 1:] @ raw) / max(float(raw @ raw), 1e-12)
+    variance = max(variance, _LEAST_VARIANCE)
+    return _stands_out(raw, noise, LINE_REACH * sqrt(variance), variance, standard)
+
+
+def _stands_out(raw: Floats, noise: float, reach: float, unit: float, standard: Standard) -> Direction:
+    """Return the direction at length one, or nothing where it could be noise; `unit` turns lengths to covariances."""
+    squared = float(raw @ raw)
+    if squared <= noise * (1 + _LEAST_LENGTH * sqrt(2 / len(raw))):
+        return Direction(np.zeros(len(raw)), 1.0, 1.0, 0.0)
+    length = sqrt(squared)
+    covariance = (squared - noise) / length * unit
+    return Direction(raw / length, min(reach, sqrt(standard.squared_length)), length, covariance)
+
+
+def _line(
+    gate: Gate, records: Records, standard: Standard, scaling: Scaling, direction: Direction
+) -> Prediction:
+    """Return the regression of outcomes on their place along a direction, drawn in by what may be noise."""
+    arguments = (standard, scaling, direction)
+    matrix, sd = release_products(gate, "fit", records, places_with_outcomes, arguments, 1.0, Fraction(3))
+    # In units of the bounds: means of the place and the outcome, then moments around them.
+    place, mean = float(matrix[0, 1]), float(matrix[0, 2])
+    floor = _LEAST_VARIANCE / direction.reach**2
+    variance = max(float(matrix[1, 1]) - place**2, floor) + sd / 2
+    most = _MOST_SEEN * direction.covariance / direction.reach / scaling.outcome_bound
+    covariance = min(float(matrix[1, 2]) - place * mean, most)
+    outcome_variance = max(float(matrix[2, 2]) - mean**2, 0.0) + sd
+    signal = max(1 - (LEAST_SIGNAL * sd / covariance) ** 2, 0.0) if covariance > 0 else 0.0
+    # Whatever the noise says, a line explains no more than there is.
+    slope = min(signal * covariance / variance, sqrt(outcome_variance / variance))
+    unit = scaling.outcome_bound
+    return Prediction(
+        standard,
+        direction,
+        slope * unit / direction.reach,
+        place * direction.reach,
+        slope * sqrt(variance) * unit,
+        sqrt(outcome_variance) * unit,
+        scaling.share,
+    )
+
+
+def rows_with_outcomes(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
+    """Yield (u, sqrt(b) y) of all rows, a block at a time."""
+    root = sqrt(scaling.b)
+    for u, t, y in records.models(standard):
+        yield np.vstack((u.T, root * scaling.columns(t, y)[1])).T
+
+
+def places_with_outcomes(
+    records: TableRecords, standard: Standard, scaling: Scaling, direction: Direction
+) -> Iterator[Floats]:
+    """Yield (1, place along the direction, y) of all rows in parts of their bounds, a block at a time."""
+    for u, t, y in records.models(standard):
+        p = _along(u, direction) / direction.reach
+        yield np.column_stack((np.ones(len(u)), p, scaling.columns(t, y)[1]))
+
+
+def _along(u: Floats, direction: Direction) -> Floats:
+    """Return every row's place along the direction, inside its reach."""
+    return np.asarray(np.clip(projected(u[:, 1:], direction.values), -direction.reach, direction.reach))
+
+
+def _beyond(cut: float) -> float:
+    """Return the mean of (|z| - cut)^2 over the normal |z| beyond the cut."""
+    return (1 + cut * cut) * erfc(cut / sqrt(2)) - cut * sqrt(2 / pi) * exp(-cut * cut / 2)
+
 
 _PAGES = (
     *PAGES[ARMS],

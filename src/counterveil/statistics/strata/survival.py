@@ -12,7 +12,7 @@ from typing import Any
 from counterveil.data import Layout, Study
 from counterveil.data.layout import MergedLayout
 from counterveil.errors import refusal
-from counterveil.inference.log_rank import NoisyTables
+from counterveil.inference.survival import NoisyTables
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat

@@ -11,9 +11,9 @@ import pytest
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
-from counterveil.results.cate_question import default_delta
+from counterveil.results.functions import default_delta
 from counterveil.settings import Cate
-from counterveil.statistics.moments.cate_fitting import choose_design, strength
+from counterveil.statistics.moments.functions import choose_design, strength
 from counterveil.statistics.moments.kernels.unit_rows import higher_functions
 
 DATA = dataset_1(3000, 3)

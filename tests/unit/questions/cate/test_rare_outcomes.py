@@ -5,8 +5,7 @@ import pytest
 from tests.thinned import thinned
 
 import counterveil as cv
-from counterveil.statistics.moments.cate_fitting import mean_outcome
-from counterveil.statistics.moments.cate_releases import Moments
+from counterveil.statistics.moments.functions import Moments, mean_outcome
 
 ROWS, CONTROL, TREATED = 20_000, 0.02, 0.04
 

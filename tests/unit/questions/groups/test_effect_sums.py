@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterveil.questions.policy.value import EffectSums, effect_sums
+from counterveil.questions.policy.policy import EffectSums, effect_sums
 from counterveil.statistics.moments.kernels.scores import Models
-from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore
-from counterveil.statistics.moments.score_cells import Cells
+from counterveil.statistics.moments.scoring import AdjustedScore, ArmScore, Cells
 
 ROWS, CENTRE, OFFSET, UNIT, COST = 300, 0.3, 0.2, 1.5, 0.4
 RNG = np.random.default_rng(3)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.statistics.moments.row_scores import ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import chosen_clip, clip_of_few, edges_of
+from counterveil.statistics.moments.scoring import ArmScore, PlainScore, chosen_clip, clip_of_few, edges_of
 
 
 @pytest.mark.parametrize(("mean", "few"), [(-0.94, True), (0.94, True), (0.0, False), (-0.6, False)])

@@ -11,8 +11,14 @@ from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.questions.groups.question import LayoutPlaces, layout_of
 from counterveil.statistics.moments.kernels.scores import Models
-from counterveil.statistics.moments.row_scores import AdjustedScore, ArmScore, PlainScore
-from counterveil.statistics.moments.score_cells import Clip, release_cells, release_histogram
+from counterveil.statistics.moments.scoring import (
+    AdjustedScore,
+    ArmScore,
+    Clip,
+    PlainScore,
+    release_cells,
+    release_histogram,
+)
 
 GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.0, 0.4, 1.0)))
 SIZE = feature_map(STUDY, 1).size

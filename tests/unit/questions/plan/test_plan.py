@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.questions.plan import Assumptions, Plan, simulate
-from counterveil.questions.plan.simulated_study import half_width
+from counterveil.questions.plan.people import half_width
 
 TRIAL = cv.Study(
     treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1)}, randomised=True

@@ -11,8 +11,7 @@ import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
-from counterveil.questions.plan.assumptions import assumed_of
-from counterveil.questions.plan.person_numbers import people_of_question
+from counterveil.questions.plan.people import assumed_of, people_of_question
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
 METRICS = cv.Study("t", outcomes={"death": (0, 1), "days": (0, 90)}, earlier={"days": "d0"}, randomised=True)

@@ -8,7 +8,7 @@ from counterveil.numerics.bases import make_basis
 from counterveil.settings import Cate
 from counterveil.statistics.folds.kernels import Projection, coefficient_sums
 from counterveil.statistics.folds.sensitivity import FoldFunctions
-from counterveil.statistics.moments.cate_fitting import axes_of
+from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 

@@ -17,7 +17,7 @@ from counterveil.questions.ate import ask
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
-from counterveil.statistics.folds.clip import Clip, chosen_clip, typical_around
+from counterveil.statistics.folds.aggregation import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
 from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
 from counterveil.statistics.moments.weighted_sums import Weighted

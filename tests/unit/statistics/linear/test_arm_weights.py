@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from counterveil.statistics.linear.kernels.balancing_weights import WeightSettings, arm_weights
+from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 
 SETTINGS = WeightSettings()
 

@@ -10,7 +10,7 @@ from tests.thinned import thinned, thinned_rows
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.statistics.linear.kernels.balancing_weights import (
+from counterveil.statistics.linear.kernels.balancing import (
     WeightSettings,
     arm_rows,
     balance_weights,

@@ -11,8 +11,7 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.settings import Series
-from counterveil.statistics.linear.function_design import functions_of
-from counterveil.statistics.linear.function_releases import MAP_STEP, Residuals, map_sums
+from counterveil.statistics.linear.functions import MAP_STEP, Residuals, functions_of, map_sums
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
 ROWS = 64

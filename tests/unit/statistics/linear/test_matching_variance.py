@@ -13,7 +13,7 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.statistics.linear import outcome_variance
-from counterveil.statistics.linear.kernels.balancing_weights import arm_rows
+from counterveil.statistics.linear.kernels.balancing import arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
 from counterveil.statistics.linear.matching_design import chosen_match, scored
 from counterveil.statistics.linear.outcome_variance import (

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.statistics.linear.kernels.small_systems import inverse_root, lower_root, solve_positive
+from counterveil.statistics.linear.kernels.balancing import inverse_root, lower_root, solve_positive
 
 
 @pytest.mark.parametrize("width", [1, 31, 32, 33, 64, 150])

@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy.caveats import KeptPeople
-from counterveil.questions.pooled.reading import check_document
+from counterveil.questions.pooled.pool import check_document
 from counterveil.statistics.linear.trimming import crump_limit, trimmed
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(-3, 3)})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterveil.errors import ParameterError
-from counterveil.statistics.linear.kernels.balancing_weights import balance_weights
+from counterveil.statistics.linear.kernels.balancing import balance_weights
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
 

@@ -5,7 +5,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.bases import Axis, make_basis
-from counterveil.statistics.moments.cate_releases import ArmForm, InteractedForm, Propensity, UnitRows
+from counterveil.statistics.moments.functions import ArmForm, InteractedForm, Propensity, UnitRows
 
 STUDY = cv.Study(
     "t",

@@ -17,8 +17,14 @@ from counterveil.session import SeededNoise
 from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.sensitivity import CentredContrast
-from counterveil.statistics.moments.trial import residual_totals
-from counterveil.statistics.moments.trial_model import Direction, Numbers, Prediction, adjustment_pays, split
+from counterveil.statistics.moments.trial import (
+    Direction,
+    Numbers,
+    Prediction,
+    adjustment_pays,
+    residual_totals,
+    split,
+)
 
 EFFECT = 0.05
 ADJUSTED, PLAIN = cv.settings.Trial("covariates"), cv.settings.Trial("none", "arms")

@@ -11,12 +11,19 @@ from counterveil.data import Table
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Estimand
-from counterveil.statistics.moments.arm_adjustment import _assumed
-from counterveil.statistics.moments.arm_bends import _unseen, bent
-from counterveil.statistics.moments.arm_models import arm_moments, first_fit
-from counterveil.statistics.moments.arm_releases import Place, Scale, release_arm_grams
-from counterveil.statistics.moments.arm_run import ArmEffect
-from counterveil.statistics.moments.arm_weights import Guard, weighted
+from counterveil.statistics.moments.adjusted import (
+    ArmEffect,
+    Guard,
+    Place,
+    Scale,
+    _assumed,
+    _unseen,
+    arm_moments,
+    bent,
+    first_fit,
+    release_arm_grams,
+    weighted,
+)
 from counterveil.statistics.moments.records import Records, TableRecords
 
 ROWS = 20_000

@@ -11,13 +11,13 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
-from counterveil.statistics.moments.arm_bends import release_bends
-from counterveil.statistics.moments.arm_releases import (
+from counterveil.statistics.moments.adjusted import (
     Place,
     Scale,
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
+    release_bends,
     release_look,
     release_place,
     release_sizes,

@@ -8,22 +8,23 @@ import pytest
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.numerics.shrinkage import low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
-from counterveil.statistics.moments.arm_models import (
+from counterveil.statistics.moments.adjusted import (
+    ArmDesign,
+    ArmResiduals,
+    Guard,
+    Place,
+    Scale,
     arm_moments,
+    arms_affordable,
+    chosen_clip,
     first_fit,
     fitted_slopes,
     refined,
     residual_clip,
-)
-from counterveil.statistics.moments.arm_plan import (
-    ArmDesign,
-    arms_affordable,
     shortest,
+    weighted,
 )
-from counterveil.statistics.moments.arm_releases import ArmResiduals, Place, Scale
-from counterveil.statistics.moments.arm_run import chosen_clip
-from counterveil.statistics.moments.arm_weights import Guard, weighted
-from counterveil.statistics.moments.doubly_robust_plan import Design, fewest_rows
+from counterveil.statistics.moments.orthogonal import Design, fewest_rows
 
 ROWS, SD = 40_000, 1e-6
 ESTIMANDS = (Estimand.ATE, Estimand.ATT, Estimand.ATC)

@@ -10,7 +10,8 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments.doubly_robust_releases import (
+from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.orthogonal import (
     Scaling,
     release_cross,
     release_gram,
@@ -18,7 +19,6 @@ from counterveil.statistics.moments.doubly_robust_releases import (
     release_residuals,
     release_score,
 )
-from counterveil.statistics.moments.kernels.scores import Models
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 
 ROWS = records((0.5, 1, "u", 1, 0.3))

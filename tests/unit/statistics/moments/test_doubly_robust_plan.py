@@ -8,16 +8,19 @@ from tests.unit.statistics.moments.robust_data import DELTA
 
 from counterveil.numerics.shrinkage import floored
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.doubly_robust_models import first_models, refined
-from counterveil.statistics.moments.doubly_robust_plan import (
+from counterveil.statistics.moments.orthogonal import (
     Design,
+    Residuals,
+    Scaling,
+    SecondMoments,
     affordable,
     fewest_rows,
+    first_models,
     gram_index,
+    knobs,
+    refined,
     split,
 )
-from counterveil.statistics.moments.doubly_robust_releases import Residuals, Scaling, SecondMoments
-from counterveil.statistics.moments.doubly_robust_run import knobs
 
 
 def test_the_public_rule_is_the_documented_one():

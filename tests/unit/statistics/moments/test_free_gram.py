@@ -7,7 +7,7 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.products import Standard
-from counterveil.statistics.moments.doubly_robust_releases import Scaling, release_cross, release_gram
+from counterveil.statistics.moments.orthogonal import Scaling, release_cross, release_gram
 from counterveil.statistics.moments.records import TableRecords
 from counterveil.statistics.moments.sensitivity import OFF_DIAGONAL, CrossMoments, FreeGram
 

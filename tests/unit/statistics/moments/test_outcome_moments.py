@@ -9,9 +9,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.regression_columns import Columns
-from counterveil.statistics.moments.regression_outcomes import outcome_plan, release_outcome_moments
-from counterveil.statistics.moments.regression_release import Design
+from counterveil.statistics.moments.regression import Columns, Design, outcome_plan, release_outcome_moments
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 COLUMNS = Columns.of(STUDY, [], ["t:x"])

@@ -7,7 +7,7 @@ import pytest
 from tests.thinned import thinned, thinned_rows
 
 import counterveil as cv
-from counterveil.statistics.moments.doubly_robust_models import heavy_tailed, longer_reach
+from counterveil.statistics.moments.orthogonal import heavy_tailed, longer_reach
 
 ROWS = 20_000
 

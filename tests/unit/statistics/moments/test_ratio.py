@@ -11,7 +11,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.inference.ratio import NoisyRatio
+from counterveil.inference.measures import NoisyRatio
 from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.statistics.moments.ratio import Design, arm_sums, ratio_plan, release

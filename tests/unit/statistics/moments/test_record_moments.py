@@ -8,7 +8,7 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.data.features import counted_features
-from counterveil.statistics.moments.doubly_robust_releases import release_moments
+from counterveil.statistics.moments.orthogonal import release_moments
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, RecordMoments
 
 GRID = list(product((-1.0, -0.24, 0.3, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.3, 1.0)))

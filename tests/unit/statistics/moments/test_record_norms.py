@@ -8,7 +8,7 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
-from counterveil.statistics.moments.doubly_robust_releases import EDGES, release_norms
+from counterveil.statistics.moments.orthogonal import EDGES, release_norms
 
 
 def histograms(pure):

@@ -9,14 +9,14 @@ from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate,
 
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.records import Part
-from counterveil.statistics.moments.regression_columns import Columns
-from counterveil.statistics.moments.regression_release import (
+from counterveil.statistics.moments.regression import (
+    Columns,
     Design,
     ReleasedMoments,
+    Rows,
     mixed,
     release_regression_moments,
 )
-from counterveil.statistics.moments.regression_rows import Rows
 
 COLUMNS = Columns.of(STUDY, ["b"], ["t:x", "x:x", "b:t"])
 GRID = list(product((-1.0, 1.0), (0, 1), ("u", "z"), (0, 1), (-1.0, 0.2, 1.0)))

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from counterveil.report.canvas import GREY, canvas, pyplot
+from counterveil.report.pictures import GREY, canvas, pyplot
 from counterveil_lab.reproduce.papers.cate.guarantees import (
     algorithm,
     algorithm_cells,

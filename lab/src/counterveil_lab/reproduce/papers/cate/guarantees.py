@@ -12,8 +12,14 @@ import pandas as pd
 
 from counterveil.datasets import dataset_1
 from counterveil.privacy import Budget
-from counterveil.published.cate import BATCH, ITERATIVE, PRINTED, InfluenceSettings, KernelSettings
-from counterveil.published.cate_learners import FeatureBox
+from counterveil.published.cate import (
+    BATCH,
+    ITERATIVE,
+    PRINTED,
+    FeatureBox,
+    InfluenceSettings,
+    KernelSettings,
+)
 from counterveil.published.finite_queries import published_factor
 from counterveil.published.gaussian_process import PublishedFunction, batch_factor, cate_functional
 from counterveil.session import SeededNoise

@@ -17,14 +17,13 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget, Number
-from counterveil.published.cate_learners import FeatureBox
+from counterveil.published.cate import FeatureBox
 from counterveil.questions.ate import ate
 from counterveil.questions.cate.cate import cate
-from counterveil.results.cate_answers import CateAnswers
-from counterveil.results.cate_question import default_delta
+from counterveil.results.functions import CateAnswers, default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust
-from counterveil.statistics.moments.cate_fitting import choose_design
+from counterveil.statistics.moments.functions import choose_design
 from counterveil_lab.reproduce.papers.cate.studies import (
     FINITE,
     KERNEL,

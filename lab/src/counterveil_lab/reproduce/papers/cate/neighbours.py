@@ -19,8 +19,16 @@ from counterveil.data import Range, Study
 from counterveil.datasets import dataset_1
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
-from counterveil.published.cate import LEMMA, InfluenceSettings, KernelSettings, Search
-from counterveil.published.cate_learners import FeatureBox, Nuisances, Rows, fitted_nuisances
+from counterveil.published.cate import (
+    LEMMA,
+    FeatureBox,
+    InfluenceSettings,
+    KernelSettings,
+    Nuisances,
+    Rows,
+    Search,
+    fitted_nuisances,
+)
 from counterveil.published.finite_queries import published, published_factor
 from counterveil.published.gaussian_process import Kernel, PublishedFunction, batch_factor
 

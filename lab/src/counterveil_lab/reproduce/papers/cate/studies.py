@@ -18,11 +18,19 @@ from counterveil.datasets import Dataset, dataset_1, dataset_2
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Number
-from counterveil.published.cate import InfluenceSettings, KernelSettings, StageSettings
-from counterveil.published.cate_learners import FeatureBox, Nuisances, Rows, fitted_effect, fitted_nuisances
+from counterveil.published.cate import (
+    FeatureBox,
+    InfluenceSettings,
+    KernelSettings,
+    Nuisances,
+    Rows,
+    StageSettings,
+    fitted_effect,
+    fitted_nuisances,
+)
 from counterveil.published.finite_queries import published, published_factor
 from counterveil.published.gaussian_process import PublishedFunction, batch_factor, public_centres
-from counterveil.results.cate_question import Queries, read_queries
+from counterveil.results.functions import Queries, read_queries
 from counterveil_lab.reproduce.papers.cate.medical import mimic, tcga
 from counterveil_lab.reproduce.rivals.plain import groups
 

@@ -15,7 +15,7 @@ from counterveil.data import Range, Study
 from counterveil.datasets import Dataset
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number
-from counterveil.report.canvas import GREY, canvas, pyplot
+from counterveil.report.pictures import GREY, canvas, pyplot
 from counterveil_lab.reproduce.papers.cate.methods import (
     CONSTANT,
     HARDLY_NOISY,

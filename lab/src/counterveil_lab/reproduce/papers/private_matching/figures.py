@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Drawing
 
 from counterveil.published.proved_matching import Published
 from counterveil.settings import Matching
-from counterveil.settings.outcome_level import ADAPTIVE
+from counterveil.settings.methods import ADAPTIVE
 from counterveil_lab.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws
 from counterveil_lab.reproduce.papers.private_matching.methods import COMPARED, estimates, repetitions
 from counterveil_lab.reproduce.papers.private_matching.studies import STUDIES, study_named

@@ -1,0 +1,532 @@
+"""Entries in one SQLite file: write-ahead log, a disk sync at every commit, one writer at a time.
+
+Entries in a PostgreSQL database, for ledgers that several machines share.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any, ClassVar
+
+import psycopg
+
+from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
+from counterveil.accounting.refusals import check_version
+from counterveil.errors import CounterveilError, LedgerError, refusal
+
+# The statements that read and add entries: the same in every SQL database, but for two words.
+
+
+_COLUMNS = "seq, kind, dataset, request_id, name, body, previous, hash"
+_BATCH = 1000
+
+
+class SqlEntries(ABC):
+    """Entries in a table; a database names the table, says how it marks values, and runs statements."""
+
+    table: ClassVar[str]
+    mark: ClassVar[str]
+    # What stands before the "@" of a request id, as the index on it says it.
+    study: ClassVar[str]
+
+    @abstractmethod
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement gives; failures are raised as LedgerError."""
+
+    def append(self, row: Row) -> None:
+        """Add an entry; only inside `writing`."""
+        fields = astuple(row)
+        marks = ", ".join([self.mark] * len(fields))
+        self._run(f"INSERT INTO {self.table} ({_COLUMNS}) VALUES ({marks})", *fields)
+
+    def last(self) -> Row | None:
+        """Return the newest entry."""
+        return self._one("ORDER BY seq DESC LIMIT 1")
+
+    def registration(self, dataset: str) -> Row | None:
+        """Return the entry that registered `dataset`."""
+        return self.of_request(dataset, "", "register")
+
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._one(f"WHERE seq = {self.mark}", seq)
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        return self._latest(f"dataset = {self.mark}", before, dataset)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        return self._latest(f"dataset = {self.mark} AND {self.study} = {self.mark}", before, dataset, study)
+
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        where = " AND ".join(
+            f"{column} = {self.mark}" for column in ("dataset", "request_id", "kind", "name")
+        )
+        return self._one(f"WHERE {where}", dataset, request_id, kind, name)
+
+    def registrations(self) -> list[Row]:
+        """Return the register entries in order."""
+        return self._rows("WHERE kind = 'register' ORDER BY seq")
+
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
+        """Return the entries in order, read in batches."""
+        seq = after
+        only, names = ("", ()) if dataset is None else (f"AND dataset = {self.mark}", (dataset,))
+        while batch := self._rows(f"WHERE seq > {self.mark} {only} ORDER BY seq LIMIT {_BATCH}", seq, *names):
+            yield from batch
+            seq = batch[-1].seq
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows(f"WHERE seq >= {self.mark} AND seq <= {self.mark} ORDER BY seq", first, last)
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        # The sign before the number keeps the search on the index of requests.
+        found = self._run(
+            f"SELECT min(a.seq) FROM {self.table} a WHERE a.seq > {self.mark} AND NOT EXISTS (SELECT 1 FROM "
+            f"{self.table} b WHERE b.dataset = a.dataset AND b.request_id = a.request_id AND b.kind = a.kind "
+            "AND b.name = a.name AND +b.seq = a.seq)",
+            after,
+        )
+        return None if found == [(None,)] else int(found[0][0])
+
+    def _latest(self, where: str, before: int | None, *values: object) -> Row | None:
+        older, limit = ("", ()) if before is None else (f"AND seq < {self.mark}", (before,))
+        return self._one(
+            f"WHERE kind = 'reserve' AND {where} {older} ORDER BY seq DESC LIMIT 1", *values, *limit
+        )
+
+    def _one(self, where: str, *values: object) -> Row | None:
+        rows = self._rows(where, *values)
+        return rows[0] if rows else None
+
+    def _rows(self, where: str, *values: object) -> list[Row]:
+        found = self._run(f"SELECT {_COLUMNS} FROM {self.table} {where}", *values)
+        return [_row(fields) for fields in found]
+
+
+def _row(fields: tuple[Any, ...]) -> Row:
+    """Return the row; a damaged page can hold values of other kinds than were written."""
+    if type(fields[0]) is not int or not all(type(field) is str for field in fields[1:]):
+        raise refusal("CV-L016", problem="an entry of the ledger is damaged", got="a column of another type")
+    return Row(*fields)
+
+
+# Marks the file as ours ("CVL1").
+_APPLICATION = 0x43564C31
+_STUDY = "substr(request_id, 1, instr(request_id, '@') - 1)"
+_TABLE = (
+    "CREATE TABLE entries (seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, dataset TEXT NOT NULL, "
+    "request_id TEXT NOT NULL, name TEXT NOT NULL, body TEXT NOT NULL, previous TEXT NOT NULL, hash TEXT NOT NULL)",
+    "CREATE UNIQUE INDEX entry_of_request ON entries (dataset, request_id, kind, name)",
+    "CREATE INDEX reserves ON entries (dataset, seq) WHERE kind = 'reserve'",
+    "CREATE INDEX registers ON entries (seq) WHERE kind = 'register'",
+    f"CREATE INDEX studies ON entries (dataset, {_STUDY}, seq) WHERE kind = 'reserve'",
+)
+# A commit is on disk before it counts; a damaged page is refused where it is read; functions and views that
+# somebody put into the file are not run.
+_SETTINGS = ("synchronous = FULL", "cell_size_check = ON", "trusted_schema = OFF", "mmap_size = 0")
+_GUARDS = {
+    "no_update": "CREATE TRIGGER no_update BEFORE UPDATE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
+    "no_delete": "CREATE TRIGGER no_delete BEFORE DELETE ON entries "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
+    # INSERT OR REPLACE deletes without calling the trigger above, so it is stopped here.
+    "only_append": "CREATE TRIGGER only_append BEFORE INSERT ON entries WHEN NEW.seq IS NOT "
+    "(SELECT coalesce(max(seq), -1) + 1 FROM entries) OR EXISTS (SELECT 1 FROM entries WHERE "
+    "dataset = NEW.dataset AND request_id = NEW.request_id AND kind = NEW.kind AND name = NEW.name) "
+    "BEGIN SELECT RAISE(ABORT, 'a ledger is append-only'); END",
+}
+
+
+# Files up to this size, some hundred entries, have all their pages and indexes checked when they are opened.
+_SMALL = 2**20
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH)
+
+
+class SqliteStore(SqlEntries):
+    """Entries in an SQLite database."""
+
+    table = "entries"
+    mark = "?"
+    study = _STUDY
+
+    lasting = True
+
+    def __init__(self, path: Path, *, inspect: bool = False) -> None:
+        self._path = path
+        with self._storage():
+            self._inode = path.stat().st_ino
+        try:
+            self._open("mode=rw")
+        except LedgerError:
+            # Where nothing can be written, SQLite cannot share its log with other processes, and reads the file alone.
+            if not inspect or _writable(path) or _has_log(path):
+                raise
+            self._open("immutable=1")
+
+    def _open(self, how: str) -> None:
+        with self._storage():
+            self._db = _connect(f"{self._path.absolute().as_uri()}?{how}")
+        try:
+            self._run(f"PRAGMA busy_timeout = {PATIENCE * 1000}")
+            self._check_format()
+            for setting in _SETTINGS:
+                self._run(f"PRAGMA {setting}")
+        except BaseException:
+            self._db.close()
+            raise
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
+        self._run("BEGIN IMMEDIATE")
+        try:
+            self._check_same_file()
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries."""
+        self._run("BEGIN")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the file or its guards, None if nothing is."""
+        return self.guards() or self._pages_damage()
+
+    def guards(self) -> str | None:
+        """Return what is wrong with the schema, which must be the one that was made, word for word."""
+        found = {sql for (sql,) in self._run("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        return None if found == {*_TABLE, *_GUARDS.values()} else GUARDS_CHANGED
+
+    def quick_damage(self) -> str | None:
+        """Return what is wrong with the pages of a small file, None for a large one: the cost stays bounded."""
+        ((pages,),), ((size,),) = self._run("PRAGMA page_count"), self._run("PRAGMA page_size")
+        return self._pages_damage() if pages * size <= _SMALL else None
+
+    def _pages_damage(self) -> str | None:
+        found = self._run("PRAGMA integrity_check(1)")
+        return None if found == [("ok",)] else "the database file is damaged"
+
+    def backup(self, target: Path) -> None:
+        """Write a whole copy, the log included, to a new file."""
+        with self._storage():
+            handle = os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+            os.close(handle)
+            copy = _connect(f"{target.absolute().as_uri()}?mode=rw")
+            try:
+                self._db.backup(copy)
+            finally:
+                copy.close()
+            _sync(target)
+
+    def close(self) -> None:
+        """Close the database; what lies in the log is moved into the file, so that the file alone is whole."""
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA busy_timeout = 0")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._db.close()
+
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._storage():
+            return self._db.execute(statement, values).fetchall()
+
+    def _undo(self) -> None:
+        # The failure that led here is the one to report; SQLite undoes an open transaction by itself.
+        with suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+
+    def _check_format(self) -> None:
+        if self._run("PRAGMA application_id") != [(_APPLICATION,)]:
+            raise refusal("CV-L002", place=str(self._path))
+        check_version(self._run("PRAGMA user_version")[0][0])
+
+    def _check_same_file(self) -> None:
+        """Refuse to write to a file that was moved or replaced: its entries would be lost."""
+        try:
+            inode = self._path.stat().st_ino
+        except OSError:
+            inode = -1
+        if inode != self._inode:
+            raise refusal("CV-L019", got=str(self._path))
+
+    @contextmanager
+    def _storage(self) -> Iterator[None]:
+        """Turn the database's failures into the ledger's."""
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise _failure(error, str(self._path)) from error
+        except (UnicodeError, OverflowError, MemoryError) as error:
+            # The driver cannot read what a damaged page holds, be it a value, a name or a message about them.
+            raise refusal(
+                "CV-L016", problem="the ledger's database is damaged", got=type(error).__name__
+            ) from error
+
+
+def create_file(path: Path, opening: Row) -> None:
+    """Make a ledger of one entry at `path` in one step, unless something is there already."""
+    if path.exists():
+        return
+    draft = None
+    try:
+        handle, draft = tempfile.mkstemp(prefix=".ledger-", dir=path.parent)  # readable by its owner alone
+        os.close(handle)
+        database = _connect(Path(draft).absolute().as_uri())
+        database.execute("PRAGMA journal_mode = WAL")
+        _create(database, opening)
+        database.close()
+        _sync(Path(draft))
+        # A link appears at once or not at all, and never over another process's ledger.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        _sync(path.parent)
+    except (sqlite3.Error, OSError) as error:
+        raise _failure(error, str(path)) from error
+    finally:
+        if draft is not None:
+            Path(draft).unlink(missing_ok=True)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK)
+
+
+def _has_log(path: Path) -> bool:
+    """Return whether entries may lie in the log beside a file, so that the file alone is not all of the ledger."""
+    log = path.with_name(path.name + "-wal")
+    return log.exists() and log.stat().st_size > 0
+
+
+def _connect(address: str) -> sqlite3.Connection:
+    # Transactions are opened and closed by us; the ledger lets one thread in at a time.
+    return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE)
+
+
+def _create(database: sqlite3.Connection, opening: Row) -> None:
+    database.execute("BEGIN IMMEDIATE")
+    for statement in (*_TABLE, *_GUARDS.values()):
+        database.execute(statement)
+    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+    database.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    database.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?)", astuple(opening))
+    database.execute("COMMIT")
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _failure(error: sqlite3.Error | OSError | UnicodeDecodeError, place: str) -> CounterveilError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_NOTADB:
+        return refusal("CV-L002", place=place)
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return refusal("CV-L010b", patience=PATIENCE)
+    # A page that was changed can hold text that is no text, a schema that makes no sense, or an endless value.
+    if code in _DAMAGED or "decode" in str(error):
+        return refusal("CV-L016", problem="the ledger's database is damaged", got=str(error))
+    return refusal("CV-L009", problem=str(error), place=place)
+
+
+# The key of the advisory lock that makes writers take turns; it needs no rights beyond INSERT and SELECT.
+_TURN = 0x43564C31
+_POSTGRES_STORE_STUDY = "left(request_id, greatest(position('@' in request_id) - 1, 0))"
+_REFUSE = " BEGIN RAISE EXCEPTION 'a ledger is append-only'; END "
+_CHECK_APPEND = (
+    " BEGIN IF NEW.seq IS DISTINCT FROM (SELECT coalesce(max(seq), -1) + 1 FROM counterveil.entries) THEN "
+    "RAISE EXCEPTION 'a ledger is append-only'; END IF; RETURN NEW; END "
+)
+# The triggers as the server writes them out, and the functions that they call, word for word.
+_POSTGRES_STORE_GUARDS = {
+    (
+        "CREATE TRIGGER no_change BEFORE DELETE OR UPDATE ON counterveil.entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+        _REFUSE,
+    ),
+    (
+        "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON counterveil.entries "
+        "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+        _REFUSE,
+    ),
+    (
+        "CREATE TRIGGER only_append BEFORE INSERT ON counterveil.entries "
+        "FOR EACH ROW EXECUTE FUNCTION counterveil.check_append()",
+        _CHECK_APPEND,
+    ),
+}
+_SCHEMA = (
+    "CREATE SCHEMA counterveil",
+    "CREATE TABLE counterveil.format (version integer NOT NULL)",
+    f"INSERT INTO counterveil.format VALUES ({SCHEMA_VERSION})",
+    "CREATE TABLE counterveil.entries (seq bigint PRIMARY KEY, kind text NOT NULL, dataset text NOT NULL, "
+    "request_id text NOT NULL, name text NOT NULL, body text NOT NULL, previous text NOT NULL, hash text NOT NULL)",
+    "CREATE UNIQUE INDEX entry_of_request ON counterveil.entries (dataset, request_id, kind, name)",
+    "CREATE INDEX reserves ON counterveil.entries (dataset, seq) WHERE kind = 'reserve'",
+    "CREATE INDEX registers ON counterveil.entries (seq) WHERE kind = 'register'",
+    f"CREATE INDEX studies ON counterveil.entries (dataset, ({_POSTGRES_STORE_STUDY}), seq) WHERE kind = 'reserve'",
+    f"CREATE FUNCTION counterveil.refuse() RETURNS trigger LANGUAGE plpgsql AS $${_REFUSE}$$",
+    f"CREATE FUNCTION counterveil.check_append() RETURNS trigger LANGUAGE plpgsql AS $${_CHECK_APPEND}$$",
+    "CREATE TRIGGER no_change BEFORE UPDATE OR DELETE ON counterveil.entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+    "CREATE TRIGGER no_truncate BEFORE TRUNCATE ON counterveil.entries "
+    "FOR EACH STATEMENT EXECUTE FUNCTION counterveil.refuse()",
+    "CREATE TRIGGER only_append BEFORE INSERT ON counterveil.entries "
+    "FOR EACH ROW EXECUTE FUNCTION counterveil.check_append()",
+)
+
+
+class PostgresStore(SqlEntries):
+    """Entries in the schema `counterveil` of a PostgreSQL database."""
+
+    table = "counterveil.entries"
+    mark = "%s"
+    study = _POSTGRES_STORE_STUDY
+
+    def __init__(self, url: str, opening: Row | None = None) -> None:
+        try:
+            self._db: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True)
+        except psycopg.Error as error:
+            raise refusal("CV-L018", got=reason(error)) from None
+        try:
+            self._prepare(opening)
+        except BaseException:
+            self._db.close()
+            raise
+
+    @property
+    def lasting(self) -> bool:
+        """Whether entries outlive the process."""
+        return True
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold the only write transaction: durable when left, undone when an exception leaves it."""
+        self._run("BEGIN")
+        try:
+            # Statements after the lock see everything that was committed before it was given.
+            self._run("SELECT pg_advisory_xact_lock(%s)", _TURN)
+            yield
+            self._run("COMMIT")
+        except BaseException:
+            self._undo()
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries."""
+        self._run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        try:
+            yield
+        finally:
+            self._undo()
+
+    def quick_damage(self) -> str | None:
+        """Return None: there are no pages of ours to look at."""
+        return None
+
+    def damage(self) -> str | None:
+        """Return what is wrong with the guards of the table, None if nothing is."""
+        return self.guards()
+
+    def guards(self) -> str | None:
+        """Return what is wrong with the table and its triggers: their own text and that of their functions."""
+        found = self._run(
+            "SELECT pg_get_triggerdef(t.oid), p.prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+            "JOIN pg_language l ON l.oid = p.prolang WHERE t.tgrelid = 'counterveil.entries'::regclass "
+            "AND t.tgenabled IN ('O', 'A') AND NOT t.tgisinternal AND l.lanname = 'plpgsql' "
+            "AND p.proconfig IS NULL AND NOT p.prosecdef"
+        )
+        # A plain table that outlives a crash, without rules and policies that would hide or redirect entries.
+        plain = self._run(
+            "SELECT relkind = 'r' AND relpersistence = 'p' AND NOT relrowsecurity AND NOT relhasrules "
+            "FROM pg_class WHERE oid = 'counterveil.entries'::regclass"
+        )
+        return None if set(found) == _POSTGRES_STORE_GUARDS and plain == [(True,)] else GUARDS_CHANGED
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    def _prepare(self, opening: Row | None) -> None:
+        """Check or make the tables, and the settings without which a commit would not last."""
+        self._run(f"SET lock_timeout = '{PATIENCE}s'")
+        self._run("SET synchronous_commit = on")
+        if self._run("SHOW fsync") != [("on",)]:
+            raise refusal("CV-L017")
+        if opening is not None:
+            with self.writing():
+                if not self._present("counterveil"):
+                    for statement in _SCHEMA:
+                        self._run(statement)
+                    self.append(opening)
+        if not self._present("counterveil.format"):
+            raise refusal("CV-L002", place=f"database {self._db.info.dbname!r}")
+        check_version(self._run("SELECT max(version) FROM counterveil.format")[0][0])
+
+    def _present(self, name: str) -> bool:
+        kind = "to_regclass" if "." in name else "to_regnamespace"
+        return self._run(f"SELECT {kind}(%s)", name) != [(None,)]
+
+    def _run(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
+        try:
+            cursor = self._db.execute(statement.encode(), values or None)
+            return cursor.fetchall() if cursor.description else []
+        except psycopg.errors.LockNotAvailable:
+            raise refusal("CV-L010", patience=PATIENCE) from None
+        except psycopg.Error as error:
+            problem = error.diag.message_primary or type(error).__name__
+            raise refusal("CV-L009", problem=problem, place=f"database {self._db.info.dbname!r}") from error
+
+    def _undo(self) -> None:
+        # The failure that led here is the one to report; a lost connection undoes itself.
+        with suppress(psycopg.Error):
+            self._db.rollback()
+
+
+# What a driver's text may say about a failed connection. The text itself is not shown: a mistyped address
+# makes it quote parts of the password.
+_REASONS = (
+    "connection refused",
+    "password authentication failed",
+    "no password supplied",
+    "could not translate host name",
+    "does not exist",
+    "no pg_hba.conf entry",
+    "timeout expired",
+    "certificate verify failed",
+    "too many clients",
+    "network is unreachable",
+    "no route to host",
+)
+
+
+def reason(error: psycopg.Error) -> str:
+    """Return why a server could not be reached, in words that hold nothing of its address."""
+    if isinstance(error, psycopg.ProgrammingError):
+        return "an address that is not a PostgreSQL URL"
+    said = str(error).lower()
+    return next((words for words in _REASONS if words in said), type(error).__name__)

@@ -1,0 +1,336 @@
+"""Least squares and two-stage least squares from a matrix of second moments whose entries have known noise.
+
+Working columns v, of which the first is the constant, have the released moments G = mean of v v' plus independent noise
+of known standard deviations. A regressor, an instrument or a response is a combination p.v of them. Estimating
+equations whose moments have errors are those of Fuller (1987, Measurement Error Models); here the variances of the
+errors are known exactly. To first order the noise E moves the coefficients of y = q.v on P v by A^-1 P E r, with
+A = P G P' and r = q - P'b. What it moves them by to second order is subtracted, and the variances of all orders are
+added up.
+
+Intervals for the effect of one endogenous column that hold however weak the instruments are (Anderson, Rubin 1949).
+
+A value is kept where the instruments do not explain what it leaves of the response. Kept values may be an interval, all
+but an interval, everything, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import wraps
+from math import inf, isfinite, pi, sqrt, tan
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import fdtrc, fdtri, stdtr, stdtrit
+
+from counterveil.numerics.arrays import Floats
+
+# A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
+_STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
+# Least eigenvalue of a correlation matrix that is inverted, and how many standard deviations of noise it must be.
+_LEAST_EIGENVALUE, _SURE = 1e-10, 3.0
+# Distance below which a combination of regressors is the constant.
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyMoments:
+    """Released means of products of working columns (m, m), and the standard deviations of their noise (m, m)."""
+
+    matrix: Floats
+    noise: Floats
+    rows: int
+
+    @property
+    def weight(self) -> float:
+        """The mean weight of a row, one where rows are not weighted."""
+        return float(self.matrix[0, 0])
+
+    def spread(self, outer: Floats) -> Floats:
+        """Return the mean of E w w' E over noise E, for w w' of mean `outer` (m, m); also that of E outer E."""
+        squared = self.noise**2
+        found = squared * outer
+        np.fill_diagonal(found, squared @ np.diag(outer))
+        return found
+
+    def crossed(self, one: Floats, other: Floats) -> Floats:
+        """Return the covariance of E one with E other, (m, m)."""
+        squared = self.noise**2
+        found = squared * np.outer(other, one)
+        np.fill_diagonal(found, squared @ (one * other))
+        return found
+
+    def corrected(self, regressors: Floats) -> NoisyMoments:
+        """Return the moments with which least squares on the regressors has no bias of second order from the noise."""
+        inverse = _inverse(regressors @ self.matrix @ regressors.T)
+        return replace(self, matrix=self.matrix + self.spread(regressors.T @ inverse @ regressors))
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Coefficients (p,), their covariance from sampling and from noise (p, p), and what is left of the response.
+
+    `identified` is False where the noise hides whether the regressors determine the coefficients.
+    """
+
+    coefficients: Floats
+    sampling: Floats
+    noise: Floats
+    residual: Floats  # q - P'b, in working columns
+    variance: float  # of the residual
+    total: float  # variance of the response around its mean, or its mean square without a constant
+    centred: bool  # whether the regressors span a constant
+    freedom: int
+    identified: bool
+
+    @property
+    def finite(self) -> bool:
+        """Whether all its numbers are numbers."""
+        held = (self.coefficients, self.covariance, self.residual, self.variance, self.total)
+        return all(bool(np.isfinite(each).all()) for each in held)
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the coefficients, sampling error and noise together."""
+        return self.sampling + self.noise
+
+    def error(self, combination: Floats) -> tuple[float, float, float]:
+        """Return the standard errors of a combination of the coefficients: both together, sampling, noise."""
+        if not self.identified:
+            return inf, inf, inf
+        with np.errstate(all="ignore"):
+            parts = [
+                float(combination @ each @ combination)
+                for each in (self.covariance, self.sampling, self.noise)
+            ]
+        if not all(map(isfinite, parts)):
+            return inf, inf, inf
+        return sqrt(max(parts[0], 0.0)), sqrt(max(parts[1], 0.0)), sqrt(max(parts[2], 0.0))
+
+    def reach(self, level: float) -> float:
+        """Return how many standard errors an interval reaches: a quantile of Student's t."""
+        return float(stdtrit(self.freedom, (1 + level) / 2))
+
+    def p_value(self, statistic: float) -> float:
+        """Return the two-sided p-value of a coefficient in standard errors."""
+        return float(2 * stdtr(self.freedom, -abs(statistic)))
+
+
+def _known_or_not(fit: Callable[..., Fit]) -> Callable[..., Fit]:
+    """Return a fit that is defined for all released numbers: nothing is known where they make none.
+
+    Noise may leave no weight to the rows, or a matrix that is none of moments.
+    """
+
+    @wraps(fit)
+    def of_any(moments: NoisyMoments, regressors: Floats, *others: Floats) -> Fit:
+        # Not the error of a matrix without inverse alone: squares of large doubles are none.
+        with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError, ArithmeticError):
+            found = fit(moments, regressors, *others) if moments.weight > 0 else None
+            if found is not None and found.finite:
+                return found
+        size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
+        nothing = np.zeros((size, size))
+        return Fit(np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False)
+
+    return of_any
+
+
+@_known_or_not
+def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> Fit:
+    """Return the regression of response.v on regressors v; (p, m) and (m,)."""
+    corrected = moments.corrected(regressors)
+    half = regressors @ corrected.matrix
+    inverse = _inverse(half @ regressors.T)
+    coefficients = inverse @ (half @ response)
+    residual = response - regressors.T @ coefficients
+    influence = inverse @ regressors
+    own = influence @ moments.spread(np.outer(residual, residual)) @ influence.T
+    lost = float(np.trace(regressors @ moments.spread(np.outer(residual, residual)) @ influence.T))
+    variance = _variance(moments, residual, lost, len(regressors))
+    sampling = variance * inverse / moments.rows
+    noise = _added_up(moments, influence, own, sampling, regressors)
+    identified = noise is not None and determined(moments, regressors)
+    centred = _spans_constant(regressors)
+    total = _total(moments, response, centred)
+    freedom = max(moments.rows - len(regressors), 1)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+
+
+@_known_or_not
+def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
+    """Return two-stage least squares of response.v on regressors v; instruments (k, m) hold the exogenous ones too."""
+    matrix = moments.corrected(instruments).matrix
+    first = _inverse(instruments @ matrix @ instruments.T)
+    second = first @ instruments @ matrix @ regressors.T  # fitted regressors are second' instruments v
+    fitted = second.T @ instruments
+    inverse = _inverse(fitted @ matrix @ regressors.T)
+    coefficients = inverse @ (fitted @ matrix @ response)
+    residual = response - regressors.T @ coefficients
+    left, seen = regressors - fitted, instruments.T @ first @ instruments @ matrix @ residual
+    one, two = inverse @ fitted, inverse @ left
+    both = one @ moments.crossed(residual, seen) @ two.T
+    own = one @ moments.spread(np.outer(residual, residual)) @ one.T + both + both.T
+    own = own + two @ moments.spread(np.outer(seen, seen)) @ two.T
+    variance = _variance(moments, residual, 0.0, len(regressors))
+    sampling = variance * inverse / moments.rows
+    noise = _added_up(moments, one, own, sampling, regressors)
+    identified = noise is not None and determined(moments, instruments)
+    centred = _spans_constant(instruments)
+    total = _total(moments, response, centred)
+    freedom = max(moments.rows - len(regressors), 1)
+    known = own if noise is None else noise
+    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a square matrix, of a nearby one where there is none."""
+    return np.asarray(np.linalg.pinv(matrix, rcond=1e-14))
+
+
+def _variance(moments: NoisyMoments, residual: Floats, lost: float, columns: int) -> float:
+    """Return the variance of the residual; `lost` is what least squares takes off it by following the noise."""
+    found = float(residual @ moments.matrix @ residual) + lost
+    sd = sqrt(max(float(residual @ moments.spread(np.outer(residual, residual)) @ residual), 0.0))
+    # Where noise hides it, its own size stands in. Weights that rows may have are taken out: their mean is the first
+    # moment of the constant.
+    return max(found, sd) / moments.weight * moments.rows / max(moments.rows - columns, 1)
+
+
+def _total(moments: NoisyMoments, response: Floats, centred: bool) -> float:
+    """Return the variance of the response, or its mean square where it is not `centred`."""
+    total = float(response @ moments.matrix @ response)
+    if centred:
+        total -= float(response @ moments.matrix[0]) ** 2 / moments.weight
+    return total / moments.weight
+
+
+def _spans_constant(regressors: Floats) -> bool:
+    """Return whether a combination of the regressors is the constant, the first working column."""
+    constant = np.zeros(regressors.shape[1])
+    constant[0] = 1.0
+    # A constant column goes through the inverse of the public columns' transformation and has its rounding errors.
+    scaled = regressors / np.linalg.norm(regressors, axis=1, keepdims=True)
+    found = np.linalg.lstsq(scaled.T, constant, rcond=None)[0]
+    return bool(np.linalg.norm(scaled.T @ found - constant) < _SAME)
+
+
+def determined(moments: NoisyMoments, columns: Floats) -> bool:
+    """Return whether columns are linearly independent beyond what the noise may pretend."""
+    matrix = columns @ moments.matrix @ columns.T
+    scale = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if not scale.all():
+        return False
+    values, directions = np.linalg.eigh(matrix / np.outer(scale, scale))
+    # Noise alone lifts the least eigenvalue of columns that depend on each other this far in 1 of 700 releases.
+    weakest = columns.T @ (directions[:, 0] / scale)
+    noise = sqrt(max(float(weakest @ moments.spread(np.outer(weakest, weakest)) @ weakest), 0.0))
+    if float(values[0]) < max(_LEAST_EIGENVALUE, _SURE * noise):
+        return False
+    inverse = _inverse(matrix)
+    return _added_up(moments, inverse @ columns, inverse, inverse, columns) is not None
+
+
+def _added_up(
+    moments: NoisyMoments, influence: Floats, own: Floats, sampling: Floats, regressors: Floats
+) -> Floats | None:
+    """Return the covariance from noise with the terms of higher order, None where these do not die out."""
+    step, noise = own + sampling, own
+    sizes = [float(np.trace(step))]
+    for _ in range(_STEPS):
+        step = influence @ moments.spread(regressors.T @ step @ regressors) @ influence.T
+        noise = noise + step
+        sizes.append(float(np.trace(step)))
+        # The first terms may differ in shape; later ones fall by a factor that they share.
+        if len(sizes) > _FIRST and not sizes[-1] < _LARGEST_RATIO * sizes[-2]:
+            return None
+        if sizes[-1] <= 1e-12 * sizes[0]:
+            return noise
+    return noise
+
+
+Ends = tuple[float, float]
+# Values that are tried first, denser around the estimate.
+_TRIED = 161
+
+
+def joint_statistic(fit: Fit, count: int) -> float:
+    """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
+    if not fit.identified:
+        return 0.0
+    own, covariance = fit.coefficients[:count], fit.covariance[:count, :count]
+    found = 0.0
+    with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError):
+        found = float(own @ np.linalg.pinv(covariance, rcond=1e-14) @ own) / count
+    return found if 0 < found < inf else 0.0
+
+
+def joint_p_value(moments: NoisyMoments, instruments: Floats, exogenous: Floats, column: Floats) -> float:
+    """Return the p-value of instruments that explain nothing of a column: Anderson and Rubin's, of no effect."""
+    fit = least_squares(moments, np.vstack((instruments, exogenous)), column)
+    return float(fdtrc(len(instruments), fit.freedom, joint_statistic(fit, len(instruments))))
+
+
+def anderson_rubin(
+    moments: NoisyMoments,
+    endogenous: Floats,
+    instruments: Floats,
+    exogenous: Floats,
+    response: Floats,
+    level: float,
+    around: Ends,
+) -> tuple[Ends, ...]:
+    """Return the intervals of values that are kept; `around` is an estimate and its standard error.
+
+    Where there is no standard error, values are tried on the scale of the response over the endogenous column.
+    Columns are combinations of working columns: (m,), instruments (k, m), exogenous ones (p, m) with the
+    constant.
+    """
+    count = len(instruments)
+    both = np.vstack((instruments, exogenous))
+
+    def excess(column: Floats) -> float:
+        fit = least_squares(moments, both, column)
+        return joint_statistic(fit, count) - float(fdtri(count, fit.freedom, level))
+
+    def at(angle: float) -> float:
+        return excess(response - (middle + width * tan(angle)) * endogenous)
+
+    middle, width = around[0], around[1] if 0 < around[1] < inf else _scale(moments, response, endogenous)
+    angles = np.linspace(-pi / 2, pi / 2, _TRIED + 2)[1:-1]
+    signs = np.array([at(angle) for angle in angles]) <= 0
+    turns = _turns(at, angles, signs)
+    ends = [-inf, *(middle + width * tan(angle) for angle in turns), inf]
+    # Beyond the values that were tried, what counts is whether the instruments explain the endogenous column.
+    far = excess(endogenous) <= 0
+    kept = [bool(signs[0])]
+    for _ in turns:
+        kept.append(not kept[-1])
+    found = [(low, high) for low, high, keep in zip(ends[:-1], ends[1:], kept, strict=True) if keep]
+    return tuple(found) if far or not found else tuple(_bounded(found, middle, width, float(angles[-1])))
+
+
+def _scale(moments: NoisyMoments, one: Floats, other: Floats) -> float:
+    """Return about how many units of one column a unit of the other is, by their released mean squares."""
+    with np.errstate(all="ignore"):
+        own, others = (float(column @ moments.matrix @ column) for column in (one, other))
+    return sqrt(own / others) if own > 0 and others > 0 and 0 < own / others < inf else 1.0
+
+
+def _turns(at: Callable[[float], float], angles: Floats, signs: NDArray[np.bool_]) -> list[float]:
+    """Return where values begin or cease to be kept."""
+    from scipy.optimize import brentq  # loaded by those who need it: it takes a fifth of a second
+
+    return [
+        float(brentq(at, angles[place], angles[place + 1], xtol=1e-12, disp=False))
+        for place in np.flatnonzero(signs[1:] != signs[:-1])
+    ]
+
+
+def _bounded(found: list[Ends], middle: float, width: float, last: float) -> list[Ends]:
+    """Return intervals that end at the last values tried: the instruments rule out values far enough away."""
+    edge = width * tan(last)
+    return [(max(low, middle - edge), min(high, middle + edge)) for low, high in found]

@@ -1,0 +1,789 @@
+"""Survival curves from a table of events and censorings by time cell, and the errors of sampling and noise.
+
+A block is an arm, or an arm of a stratum. Its table has 2 J + 1 entries: events by cell, censorings by cell, and
+people who were followed to the horizon. With d events among E people at risk, a cell's hazard is h = d / E, and the
+curve is the product of 1 - h (Kaplan and Meier 1958). Sampling errors are Greenwood's; those of the noise follow by
+the delta method, in the numerators and in the denominators. Where the people at risk are lost in the noise, a curve is
+not known any more.
+
+What survival curves say: at a time, between arms, as restricted means, each with an interval.
+
+The interval of a probability is Wilson's at the effective number of people (Rothman 1978), with the variance of the
+noise added, so that it holds for few events and for estimates that noise moved beyond 0 or 1. A difference takes both
+arms' intervals (Zou and Donner 2008). Where a curve is lost in the noise, it may be anywhere between 0 and its last
+known upper end. Cells do not say when in them people were censored: intervals hold for every bias between those of the
+two extremes, all censored first in their cell and all last (Armstrong and Kolesar 2018).
+
+Noisy tables of events by time cell, and the log-rank test with the noise of the tables in its variance.
+
+Events of the treated less those expected if all hazards were alike, summed over cells and strata (Mantel 1966; Peto and
+Peto 1972), with the hypergeometric variance. Noise enters through events and through people at risk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import exp, hypot, inf, log, sqrt
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from counterveil.inference.measures import p_value
+from counterveil.inference.uncertainty import simultaneous
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.running_sums import FLAT, SUMS, Form
+
+# People at risk are known where they are this many times the standard deviation of their noise.
+# Set by `python -m experiments.survival --only tuning`.
+LEAST_AT_RISK = 3.0
+# Part of a cell for which people who are censored in it count as at risk.
+AT_RISK = {"middle": 0.5, "end": 0.0}
+# Events added to a block for its sampling variance alone, so that no events do not mean no error.
+_ADDED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TableNoise:
+    """The noise of tables: its covariance in one block (M, M), and which blocks' totals are public together.
+
+    `groups` holds the places of blocks whose entries add up to a public number: the tables were moved to it, which
+    takes the noise of that sum away.
+    """
+
+    covariance: Floats
+    groups: tuple[tuple[int, ...], ...]
+
+    def of(self, gradients: Floats) -> Floats:
+        """Return the covariance (K, K) of K linear functions of all blocks; gradients are (K, B, M)."""
+        spread = gradients @ self.covariance
+        found = spread.reshape(len(spread), -1) @ gradients.reshape(len(spread), -1).T
+        whole = float(self.covariance.sum())
+        if whole <= 0:
+            return np.asarray(found)
+        for group in self.groups:
+            along = spread[:, list(group)].sum(axis=(1, 2))
+            found -= np.outer(along, along) / (whole * len(group))
+        return np.asarray(found)
+
+
+def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> Floats:
+    """Return noisy tables (B, M) moved to the public totals of their groups, the most precise way there is."""
+    found, whole = counts.copy(), float(noise.covariance.sum())
+    if whole <= 0:
+        return found
+    towards = noise.covariance.sum(axis=0) / whole
+    for group, total in zip(noise.groups, totals, strict=True):
+        chosen = list(group)
+        found[chosen] -= towards * (found[chosen].sum() - total) / len(chosen)
+    return found
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The curves of all blocks, (B, J + 1) from time 0 on, with how they depend on every entry.
+
+    Attributes:
+        counts: tables (B, M) as released, moved to public totals.
+        noise: of the tables.
+        convention: where in a cell people are censored: in its "middle" or at its "end".
+        design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
+        inflation: of the sampling variance, for bias that is allowed for.
+    """
+
+    counts: Floats
+    noise: TableNoise
+    convention: str
+    design: Floats
+    inflation: float = 1.0
+
+    @property
+    def cells(self) -> int:
+        """The number of time cells."""
+        return int(self.counts.shape[1] - 1) // 2
+
+    @cached_property
+    def events(self) -> Floats:
+        """Events by block and cell."""
+        return self.counts[:, : self.cells]
+
+    @cached_property
+    def risk_rows(self) -> Floats:
+        """The matrix (J, M) that makes people at risk of a table."""
+        cells = self.cells
+        found = np.zeros((cells, 2 * cells + 1))
+        later = np.triu(np.ones((cells, cells)))
+        found[:, :cells], found[:, cells : 2 * cells], found[:, -1] = later, later, 1.0
+        found[np.arange(cells), cells + np.arange(cells)] -= AT_RISK[self.convention]
+        return found
+
+    @cached_property
+    def starting(self) -> Floats:
+        """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
+        cells = self.cells
+        leaving = self.counts[:, :cells] + self.counts[:, cells : 2 * cells]
+        found = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
+        return np.asarray(found / self.design[:, None])
+
+    @cached_property
+    def at_risk(self) -> Floats:
+        """People at risk by block and cell, (B, J)."""
+        return self.counts @ self.risk_rows.T
+
+    @cached_property
+    def risk_sd(self) -> Floats:
+        """Standard deviation of the noise of the people at risk, (J,)."""
+        return np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
+
+    @cached_property
+    def known(self) -> Floats:
+        """In how many cells from the first on the people at risk are more than noise, by block."""
+        fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
+        return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
+
+    @cached_property
+    def hazards(self) -> Floats:
+        """Hazards (B, J); 0 in cells that are not known."""
+        sure = np.arange(self.cells) < self.known[:, None]
+        found = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
+        return np.minimum(found, 1.0)
+
+    @cached_property
+    def curves(self) -> Floats:
+        """Probabilities of being free of the event, (B, J + 1)."""
+        return np.hstack([np.ones((len(self.counts), 1)), np.cumprod(1 - self.hazards, axis=1)])
+
+    @cached_property
+    def shown(self) -> Floats:
+        """The same, but after a curve was lost in the noise it falls as that of the nearest possible table.
+
+        People at risk are not taken for fewer than one, nor than one standard deviation of their noise: noise among
+        nobody is no event.
+        """
+        cells = self.cells
+        possible = np.array([_possible(table) for table in self.counts])
+        people = possible @ self.risk_rows.T
+        after = possible[:, :cells] / np.maximum(people, np.maximum(self.risk_sd, 1.0))
+        lost = np.arange(cells) >= self.known[:, None]
+        hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
+        return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
+
+    @cached_property
+    def slack(self) -> Floats:
+        """How far curves that are lost in the noise may have fallen since they were last known, (B, J + 1)."""
+        lost = np.arange(self.cells + 1) > self.known[:, None]
+        return np.where(lost, np.clip(self.curves, 0.0, 1.0), 0.0)
+
+    @cached_property
+    def sampling(self) -> Floats:
+        """Greenwood's covariance of every block's curve, (B, J + 1, J + 1)."""
+        sure = np.arange(self.cells) < self.known[:, None]
+        people = np.where(sure, np.maximum(self.at_risk, 1.0), 1.0)
+        events = np.clip(self.events, 0, None) + _ADDED / self.cells
+        hazards = np.clip(np.where(sure, events / people, 0.0), 0.0, 1.0)
+        variances = self.inflation * self.design[:, None] * hazards * (1 - hazards) / people
+        slopes = self._slopes()
+        return np.asarray(np.einsum("bik,bk,bjk->bij", slopes, variances, slopes))
+
+    @cached_property
+    def grouping(self) -> Floats:
+        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1).
+
+        People at risk lie between those of all censored first in their cell and of all censored last.
+        """
+        cells, sure = self.cells, np.arange(self.cells) < self.known[:, None]
+        people = np.where(sure, self.at_risk, 1.0)
+        either = AT_RISK[self.convention] * self.counts[:, cells : 2 * cells] / people
+        moved = sure * self.hazards * either / (1 - np.clip(either, 0.0, 0.5))
+        # No sum of noisy parts is taken for less than 0.
+        return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self._slopes(), moved), 0.0))
+
+    def _slopes(self) -> Floats:
+        """Return how curves move with each hazard, (B, J + 1, J)."""
+        blocks, cells = self.hazards.shape
+        found = np.zeros((blocks, cells + 1, cells))
+        for j in range(cells):
+            found[:, j + 1] = (1 - self.hazards[:, j, None]) * found[:, j]
+            found[:, j + 1, j] = -self.curves[:, j]
+        return found
+
+    @cached_property
+    def gradients(self) -> Floats:
+        """How curves move with each entry of their own table, (B, J + 1, M)."""
+        sure = np.arange(self.cells) < self.known[:, None]
+        people = np.where(sure, self.at_risk, 1.0)
+        own = np.eye(self.cells, 2 * self.cells + 1)
+        # (B, J, M): of d / E.
+        moved = (own[None] - self.hazards[:, :, None] * self.risk_rows[None]) / people[:, :, None]
+        moved *= sure[:, :, None]
+        return np.asarray(self._slopes() @ moved)
+
+
+def _possible(table: Floats) -> Floats:
+    """Return the nearest table without negative entries that adds up to the same."""
+    total = max(float(table.sum()), 0.0)
+    falling = np.sort(table)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(table) + 1)
+    # The largest entry is always above; beside very large ones rounding may hide it.
+    last = max(int(np.count_nonzero(falling > excess)) - 1, 0)
+    return np.asarray(np.maximum(table - excess[last], 0.0))
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Survival of both arms, control first, at time 0 and at the end of every cell.
+
+    Attributes:
+        survival: (2, J + 1), level where a curve is lost in the noise.
+        shown: the same, falling on there as is likeliest.
+        sampling: covariance of each curve from sampling, (2, J + 1, J + 1).
+        noise: covariance of both curves from noise, (2, J + 1, 2, J + 1).
+        slack: how far each curve may lie lower, as it was lost in the noise before, (2, J + 1).
+        grouping: how far each curve may be off as cells do not say when in them people were censored, (2, J + 1).
+        people: under observation when each cell begins, (2, J).
+        worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
+            thin in strata with large shares.
+    """
+
+    survival: Floats
+    shown: Floats
+    sampling: Floats
+    noise: Floats
+    slack: Floats
+    grouping: Floats
+    people: Floats
+    worth: Floats
+
+
+def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Curves:
+    """Return the curves of both arms over strata with these shares; blocks are (stratum, arm), control first.
+
+    `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
+    """
+    strata, points = len(shares), blocks.cells + 1
+    size = blocks.counts.shape[1]
+    own = blocks.curves.reshape(strata, 2, points)
+    survival, shown = (
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
+        for one in (blocks.curves, blocks.shown)
+    )
+    squares = blocks.sampling.reshape(strata, 2, points, points)
+    sampling = np.einsum("s,sapq->apq", shares**2, squares)
+    slopes = blocks.gradients.reshape(strata, 2, points, size)
+    full = np.zeros((2, points, strata, 2, size))
+    for arm in range(2):
+        full[arm, :, :, arm] = np.einsum("s,spm->psm", shares, slopes[:, arm])
+        if per_person:
+            full[arm] += per_person * own[:, arm].T[:, :, None, None]
+    noise = blocks.noise.of(full.reshape(2 * points, strata * 2, size)).reshape(2, points, 2, points)
+    slack, grouping = (
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
+        for one in (blocks.slack, blocks.grouping)
+    )
+    people = blocks.starting.reshape(strata, 2, blocks.cells)
+    each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
+    worth = 1 / np.maximum(each, 1e-300)
+    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth)
+
+
+Ends = tuple[float, float]
+# Halvings of the range of how far an interval reaches.
+_HALVINGS = 30
+# How far apart arms may be in where in a cell people are censored, as a part of what is possible.
+_APART = 0.25
+
+
+def quantiles(level: float, heavy: bool) -> tuple[float, float]:
+    """Return how many standard deviations of sampling error and of noise an interval takes.
+
+    Laplace noise is taken at the quantile of one draw; a normal plus a Laplace number is not beyond the root of both
+    squares more often.
+    """
+    normal = -float(ndtri((1 - level) / 2))
+    return normal, max(normal, -log(1 - level) / sqrt(2)) if heavy else normal
+
+
+def reach(half: float, bias: float, level: float) -> float:
+    """Return how far an interval reaches that holds for every bias up to `bias`; `half` is how far without one."""
+    normal = -float(ndtri((1 - level) / 2))
+    if bias <= 0 or half <= 0 or normal <= 0:
+        return half + max(bias, 0.0)
+    shift = bias * normal / half
+    low, high = normal, normal + shift
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        missed = float(ndtr(shift - middle) + ndtr(-shift - middle))
+        low, high = (middle, high) if missed > 1 - level else (low, middle)
+    return half * high / normal
+
+
+def joint_bias(one: float, other: float) -> float:
+    """Return how far the difference of two arms may be off, each of which may be off by so much alone.
+
+    People are censored in much the same parts of cells in both arms: what differs by arm is not taken for more than a
+    quarter of what is possible.
+    """
+    return min(abs(one - other) + _APART * (one + other), one + other)
+
+
+@dataclass(frozen=True, slots=True)
+class Probability:
+    """The probability of being free of the event at one time in one arm.
+
+    `size` is the number of people that sampling error is worth. Where the curve was lost in the noise before, `middle`
+    is where it was last known, `slack` how far it may have fallen since, and `estimate` the likeliest place between.
+    `bias` is how far it may be off as cells do not say when in them people were censored.
+    """
+
+    estimate: float
+    middle: float
+    variance: float
+    noise: float
+    size: float
+    heavy: bool
+    slack: float = 0.0
+    bias: float = 0.0
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return sqrt(self.variance)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise, and of where a lost curve may be, evenly between its bounds."""
+        return sqrt(self.noise + self.slack**2 / 12)
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval, cut to probabilities."""
+        low, high = (self.middle + reach(end, self.bias, level) * sign for end, sign in self._ends(level))
+        return min(max(low - self.slack, 0.0), 1.0), min(max(high, 0.0), 1.0)
+
+    def _ends(self, level: float) -> tuple[Ends, Ends]:
+        low, high = self.uncut(level)
+        return (self.middle - low, -1.0), (high - self.middle, 1.0)
+
+    def uncut(self, level: float) -> Ends:
+        """Return the two ends around where the curve was last known, which noise may have moved beyond 0 or 1."""
+        normal, heavy = quantiles(level, self.heavy)
+        per = normal**2 / self.size
+        lead, half = 1 + per, self.middle + per / 2
+        root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
+        return (half - root) / lead, (half + root) / lead
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The difference of two probabilities; `shared` is the covariance of their noise."""
+
+    one: Probability
+    other: Probability
+    shared: float
+
+    @property
+    def estimate(self) -> float:
+        """One probability minus the other."""
+        return self.one.estimate - self.other.estimate
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return hypot(self.one.sampling_sd, self.other.sampling_sd)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return sqrt(max(self.one.noise_sd**2 + self.other.noise_sd**2 - 2 * self.shared, 0.0))
+
+    @property
+    def _correlation(self) -> float:
+        """The correlation of both errors, sampling error and noise together."""
+        sizes = [hypot(each.sampling_sd, each.noise_sd) for each in (self.one, self.other)]
+        product = sizes[0] * sizes[1]
+        return self.shared / product if product > 0 else 0.0
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends; all that both arms' intervals leave possible where one is lost in the noise."""
+        if self.one.slack or self.other.slack:
+            (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+            return low - most, high - least
+        (low, high), (least, most) = self.one.uncut(level), self.other.uncut(level)
+        own, others = self.one.middle, self.other.middle
+        bias = joint_bias(self.one.bias, self.other.bias)
+        down = reach(_joined(own - low, most - others, self._correlation), bias, level)
+        up = reach(_joined(high - own, others - least, self._correlation), bias, level)
+        ends = (own - others - down, own - others + up)
+        return min(max(ends[0], -1.0), 1.0), max(min(ends[1], 1.0), -1.0)
+
+
+def _joined(one: float, other: float, correlation: float) -> float:
+    return sqrt(max(one**2 + other**2 - 2 * correlation * one * other, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The restricted mean time free of the event in one arm, or the difference of two.
+
+    `slack` is how far it may lie to either side of the `middle`, as curves were lost in the noise. `bias` is how far it
+    may be off as cells do not say when in them people were censored, and `bend` how far it moves when curves are known
+    at every other time only: about as far as curves that bend between times can move it.
+    """
+
+    estimate: float
+    middle: float
+    variance: float
+    noise: float
+    limits: Ends
+    heavy: bool
+    slack: float = 0.0
+    bias: float = 0.0
+    bend: float = 0.0
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return sqrt(self.variance)
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise, and of where lost curves may be, evenly between their bounds."""
+        return sqrt(self.noise + self.slack**2 / 3)
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval, cut to what is possible."""
+        normal, heavy = quantiles(level, self.heavy)
+        half = hypot(normal * self.sampling_sd, heavy * sqrt(self.noise))
+        half = reach(half, self.bias + abs(self.bend), level) + self.slack
+        least, most = self.limits
+        low, high = self.middle - half, self.middle + half
+        return min(max(low, least), most), max(min(high, most), least)
+
+
+@dataclass(frozen=True, slots=True)
+class AreaRatio:
+    """The ratio of two restricted means, on the scale of logarithms; `shared` is the covariance of their noise."""
+
+    one: Area
+    other: Area
+    shared: float = 0.0
+
+    @property
+    def estimate(self) -> float:
+        """One mean over the other; infinite where the other is not above 0."""
+        return max(self.one.estimate, 0.0) / self.other.estimate if self.other.estimate > 0 else inf
+
+    @property
+    def known(self) -> bool:
+        """Whether both means are above 0."""
+        return self.one.estimate > 0 and self.other.estimate > 0
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of equal means, noise included."""
+        return p_value(self.interval, 1.0)
+
+    @property
+    def _relative(self) -> tuple[float, float]:
+        """Standard deviations of the logarithm of the ratio, from sampling and from noise."""
+        one, other = self.one, self.other
+        noise = (one.noise_sd / one.estimate) ** 2 + (other.noise_sd / other.estimate) ** 2
+        noise -= 2 * self.shared / (one.estimate * other.estimate)
+        sampling = hypot(one.sampling_sd / one.estimate, other.sampling_sd / other.estimate)
+        return sampling, sqrt(max(noise, 0.0))
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error of the ratio."""
+        return self.estimate * self._relative[0] if self.known else inf
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise of the ratio."""
+        return self.estimate * self._relative[1] if self.known else inf
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends; where a mean is lost in the noise, all that both intervals leave possible."""
+        (low, high), (least, most) = self.one.interval(level), self.other.interval(level)
+        widest = (low / most if most > 0 else 0.0, high / least if least > 0 else inf)
+        if not self.known or self.one.slack or self.other.slack:
+            return widest
+        normal, heavy = quantiles(level, self.one.heavy or self.other.heavy)
+        sampling, noise = self._relative
+        one, other = self.one, self.other
+        bias = joint_bias(one.bias / one.estimate, other.bias / other.estimate)
+        bias += abs(one.bend / one.estimate - other.bend / other.estimate)
+        half = reach(hypot(normal * sampling, heavy * noise), bias, level)
+        middle = log(self.estimate)
+        return max(exp(middle - half), widest[0]), min(exp(middle + half), widest[1])
+
+
+@dataclass(frozen=True, slots=True)
+class SurvivalAnswers:
+    """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
+
+    `cut` is how many cells make one of the declared grid, by which places are counted.
+    """
+
+    curves: Curves
+    edges: Floats
+    convention: str
+    heavy: bool
+    cut: int = 1
+
+    def at(self, arm: int, place: int) -> Probability:
+        """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
+        return self._at(arm, place * self.cut)
+
+    def _at(self, arm: int, place: int) -> Probability:
+        curves = self.curves
+        own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
+        variance = float(curves.sampling[arm, place, place])
+        noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
+        slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
+        return Probability(*own, variance, noise, self._size(arm, place), self.heavy, slack, bias)
+
+    def _size(self, arm: int, place: int) -> float:
+        """Return the number of people without censoring whose share would err as much.
+
+        It lies between what those under observation last and all of them are worth.
+        """
+        people = np.maximum(self.curves.worth[arm, : max(place, 1)], 1.0)
+        own = float(np.clip(self.curves.survival[arm, place], 0.0, 1.0))
+        variance = float(self.curves.sampling[arm, place, place])
+        found = own * (1 - own) / variance if variance > 0 else inf
+        return float(np.clip(found, people.min(), people[0]))
+
+    def gap(self, place: int) -> Gap:
+        """Return the difference of treated and control at a time of the grid."""
+        own = place * self.cut
+        return Gap(self.at(1, place), self.at(0, place), float(self.curves.noise[0, own, 1, own]))
+
+    @property
+    def _weights(self) -> Floats:
+        """The weights (J + 1,) that a restricted mean gives to the curve."""
+        return _weights(self.edges, 0.0 if self.convention == "end" else 0.5)
+
+    @property
+    def _bends(self) -> Floats:
+        """The weights (J + 1,) that say how far a restricted mean moves without every other point of the curve."""
+        found = np.zeros(len(self.edges))
+        if self.convention != "end":
+            kept = np.unique([*range(0, len(self.edges), 2), len(self.edges) - 1])
+            found += self._weights
+            found[kept] -= _weights(self.edges[kept], 0.5)
+        return found
+
+    def area(self, arm: int) -> Area:
+        """Return the restricted mean of one arm."""
+        weights = self._weights
+        variance = float(weights @ self.curves.sampling[arm] @ weights)
+        noise = max(float(weights @ self.curves.noise[arm, :, arm] @ weights), 0.0)
+        rest = float(weights @ self.curves.slack[arm]) / 2
+        estimate, middle = float(weights @ self.curves.shown[arm]), float(weights @ self.curves.survival[arm])
+        bias, bend = float(weights @ self.curves.grouping[arm]), float(self._bends @ self.curves.shown[arm])
+        limits = (0.0, float(self.edges[-1]))
+        return Area(estimate, middle - rest, variance, noise, limits, self.heavy, rest, bias, bend)
+
+    def area_gap(self) -> Area:
+        """Return the difference of the restricted means, treated minus control."""
+        one, other = self.area(1), self.area(0)
+        rest, end = one.slack + other.slack, float(self.edges[-1])
+        noise = max(one.noise + other.noise - 2 * self._shared, 0.0)
+        variance = one.variance + other.variance
+        apart = (one.estimate - other.estimate, one.middle - other.middle)
+        off = (joint_bias(one.bias, other.bias), one.bend - other.bend)
+        return Area(*apart, variance, noise, (-end, end), self.heavy, rest, *off)
+
+    def area_ratio(self) -> AreaRatio:
+        """Return the ratio of the restricted means, treated over control."""
+        return AreaRatio(self.area(1), self.area(0), self._shared)
+
+    @property
+    def _shared(self) -> float:
+        """The covariance of the noise of both restricted means."""
+        return float(self._weights @ self.curves.noise[1, :, 0] @ self._weights)
+
+    # Bands that hold at all times at once.
+
+    def band_level(self, level: float, arms: tuple[int, ...]) -> float:
+        """Return the level of each interval at which those of a curve, or of the difference of two, hold together."""
+        total = sum(self.curves.sampling[arm] + self.curves.noise[arm, :, arm] for arm in arms)
+        if len(arms) == 2:
+            cross = self.curves.noise[0, :, 1]
+            total = total - cross - cross.T
+        # Time 0 is known without an error.
+        own = np.asarray(total)[self.cut :: self.cut, self.cut :: self.cut]
+        wide = simultaneous(np.eye(len(own)), own, level)
+        return min(max(level, 1 - 2 * float(ndtr(-wide))), 1 - 2.0**-53)
+
+
+def _weights(edges: Floats, later: float) -> Floats:
+    """Return the weights of an integral of a curve known at these times; `later` is the part of a cell's end."""
+    lengths, found = np.diff(edges), np.zeros(len(edges))
+    found[:-1] += (1 - later) * lengths
+    found[1:] += later * lengths
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class NoisyTables:
+    """Released numbers by block: strata in their order, and in each the control arm first.
+
+    Attributes:
+        numbers: of every block, in the form in which they were released.
+        form: "flat" or "sums".
+        noise_sd: standard deviation of the noise of each number; `heavy` says that it is Laplace's.
+        totals: public numbers of people: of everyone, or of every block where arms are public.
+        edges: time 0 and the ends of the time cells.
+        convention: where in a cell people are censored: "middle" or "end".
+        shares: public shares of the strata; none where they are read off the tables.
+        design: ratio of squared weights to weights of every block; 1 without weights.
+        inflation: of the sampling variance, for bias that intervals allow for.
+        cut: how many of the cells make one of the declared grid.
+    """
+
+    numbers: tuple[tuple[float, ...], ...]
+    form: str
+    noise_sd: float
+    heavy: bool
+    totals: tuple[float, ...]
+    edges: tuple[float, ...]
+    convention: str
+    shares: tuple[float, ...]
+    design: tuple[float, ...]
+    inflation: float = 1.0
+    cut: int = 1
+
+    def check(self) -> None:
+        """Raise ValueError where the parts do not belong together."""
+        blocks, entries = len(self.numbers), 2 * len(self.edges) - 1
+        sound = (
+            blocks >= 2
+            and blocks % 2 == 0
+            and all(len(one) == entries for one in self.numbers)
+            and len(self.design) == blocks
+            and len(self.totals) in (1, blocks)
+            and len(self.shares) in (0, blocks // 2)
+            and self.form in (FLAT, SUMS)
+            and self.convention in AT_RISK
+            and self.noise_sd >= 0
+            and self.cut >= 1
+            and (len(self.edges) - 1) % self.cut == 0
+            and all(one > 0 for one in (*self.design, self.inflation))
+            and all(later > earlier for earlier, later in pairwise(self.edges))
+        )
+        if not sound:
+            raise ValueError("no tables of events by time")
+
+
+@lru_cache(maxsize=32)
+def blocks_of(tables: NoisyTables) -> Blocks:
+    """Return the tables as counts, moved to public totals."""
+    form = Form(tables.form, len(tables.edges) - 1)
+    count = len(tables.numbers)
+    everyone = len(tables.totals) == 1
+    groups = (tuple(range(count)),) if everyone else tuple((place,) for place in range(count))
+    noise = TableNoise(tables.noise_sd**2 * form.inverse @ form.inverse.T, groups)
+    counts = with_totals(form.counts(np.array(tables.numbers)), noise, tables.totals)
+    return Blocks(counts, noise, tables.convention, np.array(tables.design), tables.inflation)
+
+
+@lru_cache(maxsize=32)
+def answers_of(tables: NoisyTables) -> SurvivalAnswers:
+    """Return everything that the tables say of survival."""
+    blocks = blocks_of(tables)
+    if tables.shares:
+        curves = standardised(blocks, np.array(tables.shares))
+    else:
+        people = blocks.counts.reshape(len(tables.numbers) // 2, -1).sum(axis=1)
+        shares = np.clip(people, 0.0, None)
+        several = len(shares) > 1
+        curves = standardised(
+            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0
+        )
+    return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy, tables.cut)
+
+
+@lru_cache(maxsize=32)
+def log_rank_of(tables: NoisyTables) -> LogRank:
+    """Return the log-rank test of equal hazards, within strata."""
+    found = log_rank(blocks_of(tables), tables.heavy)
+    return replace(found, cells=found.cells // tables.cut)
+
+
+@dataclass(frozen=True, slots=True)
+class LogRank:
+    """Events of the treated less those expected, with their variances; `cells` is how many cells entered, at least.
+
+    `bias` is how far the difference may be off as cells do not say when in them people were censored.
+    """
+
+    difference: float
+    variance: float
+    noise: float
+    heavy: bool
+    cells: int
+    bias: float = 0.0
+
+    @property
+    def statistic(self) -> float:
+        """The difference in standard errors, sampling and noise together; its square is the usual chi-square."""
+        total = self.variance + self.noise
+        return self.difference / sqrt(total) if total > 0 else 0.0
+
+    @property
+    def p_value(self) -> float:
+        """Two-sided p-value of equal hazards, noise included; 1 where no cell is known."""
+        return p_value(self._interval) if self.variance + self.noise > 0 else 1.0
+
+    def _interval(self, level: float) -> Ends:
+        normal, heavy = quantiles(level, self.heavy)
+        half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
+        return self.difference - half, self.difference + half
+
+
+def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
+    """Return the test over all strata, in the cells that are known of both arms; blocks are (stratum, arm)."""
+    strata, cells = len(blocks.counts) // 2, blocks.cells
+    known = blocks.known.reshape(strata, 2).min(axis=1)
+    used = np.arange(cells) < known[:, None]
+    events = blocks.events.reshape(strata, 2, cells)
+    people = np.where(used[:, None], blocks.at_risk.reshape(strata, 2, cells), 1.0)
+    control, treated = people[:, 0], people[:, 1]
+    both, total = events.sum(axis=1), people.sum(axis=1)
+    difference = float(np.sum(used * (events[:, 1] * control - events[:, 0] * treated) / total))
+    happened = np.clip(both, 0.0, total)
+    left = np.maximum(total - 1, 1e-9)
+    spread = used * treated * control * happened * (total - happened) / (total**2 * left)
+    # (S, 2, J): how the difference moves with events and with people at risk.
+    by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
+    by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
+    noise = float(blocks.noise.of(_gradient(blocks, by_events, by_people))[0, 0])
+    noise += _of_products(blocks, used, total)
+    # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
+    share = np.stack([used * treated * control / total**2] * 2, axis=1)
+    unsure = sqrt(max(float(blocks.noise.of(_gradient(blocks, share, 0 * share))[0, 0]), 0.0))
+    # Of weighted counts, each arm's own variance is larger than counts would have it.
+    design = blocks.design.reshape(strata, 2).max(axis=1)
+    variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
+    censored = AT_RISK[blocks.convention] * blocks.counts[:, cells : 2 * cells].reshape(strata, 2, cells)
+    either = used[:, None] * censored * people[:, ::-1] * (both / total**2)[:, None]
+    bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
+    return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
+
+
+def _gradient(blocks: Blocks, by_events: Floats, by_people: Floats) -> Floats:
+    cells = blocks.cells
+    found = by_people.reshape(-1, cells) @ blocks.risk_rows
+    found[:, :cells] += by_events.reshape(-1, cells)
+    return found[None]
+
+
+def _of_products(blocks: Blocks, used: Floats, total: Floats) -> float:
+    """Return the variance of products of an arm's noise in events and the other's in people at risk."""
+    covariance, rows = blocks.noise.covariance, blocks.risk_rows
+    events = np.diag(covariance)[: blocks.cells]
+    people = np.diag(rows @ covariance @ rows.T)
+    return float(np.sum(used * 2 * events * people / total**2))

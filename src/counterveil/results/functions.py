@@ -1,0 +1,937 @@
+"""What an analyst asks about effects that differ between people, checked before data or budget are touched.
+
+Effects at a finite set of queries: an answer and an interval for each, one guarantee for all.
+
+A released effect as a function of the covariates: evaluated for ever, without further spending.
+
+One effect for everybody in the clothes of a function, and the rule and the test that decide between the two.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from math import frexp, hypot, log, sqrt
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc, chdtri, ndtri
+
+from counterveil.accounting import Uses
+from counterveil.data import Range, Study, public_points
+from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
+from counterveil.data.features import require_covariates
+from counterveil.data.labels import Fill, Label, LabelIndex
+from counterveil.data.sources import read
+from counterveil.errors import CounterveilError, refusal
+from counterveil.inference import level_of_each
+from counterveil.inference.measures import NoisyRatio
+from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
+from counterveil.numerics.bases import Basis, constant_basis
+from counterveil.numerics.products import blocks, projected
+from counterveil.privacy import Number, exact
+from counterveil.privacy.caveats import Caveat
+from counterveil.report.caveats import first_words
+from counterveil.results.arms import refuse_several_arms
+from counterveil.results.effect import Effect, check_level, interval_facts
+from counterveil.results.question import Question, refuse_extremes
+from counterveil.results.result import Released, Result, provenance_from_dict
+from counterveil.results.stored import load, no_effects, reads_facts, save
+from counterveil.session import Kind, Plan, Request
+
+if TYPE_CHECKING:
+    from counterveil.results.overlap import OverlapSummary
+
+
+# People to ask about, read from any table of covariates: public numbers, inside the declared bounds.
+
+
+Floats = NDArray[np.float64]
+Query = dict[str, float | Label]
+
+# Characters of one answer beside its query, at most, and those of all that one request may have.
+ANSWER_LENGTH, LONGEST_ANSWERS = 100, 16 * 2**20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Queries:
+    """Public points at which effects are asked for.
+
+    `columns` maps every covariate to float64 numbers inside its bounds, or to the codes of its labels;
+    `rows` are the same points as people write them.
+    """
+
+    columns: Mapping[str, Floats]
+    rows: tuple[Query, ...]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def refuse_long_answers(queries: Queries) -> None:
+    """Raise CV-P643 where the answers would be longer than a ledger keeps; a released function keeps no queries."""
+    length = len(json.dumps(queries.rows, default=str)) + ANSWER_LENGTH * len(queries.rows)
+    if length > LONGEST_ANSWERS:
+        raise refusal(
+            "CV-P643",
+            longest_answers=LONGEST_ANSWERS // 2**20,
+            rows=len(queries.rows),
+            length=length // 2**20,
+        )
+
+
+def read_queries(source: Any, study: Study) -> Queries:
+    """Return the points of a table of covariates, clamped to the study's bounds."""
+    columns = read_columns(source, study)
+    shown = {name: _as_written(values, name, study) for name, values in columns.items()}
+    rows = tuple(dict(zip(shown, row, strict=True)) for row in zip(*shown.values(), strict=True))
+    return Queries(columns, rows)
+
+
+def reference_queries(study: Study, most: int | None = None) -> tuple[tuple[str, ...], Queries]:
+    """Return named points: the middle of every range and the first of all labels, then each covariate moved alone."""
+    middle: Query = {
+        name: sum(domain.floats()) / 2 if isinstance(domain, Range) else domain.labels[0]
+        for name, domain in study.covariates.items()
+    }
+    names, rows = ["centre"], [middle]
+    for name, domain in study.covariates.items():
+        for value in domain.floats() if isinstance(domain, Range) else domain.labels[1:]:
+            names.append(f"{name} = {value:g}" if isinstance(value, float) else f"{name} = {value}")
+            rows.append(middle | {name: value})
+    return tuple(names[:most]), read_queries(rows[:most], study)
+
+
+def read_columns(source: Any, study: Study) -> dict[str, Floats]:
+    """Return the study's covariates from a frame, a mapping of columns, a list of rows or an (n, p) array.
+
+    Numbers are clamped to their bounds, labels become codes. A matrix has the covariates in the study's order.
+    """
+    names = tuple(study.covariates)
+    if isinstance(source, np.ndarray) and source.ndim == 2 and source.shape[1] == len(names):
+        source = dict(zip(names, source.T, strict=True))
+    elif isinstance(source, Sequence) and not isinstance(source, str):
+        source = {name: [_cell(row, name) for row in source] for name in names}
+    elif isinstance(source, Mapping):
+        quick = _numbers_only(source, study)
+        if quick is not None:
+            return quick
+        # One person may be written as a mapping of single values.
+        source = {
+            name: [value] if isinstance(value, str) or not hasattr(value, "__len__") else value
+            for name, value in source.items()
+        }
+    numeric = frozenset(name for name, domain in study.covariates.items() if isinstance(domain, Range))
+    found = read(source, names, numeric)
+    return {name: _column(found[name], name, study) for name in names}
+
+
+def _numbers_only(source: Mapping[Any, Any], study: Study) -> dict[str, Floats] | None:
+    """Return the columns where all are plain arrays of finite numbers: the common case, and the fast one."""
+    found: dict[str, Floats] = {}
+    rows = -1
+    for name, domain in study.covariates.items():
+        values = source.get(name)
+        if not isinstance(domain, Range) or not isinstance(values, np.ndarray) or values.ndim != 1:
+            return None
+        if values.dtype.kind not in "fiu" or rows not in (-1, len(values)):
+            return None
+        doubles = values.astype(np.float64)
+        if np.isnan(doubles).any():
+            return None
+        found[name], rows = clamp(doubles, domain), len(values)
+    return found or None
+
+
+def _cell(row: Any, name: str) -> Any:
+    if isinstance(row, Mapping) and name in row:
+        return row[name]
+    raise refusal("CV-P522", name=name, kind=type(row).__name__)
+
+
+def _column(column: Any, name: str, study: Study) -> Floats:
+    domain, rule = study.covariates[name], study.missing.get(name)
+    index = None if isinstance(domain, Range) else LabelIndex(domain.labels)
+    hole = gaps(column, index)
+    if hole.any() and not isinstance(rule, Fill):
+        raise _not_known(name, "a value in every row", "rows without one")
+    if isinstance(domain, Range):
+        fill = float(exact(rule.value, "Fill")) if isinstance(rule, Fill) else 0.0
+        return clamp(numbers(column, hole, fill, name), domain)
+    found = domain_codes(column, hole, domain, rule)
+    if (found < 0).any():
+        raise _not_known(name, f"one of {list(domain.labels)!r}", "another label")
+    return found.astype(np.float64)
+
+
+def _not_known(name: str, expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P524", name=name, expected=expected, got=got)
+
+
+def _as_written(values: Floats, name: str, study: Study) -> list[float | Label]:
+    domain = study.covariates[name]
+    if isinstance(domain, Range):
+        return [float(value) for value in values]
+    return [domain.labels[int(code)] for code in values]
+
+
+# The delta that is taken where none is given: a tenth of one over the number of rows, and never more than this.
+LARGEST_DELTA = Fraction(1, 10**6)
+
+
+@dataclass(frozen=True, slots=True)
+class CateQuestion(Question):
+    """The public arguments of one request for effects; `queries` is None where a function is asked for."""
+
+    queries: Queries | None = None
+
+    def uses(self, study: Study, question: str = "cate") -> Uses:
+        """Return what the ledger compares with the account's charter; an average effect is asked for as `cate`, too."""
+        return Question.uses(self, study, question)
+
+    def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
+        """Return the request that the ledger sees: the plan and a public description."""
+        asked = None if self.queries is None else _digest(self.queries)
+        return Question.request(self, plan, study, question=question, queries=asked, **said)
+
+
+def default_delta(rows: int) -> Fraction:
+    """Return the delta of a request that names none, from the public number of rows."""
+    return min(LARGEST_DELTA, Fraction(1, 10 * rows))
+
+
+def ask_cate(
+    study: Study,
+    *,
+    method: str,
+    protects: str,
+    epsilon: Number,
+    delta: Number | None,
+    level: float,
+    queries: Any = None,
+    rows: int | None = None,
+    **rest: Any,
+) -> CateQuestion:
+    """Return the checked question; `rows` is None while the data have not been looked at.
+
+    Without a delta, the default for that many rows is taken.
+    """
+    refuse_several_arms(study)
+    require_covariates(study, "cate")
+    chosen = delta if delta is not None else LARGEST_DELTA if rows is None else default_delta(rows)
+    question = CateQuestion.ask(
+        method=method,
+        protects=protects,
+        epsilon=epsilon,
+        delta=chosen,
+        estimand="ATE",
+        level=level,
+        mechanism=None,
+        **rest,
+    )
+    assert isinstance(question, CateQuestion)
+    refuse_extremes(study, question.budget)
+    return question if queries is None else replace(question, queries=read_queries(queries, study))
+
+
+def require_gaussian(question: Question, method: str) -> None:
+    """Raise CV-P521 where a method whose noise is Gaussian was asked for a pure guarantee."""
+    if question.budget.pure:
+        raise refusal("CV-P521", method=method, budget=question.budget)
+
+
+def vector_plan(question: Question, shares: Mapping[str, Fraction]) -> Plan:
+    """Return the plan whose releases are all vectors of known joint sensitivity."""
+    return Plan.split(question.budget, shares, question.mechanism, dict.fromkeys(shares, Kind.VECTOR))
+
+
+def _digest(queries: Queries) -> str:
+    text = json.dumps(queries.rows, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+_NAME = 40  # letters of a query in a table
+ONE_EFFECT = (
+    "ONE EFFECT FOR ALL: rows and budget do not show that effects differ between people; the interval is "
+    "for the average effect, and there is none for people; counterveil.groups gives effects of groups"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CateAnswers(Released):
+    """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
+
+    `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
+    there are (queries in one bin share one) and `rank` how many released numbers they are made of.
+    `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect: then
+    they have no intervals, and only that effect is shown with one. `shrunk` says by how much shrinkage moved each
+    answer, by which intervals are longer at both ends; empty where nothing was shrunk apart from them.
+    """
+
+    queries: tuple[Query, ...]
+    estimates: tuple[float, ...]
+    sampling: tuple[float, ...]
+    noise: tuple[float, ...]
+    distinct: int
+    rank: int
+    noise_tail: str = "normal"
+    one_effect: bool = False
+    shrunk: tuple[float, ...] = ()
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        return said_first(self, self.one_effect)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the effects that are shown: one for every query, or one for everybody."""
+        return tuple(query_name(query) for query in self.queries) if not self.one_effect else ("everybody",)
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effect at every query; for intervals that hold for all of them, `band` may be shorter."""
+        heavy = self.noise_tail != "normal"
+        # One effect for everybody is the first of equal answers.
+        shrunk = self.shrunk or (0.0,) * len(self.estimates)
+        columns = (self.estimates, self.sampling, self.noise, shrunk)
+        known = zip(self._names, *columns, strict=not self.one_effect)
+        return tuple(
+            Effect(
+                name,
+                NoisyRatio(estimate, 1.0, sampling**2, noise, 0.0, bias=bias, heavy=heavy),
+                self.level,
+                self.distinct,
+            )
+            for name, estimate, sampling, noise, bias in known
+        )
+
+    def effect(self) -> Floats:
+        """Return the answers, in the order of the queries."""
+        return np.array(self.estimates)
+
+    predict = effect
+
+    @property
+    def std_error(self) -> Floats:
+        """Standard errors of the answers, sampling and privacy noise together."""
+        return np.hypot(self.sampling, self.noise)
+
+    def interval(self, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval for every answer; each holds by itself.
+
+        One effect for all has none: CV-P528.
+        """
+        if self.one_effect:
+            raise refusal("CV-P528")
+        return self._interval(self.level if level is None else check_level(level))
+
+    def _interval(self, level: float) -> tuple[Floats, Floats]:
+        return self._around(self._half(level))
+
+    def effect_interval(self, alpha: float = 0.05) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval of level 1 - alpha for every answer."""
+        return self.interval(1 - alpha)
+
+    def band(self, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of intervals that hold for all answers together.
+
+        By Šidák's inequality over the distinct answers or, where it is shorter, by Scheffé's over the
+        released numbers that they are made of. One effect for all has none: CV-P528.
+        """
+        if self.one_effect:
+            raise refusal("CV-P528")
+        return self._band(self.level if level is None else check_level(level))
+
+    def _band(self, chosen: float) -> tuple[Floats, Floats]:
+        half = self._half(level_of_each(chosen, self.distinct))
+        if self.noise_tail == "normal":
+            half = np.minimum(half, sqrt(float(chdtri(self.rank, 1 - chosen))) * self.std_error)
+        return self._around(half)
+
+    def _half(self, level: float) -> Floats:
+        # Exact for normal noise; for the sum of a normal and a Laplace mechanism it errs on the long side.
+        normal = -float(ndtri((1 - level) / 2))
+        own = normal if self.noise_tail == "normal" else max(normal, -log(1 - level) / sqrt(2))
+        return np.hypot(normal * np.array(self.sampling), own * np.array(self.noise))
+
+    def _around(self, half: Floats) -> tuple[Floats, Floats]:
+        whole = half + np.array(self.shrunk) if self.shrunk else half
+        return self.effect() - whole, self.effect() + whole
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a query, with the names that R's `broom` uses, dots replaced by underscores."""
+        source = {"level": self.level} | self._source()
+        asked: tuple[Query, ...] = ({},) if self.one_effect else self.queries
+        return [
+            {
+                "term": self.treatment,
+                **query,
+                "estimand": "ATE" if self.one_effect else "CATE",
+                "estimate": one["estimate"],
+                "std_error": one["std_error"]["total"],
+                "se_sampling": one["std_error"]["sampling"],
+                "se_noise": one["std_error"]["noise"],
+                "conf_low": one["interval"]["low"],
+                "conf_high": one["interval"]["high"],
+                "conf_low_simultaneous": one.get("simultaneous_interval", one["interval"])["low"],
+                "conf_high_simultaneous": one.get("simultaneous_interval", one["interval"])["high"],
+            }
+            | source
+            for query, one in zip(asked, self.effect_facts(), strict=True)
+        ]
+
+    def effect_facts(self) -> list[dict[str, Any]]:
+        """Return every answer with its error and both its intervals; there are too many for p-values."""
+        ends = (*self._interval(self.level), *self._band(self.level))
+        columns = (self.std_error, self.sampling, self.noise, *ends)
+        rows = zip(*(np.asarray(column).tolist() for column in columns), strict=True)
+        return [
+            {
+                "name": name,
+                "estimate": estimate,
+                "std_error": {"total": total, "sampling": sampling, "noise": noise},
+                "interval": interval_facts(self.level, (low, high)),
+            }
+            # Queries in one bin share one answer: then there is nothing to hold together.
+            | (
+                {"simultaneous_interval": interval_facts(self.level, (least, most))}
+                if self.distinct > 1
+                else {}
+            )
+            for name, estimate, (total, sampling, noise, low, high, least, most) in zip(
+                self._names, self.estimates, rows, strict=not self.one_effect
+            )
+        ]
+
+    def _shown(self) -> dict[str, Any]:
+        errors = {
+            "std_error": {
+                "total": self.std_error.tolist(),
+                "sampling": list(self.sampling),
+                "noise": list(self.noise),
+            },
+        }
+        if self.one_effect:
+            return errors
+        (low, high), (least, most) = self.interval(), self.band()
+        return errors | {
+            "interval": {"level": self.level, "low": low.tolist(), "high": high.tolist()},
+            "simultaneous_interval": {"level": self.level, "low": least.tolist(), "high": most.tolist()},
+        }
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every query."""
+        return self.to_dict() | {
+            "sentence": f"effect at {len(self.queries)} quer{'y' if len(self.queries) == 1 else 'ies'}",
+            "effects": self.effect_facts(),
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "queries": [dict(query) for query in self.queries],
+            "estimates": list(self.estimates),
+            "std_error": {"sampling": list(self.sampling), "noise": list(self.noise)},
+            "distinct": self.distinct,
+            "rank": self.rank,
+            "noise_tail": self.noise_tail,
+            "one_effect": self.one_effect,
+            "shrunk": list(self.shrunk),
+        }
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
+        """Return the answers written by `to_dict` or `stored`."""
+        parts = (
+            facts["queries"],
+            facts["estimates"],
+            *(facts["std_error"][part] for part in ("sampling", "noise")),
+            *([facts["shrunk"]] if facts["shrunk"] else []),
+        )
+        if len({len(part) for part in parts}) > 1:
+            raise ValueError("every query has one answer")
+        return cls(
+            queries=tuple(dict(query) for query in facts["queries"]),
+            estimates=tuple(facts["estimates"]),
+            sampling=tuple(facts["std_error"]["sampling"]),
+            noise=tuple(facts["std_error"]["noise"]),
+            distinct=facts["distinct"],
+            rank=facts["rank"],
+            noise_tail=facts["noise_tail"],
+            one_effect=facts["one_effect"],
+            shrunk=tuple(facts["shrunk"]),
+            **provenance_from_dict(facts),
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the answers as JSON, without any data in it; return the path."""
+        return save(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CateAnswers:
+        """Return the answers that `save` wrote; another file is refused with CV-P552."""
+        return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
+
+
+def said_first(effects: Released, one_effect: bool) -> str | None:
+    """Return what every rendering of effects says first, None where there is nothing to say."""
+    graver = first_words(interval_of=effects.interval_of, condition=effects.condition)
+    more = ONE_EFFECT if one_effect and effects.interval_of is None else None
+    models = first_words(interval_of=None, assumes=effects.assumes) if graver is None else None
+    return "; ".join(text for text in (graver, more, models) if text) or None
+
+
+def query_name(query: Query) -> str:
+    """Return the values of a query as they stand in a table, cut where covariates are many."""
+    values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in query.values())
+    said = ", ".join(f"{name} {value}" for name, value in zip(query, values, strict=True))
+    return said if len(said) <= _NAME else f"{said[: _NAME - 1]}…"
+
+
+# Curves of a page, and points of each.
+_CURVES, _CURVE_POINTS = 4, 41
+
+# Symmetric matrices as short text: the upper triangle in single precision.
+
+
+# Largest entries of a binary exponent within this are written as they are. Others are scaled by a power of two, which
+# is written before them: single precision ends at exponents of about 126.
+_PLAIN = 60
+
+
+def packed(matrix: Floats) -> str:
+    """Return the upper triangle of a symmetric matrix as base64 text of little-endian float32."""
+    upper = matrix[np.triu_indices(len(matrix))]
+    exponent = frexp(float(np.abs(upper).max(initial=0.0)))[1]
+    power = exponent if abs(exponent) > _PLAIN else 0
+    text = b64encode(np.ldexp(upper, -power).astype("<f4").tobytes()).decode("ascii")
+    return f"{power}:{text}" if power else text
+
+
+def unpacked(text: str, size: int) -> Floats:
+    """Return the (size, size) symmetric matrix that `packed` wrote."""
+    power, _, body = text.rpartition(":")
+    found = np.zeros((size, size))
+    upper = np.frombuffer(b64decode(body), dtype="<f4").astype(np.float64)
+    found[np.triu_indices(size)] = np.ldexp(upper, int(power or 0))
+    return np.asarray(found + np.triu(found, 1).T)
+
+
+# A released function in the clothes of a scikit-learn regressor; needs no scikit-learn itself.
+
+
+class Predictor:
+    """Predicts effects; already fitted, so that `fit` reads nothing and returns the same object."""
+
+    _estimator_type = "regressor"
+
+    def __init__(self, model: CateModel) -> None:
+        self.model = model
+        self.n_features_in_ = len(model.study.covariates)
+        self.feature_names_in_ = np.array(list(model.study.covariates), dtype=object)
+
+    def fit(self, X: Any = None, y: Any = None) -> Predictor:  # noqa: ARG002 - nothing is left to fit
+        """Return the same object: the function was released before, and rows are never read again."""
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Return the effect for every row of X."""
+        return self.model.effect(X)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - the model has no parameters
+        """Return what the object was made of."""
+        return {"model": self.model}
+
+    def set_params(self, **parameters: Any) -> Predictor:
+        """Return the same object with another model."""
+        if "model" in parameters:
+            self.__init__(parameters["model"])  # type: ignore[misc]
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class FunctionBasis(Protocol):
+    """Public functions of the covariates."""
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        ...
+
+    def features(self, columns: Mapping[str, Floats], part: slice | None = None) -> Floats:
+        """Return the (n, size) features of columns of numbers or codes."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the basis as JSON-ready facts, with its `kind`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
+class CateModel(Released):
+    """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
+
+    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
+    shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
+    public numbers did not afford effects that differ, or where `auto` found no evidence that they do: the effect is
+    then one number, and there are no intervals for people, only that of the average effect in `table`. `higher` are
+    functions
+    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone. `shrinkage` is what
+    was taken off the weights as measured, where `covariance` is that of those: intervals are longer by its size at
+    both ends, so that they hold the ones around the effect as measured.
+    `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
+    """
+
+    study: Study
+    basis: FunctionBasis
+    weights: Floats
+    covariance: Floats
+    noise_covariance: Floats
+    treatment: str = field(init=False)
+    outcome: str = field(init=False)
+    heterogeneous: bool = True
+    higher: tuple[FunctionBasis, Floats] | None = None
+    shrinkage: Floats | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("treatment", "outcome"):
+            object.__setattr__(self, name, getattr(self.study, name))
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that the effect is one number, or that no interval is for it."""
+        return said_first(self, not self.heterogeneous)
+
+    def effect(self, X: Any) -> Floats:
+        """Return the effect for every row of a table of covariates; values are clamped to the public bounds."""
+        columns = read_columns(X, self.study)
+        rows = len(next(iter(columns.values())))
+        found = np.empty(rows)
+        for part in blocks(rows):
+            found[part] = projected(self.basis.features(columns, part), self.weights)
+        return found
+
+    def predict(self, X: Any) -> Floats:
+        """Return the same as `effect`, under the word of scikit-learn."""
+        return self.effect(X)
+
+    def interval(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval for every row; each holds by itself. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, pointwise(chosen))
+
+    def effect_interval(self, X: Any, alpha: float = 0.05) -> tuple[Floats, Floats]:
+        """Return the two ends of an interval of level 1 - alpha for every row (EconML's words)."""
+        return self.interval(X, 1 - alpha)
+
+    def band(self, X: Any, level: float | None = None) -> tuple[Floats, Floats]:
+        """Return the two ends of intervals that hold for all rows of X together. One effect for all: CV-P528."""
+        chosen = self._level_for_people(level)
+        features, covariance = self._with_higher(X)
+        return self._around(features, covariance, simultaneous(features, covariance, chosen))
+
+    def average(self, X: Any, level: float | None = None) -> tuple[float, float, float]:
+        """Return the mean effect over the rows of X, which are taken as public, and the ends of its interval.
+
+        One effect for all is the average over the study's people, not over others: CV-P528.
+        """
+        chosen = self._level_for_people(level)
+        features, covariance = self._with_higher(X)
+        mean = features.mean(axis=0, keepdims=True)
+        low, high = self._around(mean, covariance, pointwise(chosen))
+        return float(low[0] + high[0]) / 2, float(low[0]), float(high[0])
+
+    def answers(self, queries: Queries) -> CateAnswers:
+        """Return the effects at public queries, with an interval for each."""
+        features = self.basis.features(queries.columns)
+        total = deviations(*self._joined(features, queries.columns))
+        noise = deviations(features, self.noise_covariance)
+        return CateAnswers(
+            queries=queries.rows,
+            estimates=tuple((features @ self.weights).tolist()),
+            sampling=tuple(np.sqrt(np.maximum(total**2 - noise**2, 0.0)).tolist()),
+            noise=tuple(noise.tolist()),
+            guarantee=self.guarantee,
+            spent=self.spent,
+            method=self.method,
+            treatment=self.study.treatment,
+            outcome=self.study.outcome_name,
+            level=self.level,
+            releases=self.releases,
+            not_covered=self.not_covered,
+            distinct=len({row.tobytes() for row in features}),
+            rank=self.basis.size,
+            details=self.details,
+            interval_of=self.interval_of,
+            condition=self.condition,
+            assumes=self.assumes,
+            one_effect=not self.heterogeneous,
+            shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
+        )
+
+    def to_sklearn(self) -> Predictor:
+        """Return an object with `predict`, `fit` and `get_params`, as scikit-learn's pipelines expect."""
+        return Predictor(self)
+
+    def at_reference(self) -> tuple[tuple[str, ...], CateAnswers]:
+        """Return names of reference points and the effects there; one point where there is one effect for all."""
+        names, queries = reference_queries(self.study, None if self.heterogeneous else 1)
+        return names if self.heterogeneous else ("everybody",), self.answers(queries)
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effects at reference points, named by the covariate that is moved."""
+        names, found = self.at_reference()
+        return tuple(replace(one, name=name) for name, one in zip(names, found.table, strict=True))
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a reference point, with the names that R's `broom` uses, and underscores."""
+        names, found = self.at_reference()
+        return [{"point": name} | row for name, row in zip(names, found._rows(), strict=True)]
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every reference point."""
+        names, found = self.at_reference()
+        rows = zip(names, found.effect_facts(), strict=True)
+        asked, about = "counterveil.ate asks for this effect by itself", "one effect for everybody"
+        if self.heterogeneous:
+            asked = "evaluate with .effect(X), .interval(X), .band(X), as often as you like"
+            about = f"effect as a function of the covariates, {self.basis.size} weights"
+        points = "all covariates at the middle of their range or their first label, with one of them varied"
+        return self.to_dict() | {
+            "sentence": about,
+            "effects": [facts | {"name": name} for name, facts in rows],
+            "notes": [("Points", points)] * self.heterogeneous + [("Use", asked)],
+        }
+
+    def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
+        """Return what a page shows: the facts of `report_facts`, and curves along the covariates that hold numbers."""
+        # Named in full: with slots, the class in `super()` is not the one that is left.
+        facts = Released.page_facts(self, overlap)
+        if not self.heterogeneous or self.interval_of is not None:
+            return facts
+        numeric = [name for name, domain in self.study.covariates.items() if isinstance(domain, Range)]
+        curves = [self._curve(name) for name in numeric[:_CURVES]]
+        return facts | {"effect_curves": curves, "curves_left": len(numeric) - len(curves)}
+
+    def _curve(self, feature: str) -> dict[str, Any]:
+        """Return the effect along one covariate, with intervals and band, the others as at the reference point."""
+        ranges = {name: domain for name, domain in self.study.covariates.items() if isinstance(domain, Range)}
+        x = np.linspace(*ranges[feature].floats(), _CURVE_POINTS)
+        columns = {
+            name: np.full(len(x), sum(domain.floats()) / 2 if isinstance(domain, Range) else 0.0)
+            for name, domain in self.study.covariates.items()
+        } | {feature: x}
+        features, covariance = self._joined(self.basis.features(columns), columns)
+        inner = self._around(features, covariance, pointwise(self.level))
+        outer = self._around(features, covariance, simultaneous(features, covariance, self.level))
+        return {
+            "feature": feature,
+            "x": x.tolist(),
+            "effect": (features[:, : len(self.weights)] @ self.weights).tolist(),
+            "interval": [end.tolist() for end in inner],
+            "band": [end.tolist() for end in outer],
+        }
+
+    def _numbers(self) -> dict[str, Any]:
+        return {
+            "kind": "cate",
+            "heterogeneous": self.heterogeneous,
+            "study": self.study.to_dict(),
+            "basis": self.basis.to_dict(),
+            "weights": self.weights.tolist(),
+            "covariance": packed(self.covariance),
+            "noise_covariance": packed(self.noise_covariance),
+            "higher": None
+            if self.higher is None
+            else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
+            "shrinkage": None if self.shrinkage is None else self.shrinkage.tolist(),
+        }
+
+    def _shown(self) -> dict[str, Any]:
+        # A model holds no interval: what is written is what was released.
+        return {}
+
+    @classmethod
+    @reads_facts
+    def from_dict(cls, facts: dict[str, Any]) -> CateModel:
+        """Return the model written by `to_dict`."""
+        own = provenance_from_dict(facts)
+        study = Study.from_dict(facts["study"])
+        if (own.pop("treatment"), own.pop("outcome")) != (study.treatment, study.outcome_name):
+            raise ValueError("a model of another study")
+        made = cls(
+            study=study,
+            basis=Basis.from_dict(facts["basis"]),
+            weights=np.array(facts["weights"], dtype=np.float64),
+            covariance=unpacked(facts["covariance"], len(facts["weights"])),
+            noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
+            heterogeneous=facts["heterogeneous"],
+            higher=None
+            if facts["higher"] is None
+            else (Basis.from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
+            shrinkage=None if facts["shrinkage"] is None else np.array(facts["shrinkage"], dtype=np.float64),
+            **own,
+        )
+        # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
+        one = public_points(made.study, 1)
+        features, covariance = made._joined(made.basis.features(one), one)
+        made._around(features, covariance, 1.0)
+        return made
+
+    def save(self, path: str | Path) -> Path:
+        """Write the model as JSON, with no data in it; return the path."""
+        return save(self.to_dict(), path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> CateModel:
+        """Return the model that `save` wrote; another file is refused with CV-P552."""
+        writer = "CateModel.save or `counterveil cate --out`"
+        return load(path, cls.from_dict, lambda got: no_effects(got, writer))
+
+    def _level_for_people(self, level: float | None) -> float:
+        """Return the level of intervals for people, or raise CV-P528 where there are none."""
+        if not self.heterogeneous:
+            raise refusal("CV-P528")
+        return self.level if level is None else check_level(level)
+
+    def _with_higher(self, X: Any) -> tuple[Floats, Floats]:
+        columns = read_columns(X, self.study)
+        return self._joined(self.basis.features(columns), columns)
+
+    def _joined(self, features: Floats, columns: Mapping[str, Floats]) -> tuple[Floats, Floats]:
+        """Return features and covariance with those of the higher functions beside them."""
+        if self.higher is None:
+            return features, self.covariance
+        basis, variances = self.higher
+        size, total = len(self.weights), len(self.weights) + len(variances)
+        covariance = np.zeros((total, total))
+        covariance[:size, :size] = self.covariance
+        covariance[np.arange(size, total), np.arange(size, total)] = variances
+        return np.concatenate((features, basis.features(columns)), axis=1), covariance
+
+    def _around(self, features: Floats, covariance: Floats, factor: float) -> tuple[Floats, Floats]:
+        own = features[:, : len(self.weights)]
+        middle = own @ self.weights
+        half = factor * deviations(features, covariance) + np.abs(self._shrunk(own))
+        return middle - half, middle + half
+
+    def _shrunk(self, features: Floats) -> Floats:
+        """Return by how much shrinkage moved the effect at every row of features."""
+        if self.shrinkage is None:
+            return np.zeros(len(features))
+        return np.asarray(features @ self.shrinkage)
+
+
+# Directions of less variance than this part of the largest are noise of rounding.
+_NEGLIGIBLE = 1e-10
+# Under this name a model keeps the p-value of the test that effects do not differ.
+P_VALUE = "heterogeneity_p"
+# Before anything is spent, in parts of the outcome's range: the standard deviation that effects are supposed to have
+# between people, and that of outcomes given treatment and covariates.
+PLAUSIBLE, TYPICAL_SD = 1 / 16, 1 / 6
+
+
+def pays(noise: float, functions: int, rows: int) -> bool:
+    """Return whether a function is expected to be closer to effects of plausible difference than one number is.
+
+    `noise` is that of its effects. Sampling is that of its weights but the first, which one number has too.
+    """
+    sampling = 2 * TYPICAL_SD * sqrt((functions - 1) / rows)
+    return hypot(noise, sampling) <= PLAUSIBLE
+
+
+def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
+    """Return a released average effect as a model; its interval is the result's at the asked level."""
+    sd = result.uncertainty.half_width(level) / pointwise(level)
+    noise = min(float(result.std_error.noise), sd)
+    return CateModel(
+        study=study,
+        method=result.method,
+        basis=constant_basis(),
+        weights=np.array([result.estimate]),
+        covariance=np.array([[sd**2]]),
+        noise_covariance=np.array([[noise**2]]),
+        level=level,
+        guarantee=result.guarantee,
+        spent=result.spent,
+        releases=result.releases,
+        not_covered=(Caveat.NOT_FOR_PEOPLE, *result.not_covered),
+        heterogeneous=False,
+        details=result.details,
+        diagnostics=result.diagnostics,
+        interval_of=result.interval_of,
+        condition=result.condition,
+        assumes=result.assumes,
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unshrunk:
+    """Weights of an effect as measured, without a prior, and their covariance; their functions have these orders.
+
+    The first is that of the constant, whose order is 0. `mean` are the mean features of the study's people, from
+    public or released numbers.
+    """
+
+    weights: Floats
+    covariance: Floats
+    orders: Floats
+    mean: Floats
+
+    def differing(self) -> float:
+        """Return the p-value of the hypothesis that effects do not differ: Wald's tests, and Bonferroni's bound.
+
+        One is about the functions of first order, as if there were no others, the other about all of them.
+        """
+        information = _inverse(self.covariance)
+        score = information @ self.weights
+        kept = [np.flatnonzero(self.orders <= order) for order in dict.fromkeys((1.0, self.orders.max()))]
+        found = []
+        for own in kept:
+            covariance = _inverse(information[np.ix_(own, own)])
+            weights = (covariance @ score[own])[1:]
+            z = float(weights @ _inverse(covariance[1:, 1:]) @ weights)
+            found.append(float(chdtrc(len(weights), max(z, 0.0))) if len(weights) else 1.0)
+        return min(1.0, len(found) * min(found))
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """Return the inverse of a symmetric matrix, zero in directions that rounding made."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    kept = values > _NEGLIGIBLE * max(float(values.max(initial=0.0)), 0.0)
+    return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+
+
+def decided(model: CateModel, measured: Unshrunk, automatic: bool) -> CateModel:
+    """Return the function, or where `automatic` the average effect if noise and sampling explain how effects differ.
+
+    Sampling and noise are both in the covariance that the test uses, at one minus the level of the intervals.
+    """
+    p = measured.differing()
+    model = replace(model, details=model.details | {P_VALUE: p})
+    if not automatic or p <= 1 - model.level:
+        return model
+    mean = measured.mean
+    return replace(
+        model,
+        method=f"average of a function by {model.method}",
+        basis=constant_basis(),
+        weights=np.array([mean @ model.weights]),
+        covariance=np.array([[mean @ model.covariance @ mean]]),
+        noise_covariance=np.array([[mean @ model.noise_covariance @ mean]]),
+        not_covered=(Caveat.NOT_FOR_PEOPLE, *model.not_covered),
+        heterogeneous=False,
+        higher=None,
+        shrinkage=None if model.shrinkage is None else np.array([mean @ model.shrinkage]),
+    )

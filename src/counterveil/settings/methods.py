@@ -1,0 +1,687 @@
+"""Settings of methods that protect outcomes and weight them with public weights: matching, weighting, several arms.
+
+Settings of methods that protect whole records and release moments of them.
+
+Settings of questions other than the average effect: effects that differ between people, pooling, survival.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import isfinite
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.errors import CounterveilError, refusal
+from counterveil.privacy import Number, exact
+from counterveil.settings.ranges import (
+    FLAG,
+    NONE,
+    POSITIVE,
+    Allowed,
+    Settings,
+    exactly,
+    is_number,
+    is_one_of,
+    is_whole,
+    one_of,
+    out_of_range,
+    setting,
+    whole,
+    within,
+)
+
+# Limits on reuse in matching.
+AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
+# What the variance of outcomes is estimated from.
+BY_ARM, BY_ROW = "arm", "row"
+# What weights aim at.
+BALANCE, MATCHING = "balance", "matching"
+# Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
+# bends by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
+# The blocks of features, and how the supposed variance of the mean outcome is divided among them.
+BLOCKS: Final = {
+    "covariates": 0.7,
+    "squares": 0.3,
+    "products": 0.04,
+    "score": 0.1,
+    "strata": 0.1,
+    "terms": 0.15,
+    "bends": 0.15,
+    "leaves": 0.15,
+}
+# Beside the terms that treatment follows, each with its part of their share, the share of their sum.
+DIRECTION: Final = 0.1
+# The correlation supposed of the two arms' mean outcomes, over covariates and over what treatment follows: effects
+# may vary with covariates by nine tenths of what outcomes vary by, along the score by less than half.
+# How they were set: experiments/causal/RESULTS_OUTCOME.md.
+ALIKE: Final = (0.6, 0.9)
+# The part of that correlation that intervals count on.
+ALLOWED_ALIKE: Final = 0.8
+# The bias that intervals of observational studies allow for, in standard errors without it; set like the terms. Of many
+# covariates most products are not balanced: it grows with them, up to twice as much, after a look at settings of ACIC
+# 2016 that it had not been set on (experiments/causal/RESULTS_OUTCOME.md).
+ALLOWED_BIAS: Final = 0.5
+MOST_BIAS: Final = 1.0
+_FEW_COVARIATES: Final = 25
+# What is balanced where nothing is said, by goal.
+_USUAL: Final = {
+    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends", "leaves"),
+    MATCHING: ("covariates", "squares", "products", "score"),
+}
+
+# Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
+# trade noise for balance; they are public and no part of a guarantee.
+NUMBERS: Final = 1 / 8
+YES_OR_NO: Final = 3 / 8
+# The same close to matching, where the imbalance to be left is that of matching.
+_CLOSE: Final = 1 / 16
+# Parts of these that are supposed where intervals need no more. No imbalance of a trial follows outcomes but by chance,
+# and its interval holds what is left: there the first is less. An interval for the largest variance there can be holds
+# more than any imbalance that is left: there both are less. Set by `python -m experiments.outcome_level.supposed`.
+IN_TRIALS: Final = 1 / 2
+FOR_VALUE_ALONE: Final = 1 / 2
+# What `variance_share` takes.
+_SHARE: Final = exactly("a number of at least 0 and below 1", lambda share: 0 <= share < 1) | NONE
+
+
+def assumed_sd(outcome_range: tuple[Fraction, Fraction]) -> float:
+    """Return the standard deviation assumed of outcomes, over the covariates and around them.
+
+    It is a part of their range. Outcomes declared from 0 to 1 are mostly binary, which vary as much as outcomes can.
+    Others fill their range less. Assuming too little leaves imbalance correlated with outcomes that no interval
+    covers; assuming too much makes weights, and noise, somewhat larger than they need to be.
+    """
+    low, high = outcome_range
+    return YES_OR_NO if low == 0 and high == 1 else NUMBERS
+
+
+def allowed_bias(bias: float | None, randomised: bool, covariates: int) -> float:
+    """Return what intervals of a study allow for bias, in standard errors from sampling; None is the usual."""
+    if bias is not None:
+        return float(bias)
+    grown = ALLOWED_BIAS * max(covariates / _FEW_COVARIATES, 1.0)
+    return 0.0 if randomised else min(grown, MOST_BIAS)
+
+
+@dataclass(frozen=True, slots=True)
+class DifferenceInMeans(Settings):
+    """Settings of `method="difference_in_means"` with `protects="outcome"`.
+
+    Attributes:
+        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+            leaves everything to the estimate, with an interval for the largest variance there can be.
+    """
+
+    variance_share: Number | None = setting(None, _SHARE)
+
+
+@dataclass(frozen=True, slots=True)
+class Matching(Settings):
+    """Settings of `method="matching"` with `protects="outcome"`.
+
+    Attributes:
+        neighbours: how many units of the other arm stand in for one unit.
+        limit: how often one unit may be used. "best" takes the limit with the least expected error at the
+            budget asked for; "adaptive" the published rule (PrivATE, equations 9 and 10), raised until
+            everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
+            arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
+            published form.
+        penalty: of the propensity model; None is one over the number of rows.
+        c: the error coefficient of equation 9.
+        variance_by: what the variance is estimated from: "arm", the variance of outcomes around lines in the
+            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
+            of rows next to each other in the score, which allows for variances that differ within these and
+            makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
+            exceed eight million.
+    """
+
+    neighbours: int = setting(5, whole(1))
+    limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    c: float = setting(0.01, POSITIVE)
+    variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
+
+
+def asked_share(settings: Settings | None) -> Fraction | None:
+    """Return the share of the budget for the variance that settings name, None where it is to be chosen."""
+    share = getattr(settings, "variance_share", None)
+    return None if share is None else exact(share, "variance_share")
+
+
+def _are_features(names: Any) -> bool:
+    listed = isinstance(names, tuple | list) and len(names) > 0
+    return listed and all(isinstance(name, str) and name in BLOCKS for name in names)
+
+
+def _are_bounds(value: Any) -> bool:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        return False
+    try:
+        return exact(value[0], "lowest") < exact(value[1], "highest")
+    except CounterveilError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting(Settings):
+    """Settings of `method="weighting"`.
+
+    Attributes:
+        goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
+            effect; "matching" stays close to matching on the propensity score, with less noise.
+        features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
+            covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
+            of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
+            score tests), "bends" (cosines of the score's rank), "leaves" (groups of rows between jumps that
+            treatment follows beyond the score, found by trees; not in trials). None is all but "strata", and
+            close to matching the first four.
+        signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
+            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching; half of the
+            first two with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
+        residual: the same of outcomes around that mean, but for trials.
+        alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
+            vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the
+            score, the terms and the leaves. Close to matching it has no use.
+        variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
+            shortens the interval; "row" lets every row have its own and takes differences of similar rows.
+        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+            leaves everything to the estimate, with an interval for the largest variance there can be.
+        bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
+            None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
+            randomised.
+        neighbours: of the matching that "matching" stays close to.
+        penalty: of the propensity model; None is one over the number of rows.
+        prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
+            it is subtracted from them.
+        residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
+
+    `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
+    """
+
+    goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
+    features: tuple[str, ...] | None = setting(
+        None, Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE
+    )
+    signal: float | None = setting(None, POSITIVE | NONE)
+    residual: float | None = setting(None, POSITIVE | NONE)
+    alike: float | None = setting(
+        None,
+        exactly("a number of at least 0 and at most 0.99", lambda part: 0 <= part <= Fraction(99, 100))
+        | NONE,
+    )
+    variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
+    variance_share: Number | None = setting(None, _SHARE)
+    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
+    neighbours: int = setting(5, whole(1))
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    prediction: str | None = setting(
+        None, Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE
+    )
+    residual_range: tuple[Number, Number] | None = setting(
+        None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
+    )
+
+    def allowed_bias(self, randomised: bool, covariates: int) -> float:
+        """Return what intervals of a study allow for bias, in standard errors from sampling."""
+        return allowed_bias(self.bias, randomised, covariates)
+
+    @property
+    def balanced(self) -> tuple[str, ...]:
+        """The features that are balanced."""
+        return _USUAL[self.goal] if self.features is None else tuple(self.features)
+
+    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
+        usual = _CLOSE if self.goal == MATCHING else assumed_sd(outcome_range)
+        return self.signal or usual, self.residual or usual
+
+    def _check_together(self) -> None:
+        """Refuse a prediction without the range of its residuals; None is returned."""
+        if (self.prediction is None) != (self.residual_range is None):
+            raise refusal("CV-P221", prediction=self.prediction, residual_range=self.residual_range)
+
+
+@dataclass(frozen=True, slots=True)
+class Arms(Settings):
+    """Settings of `arms(method="weighting")` and `arms(method="matching")`.
+
+    Attributes:
+        neighbours: matching: how many units of an arm stand in for one unit of another.
+        limit: matching: how often one unit may be used; None takes the limit of least expected error.
+        penalty: of the multinomial score; None is one over the number of rows.
+        signal: what is supposed, as a part of the outcome's range, of the standard deviation of the mean
+            outcome over the covariates. It steers the trade-off of balance against noise and nothing else;
+            None is 3/8 for outcomes from 0 to 1 and 1/8 for others, as for weighting.
+        residual: the same of outcomes around that mean.
+        bias: weighting: what the interval of each arm's mean allows for bias that balance leaves: so many times its
+            standard error from sampling. None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and
+            is 0 where the study is declared randomised.
+    """
+
+    neighbours: int = setting(5, whole(1))
+    limit: int | None = setting(None, whole(1) | NONE)
+    penalty: float | None = setting(None, POSITIVE | NONE)
+    signal: float | None = setting(None, POSITIVE | NONE)
+    residual: float | None = setting(None, POSITIVE | NONE)
+    bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
+
+    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
+        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
+        usual = assumed_sd(outcome_range)
+        return self.signal or usual, self.residual or usual
+
+    def allowed_bias(self, randomised: bool, covariates: int) -> float:
+        """Return what intervals of a study allow for bias, in standard errors from sampling."""
+        return allowed_bias(self.bias, randomised, covariates)
+
+
+# Settings of comparisons within strata.
+
+
+# Where no limit is given: strata with a quarter to three quarters treated count in full.
+_USUAL_LIMIT = Fraction(4)
+_LEAST_LIMIT = Fraction(2)
+_MOST_BINS = 64
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(name, str) for name in value)
+
+
+@dataclass(frozen=True, slots=True)
+class Stratified(Settings):
+    """Settings of `method="stratified"`: how strata are made and weighed; every number is public.
+
+    Attributes:
+        strata: the covariates that make strata; None takes all of them.
+        cuts: a number of bins for numeric covariates without cut points, bought as private quantiles.
+        limit: the most that one person's outcome may count, in persons; None means 4.
+    """
+
+    strata: tuple[str, ...] | None = setting(
+        None, Allowed("a list of names of covariates", _are_names) | NONE
+    )
+    cuts: Mapping[str, int] | None = setting(
+        None,
+        Allowed(
+            "a mapping from names of covariates to numbers of bins", lambda cuts: isinstance(cuts, Mapping)
+        )
+        | NONE,
+    )
+    limit: Number | None = setting(
+        None, exactly("at least 2 (one person and one match)", lambda limit: limit >= _LEAST_LIMIT) | NONE
+    )
+
+    def _check_together(self) -> None:
+        """Refuse numbers of bins out of range; None is returned."""
+        if self.strata is not None:
+            self._put("strata", tuple(self.strata))
+        for name, bins in (self.cuts or {}).items():
+            if not is_whole(bins, 2, _MOST_BINS):
+                words = f"a number of bins from 2 to {_MOST_BINS}"
+                raise out_of_range(type(self).__name__, f"cuts[{name!r}]", words, bins)
+
+    @property
+    def exact_limit(self) -> Fraction:
+        """The limit as a rational."""
+        return _USUAL_LIMIT if self.limit is None else exact(self.limit, "limit")
+
+
+LARGEST_KAPPA = 1.0
+KAPPA = Allowed(
+    f"a number above 0, at most {LARGEST_KAPPA:g}",
+    lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
+)
+LEAST_PROPENSITY = within(0.01, 0.4)
+# Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Auto(Settings):
+    """Settings of `method="auto"`.
+
+    Attributes:
+        kappa: a bound on confounding, yours to declare, for records whose adjustment the public numbers do not
+            afford: |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison
+            that the result names. With it such questions get that comparison and an interval that covers if the
+            bound holds; without it they are refused and nothing is spent.
+    """
+
+    kappa: float | None = setting(None, KAPPA | NONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial(Settings):
+    """Settings of `method="trial"`; all of them are public.
+
+    Attributes:
+        adjustment: "none" compares the arms as they are; "covariates" takes a linear prediction from covariates, made
+            of released moments, off everybody's outcome first, which shortens the interval where outcomes follow
+            them; "auto" adjusts in a declared trial whose rows and budget are expected to afford it.
+        centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
+            noise distribution) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto"
+            chooses from rows and budget.
+    """
+
+    adjustment: str = setting("auto", one_of("auto", "none", "covariates"))
+    centre: str = setting("auto", one_of("auto", "pooled", "arms"))
+
+    def _check_together(self) -> None:
+        """Refuse a centre where covariates are adjusted for; None is returned."""
+        if self.centre != "auto" and self.adjustment != "none":
+            raise self._refusal("centre", "'auto', or another with adjustment='none'")
+
+
+@dataclass(frozen=True, slots=True)
+class DoublyRobust(Settings):
+    """Settings of `method="doubly_robust"` with `protects="record"`.
+
+    Attributes:
+        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as the
+            public numbers afford.
+        covariance: correlations of the features, if they are public knowledge; no budget is then spent
+            on them. With `estimand="ATO"` only. One row and column for each feature of degree 1, in the order of the
+            study: numbers and two-label covariates have one, others one for each label but the last.
+        means, sds: public means and standard deviations of the same features, in the units of the study
+            (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
+        unaffordable: what to do where the public numbers say that adjustment is not affordable:
+            "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
+        kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
+            kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
+        bends: how far bends of treatment and outcome that noise hides are supposed to be the same, for the bias that
+            intervals allow for them: 1 for one curve; two curves of few bends share 0.6 by chance. 0 allows no bias:
+            you declare that lines, and the bends that were seen, are enough. It changes nothing with
+            `estimand="ATO"`, which follows no bends.
+    """
+
+    degree: int | str = setting("auto", one_of(1, 2, "auto"))
+    covariance: tuple[tuple[float, ...], ...] | None = None
+    means: tuple[float, ...] | None = None
+    sds: tuple[float, ...] | None = None
+    unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
+    kappa: float | None = setting(None, KAPPA | NONE)
+    bends: float = setting(0.5, within(0, 4))
+
+    def _check_together(self) -> None:
+        """Refuse values that do not go together; None is returned."""
+        if self.unaffordable == "contrast" and self.kappa is None:
+            raise self._refusal("kappa", "a declared bound, with unaffordable='contrast'")
+        if self.covariance is not None:
+            self._put("covariance", _correlations(self.covariance))
+            if self.degree == 2:
+                raise self._refusal("degree", "1 where the covariance is given")
+        if (self.means is None) != (self.sds is None):
+            raise self._refusal("means" if self.sds is None else "sds", "means and sds together, or neither")
+        if self.means is not None and self.covariance is None:
+            raise self._refusal("means", "means and sds with covariance, or neither")
+        for name in ("means", "sds"):
+            self._check_features(name)
+
+    def _check_features(self, name: str) -> None:
+        value = getattr(self, name)
+        if value is None:
+            return
+        numbers = tuple(value) if isinstance(value, list | tuple | np.ndarray) else ()
+        fits = self.covariance is not None and len(numbers) == len(self.covariance)
+        if not fits or not all(is_number(float(one)) and (name == "means" or one > 0) for one in numbers):
+            raise self._refusal(name, "one number a feature, standard deviations above 0")
+        self._put(name, tuple(float(one) for one in numbers))
+
+
+def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
+    """Return the matrix as tuples of floats, or refuse what is no correlation matrix."""
+    try:
+        matrix = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        matrix = np.zeros(0)
+    square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
+    if (
+        not square
+        or not np.isfinite(matrix).all()
+        or not np.allclose(matrix, matrix.T, atol=_ROUNDING)
+        or not np.allclose(np.diag(matrix), 1.0, atol=_ROUNDING)
+        or float(np.linalg.eigvalsh(matrix)[0]) < -_ROUNDING
+    ):
+        raise refusal("CV-P402", matrix=matrix.shape)
+    return tuple(tuple(float(entry) for entry in row) for row in matrix)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups(Settings):
+    """Settings of `groups`, `policy_value` and `targeting_curve` with `protects="record"`.
+
+    Attributes:
+        clip: a public bound on the size of a person's score, in units of the outcome; larger ones are clipped.
+            None buys a histogram of the scores for a small part of the budget and chooses from it.
+        least_propensity: propensities are kept this far from 0 and 1, where they are modelled.
+        degree: 1 for the covariates themselves in the models, 2 with squares and products.
+    """
+
+    clip: float | None = setting(None, POSITIVE | NONE)
+    least_propensity: float = setting(0.1, LEAST_PROPENSITY)
+    degree: int = setting(1, whole(1, 2))
+
+
+# Settings of estimates from disjoint folds, and pairs of models to fit in them.
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPair:
+    """A learner made of two estimators in scikit-learn's style, for `learner=`.
+
+    Attributes:
+        outcome: has `fit(X, y)` and `predict(X)`; fitted to each arm.
+        propensity: has `fit(X, t)` and `predict_proba(X)`.
+    """
+
+    outcome: Any
+    propensity: Any
+
+
+def _is_learner(value: object) -> bool:
+    """Return whether folds can learn with it: a known name, or something that can be run and copied."""
+    if is_one_of(value, "ols", "aipw"):
+        return True
+    if not callable(value) and not isinstance(value, ModelPair):
+        return False
+    try:
+        deepcopy(value)
+    except Exception:  # whatever a foreign object does when it is copied, folds would share it
+        return False
+    return True
+
+
+_LEARNER = Allowed(
+    "'ols', 'aipw', a ModelPair, or a function of (X, t, y) that returns an effect and can be copied",
+    _is_learner,
+)
+LEARNED_BY_RIDGE = Allowed(
+    "'ridge' or a ModelPair", lambda value: is_one_of(value, "ridge") or isinstance(value, ModelPair)
+)
+BOUND = exactly("a number above 0", lambda bound: bound > 0) | NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Folds(Settings):
+    """Settings of `method="fold_aggregation"`; all of them are public.
+
+    Attributes:
+        learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
+            (X, t, y), arrays of one fold, that returns an effect. It must keep nothing between folds;
+            Python's and numpy's global generators start every fold from the same state.
+        folds: how many; None chooses from n, the covariates, the budget and, where it is released, the variance
+            of outcomes.
+        bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
+            the private comparison of the arms, as far off as its released variance says; with another learner
+            it takes the width of the outcome's range, which no effect exceeds.
+    """
+
+    learner: Any = setting("ols", _LEARNER)
+    folds: int | None = setting(None, whole(3) | NONE)
+    bound: Number | None = setting(None, BOUND)
+
+
+@dataclass(frozen=True, slots=True)
+class Cate(Settings):
+    """Settings of the methods "t_learner" and "r_learner".
+
+    Attributes:
+        basis: functions of a number: "legendre" polynomials, "cosine" waves (whose slope is zero at the ends
+            of the range: intervals do not cover that), or cubic "spline" functions on evenly spaced knots.
+        degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
+        products: whether functions of several covariates are multiplied; None does where there are at most three.
+        knots: inner knots of the splines of one covariate.
+        passes: passes over the residuals after the first fit; None follows the method.
+        least_propensity: propensities are kept this far from 0 and 1 ("r_learner" alone).
+    """
+
+    basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))
+    degree: int | None = setting(None, whole(1, 8) | NONE)
+    products: bool | None = setting(None, FLAG | NONE)
+    knots: int = setting(3, whole(1, 20))
+    passes: int | None = setting(None, whole(1, 8) | NONE)
+    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Series(Settings):
+    """Settings of `cate(protects="outcome")`, by the method "series".
+
+    Attributes:
+        degree: highest degree of the polynomials; None takes 6 where functions of several covariates are multiplied
+            and 3 otherwise, less where rows are few. Which of them are measured follows public and released numbers.
+        products: whether functions of several covariates are multiplied; None does where there are at most three.
+        least_propensity: propensities are kept this far from 0 and 1.
+    """
+
+    degree: int | None = setting(None, whole(1, 8) | NONE)
+    products: bool | None = setting(None, FLAG | NONE)
+    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
+
+
+@dataclass(frozen=True, slots=True)
+class Bins(Settings):
+    """Settings of `cate(method="bins")`.
+
+    Attributes:
+        by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
+            takes all covariates, with evenly spaced cut points as fine as public numbers afford.
+        scores: how scores are made and clipped.
+    """
+
+    by: Mapping[str, Sequence[Any] | None] | None = None
+    scores: Groups = field(
+        default_factory=Groups,
+        metadata={"allowed": Allowed("a settings.Groups", lambda scores: isinstance(scores, Groups))},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FoldQueries(Settings):
+    """Settings of `cate(method="fold_aggregation")`; all of them are public.
+
+    Attributes:
+        learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
+            to each arm of a fold, and the effect is the difference of both predictions.
+        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
+            the fold in place of that difference; None takes the difference.
+        folds: how many; None chooses from public numbers.
+        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
+        degree: of the public polynomials on which the learned function is projected; None chooses.
+    """
+
+    learner: Any = setting("ridge", LEARNED_BY_RIDGE)
+    second_stage: Any = setting(
+        None,
+        Allowed(
+            "an estimator with fit and predict",
+            lambda stage: hasattr(stage, "fit") and hasattr(stage, "predict"),
+        )
+        | NONE,
+    )
+    folds: int | None = setting(None, whole(3, 10**6) | NONE)
+    bound: Number | None = setting(None, BOUND)
+    degree: int | None = setting(None, whole(1, 6) | NONE)
+
+
+# Limits on the weights of sites in a pooled average.
+
+
+_WEIGHT = Allowed("a number above 0, at most 1", lambda weight: is_number(weight) and 0 < weight <= 1)
+_WEIGHTS = Allowed(
+    "for each site a number above 0, at most 1", lambda own: all(map(_WEIGHT.fits, own.values()))
+)
+_VARIANCES = Allowed(
+    "finite numbers of at least 0", lambda least: all(isfinite(one) and one >= 0 for one in least.values())
+)
+Named = Sequence[tuple[str, object]]
+
+
+@dataclass(frozen=True, slots=True)
+class WeightLimits(Settings):
+    """The most weight of each site of `pool`, and the least variance that each is weighed with.
+
+    They keep one site from taking over an average whose sites do not trust each other.
+
+    Attributes:
+        most_weight: for sites without a limit in `own`; with few sites it is raised to one over their number.
+        own: limits of single sites, by name.
+        least_variance: variances that no site goes below, such as that of the least noise it can have.
+    """
+
+    most_weight: float = setting(0.5, _WEIGHT)
+    own: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _WEIGHTS})
+    least_variance: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _VARIANCES})
+
+    def most(self, sites: Named) -> NDArray[np.float64]:
+        """Return the most weight (J,) of each site."""
+        usual = max(self.most_weight, 1 / len(sites))
+        return np.array([max(self.own.get(name, usual), 1 / len(sites)) for name, _ in sites])
+
+    def least(self, sites: Named) -> NDArray[np.float64]:
+        """Return the least variance (J,) of each site."""
+        return np.array([self.least_variance.get(name, 0.0) for name, _ in sites])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the limits as JSON-ready facts."""
+        return {
+            "most_weight": self.most_weight,
+            "own": dict(self.own),
+            "least_variance": dict(self.least_variance),
+        }
+
+    @classmethod
+    def from_dict(cls, facts: Mapping[str, Any]) -> WeightLimits:
+        """Return the limits written by `to_dict`."""
+        return cls(facts["most_weight"], dict(facts["own"]), dict(facts["least_variance"]))
+
+
+_NAMES = Allowed(
+    "a tuple of names of covariates",
+    lambda names: isinstance(names, tuple) and bool(names) and all(isinstance(one, str) for one in names),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Survival(Settings):
+    """Settings of `survival`; all of them are public.
+
+    Attributes:
+        strata: covariates that make the strata of `method="stratified"`; None takes all of them.
+        censoring: where in its time cell somebody is censored: in the "middle" (the actuarial convention: at risk for
+            half of the cell, and curves fall evenly between the ends of cells), or at its "end" (as where times are
+            recorded on the grid itself: at risk for all of it, and curves fall at the ends).
+        release: "flat" releases counts, "sums" their running sums, whose noise grows less with the number of cells;
+            "auto" takes the one of least expected noise at this number of cells.
+    """
+
+    strata: tuple[str, ...] | None = setting(None, _NAMES | NONE)
+    censoring: str = setting("middle", one_of("middle", "end"))
+    release: str = setting("auto", one_of("auto", "flat", "sums"))

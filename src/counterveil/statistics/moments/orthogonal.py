@@ -1,0 +1,1206 @@
+"""Whether adjustment is affordable and how the budget is split: functions of public numbers alone.
+
+Sizes are those of outcomes with standard deviation one and standardised covariates. The figures assumed
+about the data (`_BETA` and the like) steer the split; the privacy and the interval do not rest on them.
+
+The releases of the orthogonal private effect: each one pass over blocks of rows, then the gate.
+
+Every function takes public or released numbers and the rows, and returns released numbers only.
+
+The two models of the orthogonal effect, made of released numbers only: post-processing throughout.
+
+Outcomes are in units of half their range, around a released mean; treatments are 0 and 1.
+
+The chain of releases of the orthogonal private effect, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt, sqrt
+from typing import Any
+
+import numpy as np
+
+from counterveil.data import Sums
+from counterveil.data.features import counted_features, public_standard
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import (
+    Standard,
+    WholeSum,
+    exact_gram,
+    grid_bits,
+    squared_lengths,
+    steps,
+    upper_places,
+)
+from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
+from counterveil.numerics.shrinkage import Denoised, denoised, floored, shrunk
+from counterveil.privacy import Budget
+from counterveil.privacy.caveats import ConfoundingBeyond, NotAdjusted, confounding
+from counterveil.results.result import Result
+from counterveil.session import Gate, Kind, Plan
+from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.moments.kernels.scores import (
+    TERM_BITS,
+    Models,
+    residual_sums,
+    score_sums,
+)
+from counterveil.statistics.moments.records import MIDDLE, Records, TableRecords
+from counterveil.statistics.moments.sensitivity import (
+    LENGTH_SLACK,
+    OFF_DIAGONAL,
+    SQUARE_WEIGHT,
+    CrossMoments,
+    FreeGram,
+    OrthogonalScore,
+    RecordMoments,
+    ResidualMoments,
+)
+
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`.
+# Squared lengths of standardised rows are about this many times the number of features.
+_LENGTH = 1.5
+# What is assumed about the data when shares are compared: squared length of the outcome's coefficients and of
+# the treatment's, residual variance of the treatment, standard deviation of the (clipped) outcome beside its bound.
+_BETA, _GAMMA, _LEFT, _BOUND_T, _BOUND_Y = 0.5, 0.08, 0.18, 0.55, 2.2
+# Part of the Gram's squared noise that is left in it after the noise is taken out.
+_GRAM_LEFT = 0.1
+_RESIDUALS = (0.01, 0.1, 0.5)
+# Adjustment is affordable where the noise of the Gram has an operator norm below these.
+MOST_NOISE = {"gaussian": 1.6, "pure": 1.2}
+# Entries of the largest Gram that is released.
+MOST_ENTRIES = 10_000
+# Expected widths: clip of scores in standard deviations, their part of the budget, and what the Gram's noise adds
+# beside sampling, measured by `python -m experiments.record_effect.budgets`.
+_SCORE_REACH, _SCORE_SHARE, _MODELS = 4.0, 0.25, 3.6
+# With public correlations: where the noise of the treatment model's coefficients is shorter than this.
+_MOST_LENGTH = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The public numbers that the split depends on; `features` leaves the constant out."""
+
+    rows: int
+    features: int
+    budget: Budget
+    mechanism: str
+    known_covariance: bool = False
+    known_location: bool = False
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
+        return self.mechanism != "gaussian"
+
+    @property
+    def drawn(self) -> str:
+        """The noise of vectors; counts have Laplace noise where it is pure."""
+        return "ball" if self.pure else self.mechanism
+
+    @property
+    def fits(self) -> bool:
+        """Whether one release holds all second moments."""
+        return (self.features + 3) * (self.features + 4) // 2 <= MOST_ENTRIES
+
+    @property
+    def strength(self) -> float:
+        """Rows times mu, or rows times epsilon."""
+        whole = Plan.split(self.budget, {"all": Fraction(1)}, self.mechanism).amount("all")
+        return self.rows * float(whole)
+
+    def sd(self, share: Floats | float, coordinates: int, sensitivity: Floats | float) -> Floats:
+        """Return the noise of one coordinate of a mean, for a share of the budget; sensitivity of the sum."""
+        if self.pure:
+            return np.asarray(sensitivity * sqrt(coordinates + 1) / (share * self.strength))
+        return np.asarray(sensitivity / (np.sqrt(share) * self.strength))
+
+    def gram_noise(self, share: Floats | float, squared_reach: Floats | float) -> Floats:
+        """Return the noise of one entry off the diagonal of the Gram."""
+        m = self.features + 3
+        return self.sd(share, m * (m + 1) // 2, squared_reach)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Shares of the budget by release, and the squared lengths of treatment and outcome beside a row's."""
+
+    shares: tuple[tuple[str, Fraction], ...]
+    treatment: float
+    outcome: float
+
+    def plan(self, budget: Budget, mechanism: str) -> Plan:
+        """Return the plan of the releases."""
+        kinds = dict.fromkeys(dict(self.shares), Kind.VECTOR)
+        if mechanism != "gaussian":
+            kinds["norms"] = Kind.CELLS
+        return Plan.split(budget, dict(self.shares), mechanism, kinds)
+
+    @property
+    def residual_passes(self) -> int:
+        """How many times moments of residuals are released."""
+        return sum(name.startswith("residual") for name, _ in self.shares)
+
+
+def clip_reach(noise: Floats | float) -> Floats:
+    """Return where the score is clipped, in its standard deviations; `noise` is the noise of the mean of a score
+    clipped at one of them, beside the sampling error.
+
+    Clipping nearer adds a little bias and takes much noise away where there is much of it.
+    """
+    return np.asarray(np.where(np.asarray(noise) > 0.75, 2.5, np.where(np.asarray(noise) > 0.25, 3.0, 4.0)))
+
+
+def gram_index(design: Design) -> float:
+    """Return the operator norm of the Gram's noise at three quarters (half, for pure budgets) of the budget."""
+    reach = 1.8 if not design.pure else 1.0 + 1.2 / _LENGTH
+    share = 0.5 if design.pure else 0.75
+    noise = float(design.gram_noise(share, reach * (1 + _LENGTH * design.features)))
+    return 2 * sqrt(design.features + 1) * noise
+
+
+def affordable(design: Design) -> bool:
+    """Whether the public numbers afford adjustment."""
+    if not design.fits:
+        return False
+    if design.known_covariance:
+        m = design.features + 1
+        reach = 1 + _LENGTH * design.features
+        noise = design.sd(0.4, 2 * m + 2, 2 * sqrt(1.5 * reach)) * _BOUND_T
+        return float(noise) * sqrt(m) <= _MOST_LENGTH
+    return gram_index(design) <= MOST_NOISE["pure" if design.pure else "gaussian"]
+
+
+def fewest_rows(design: Design, rule: Callable[[Design], bool] = affordable) -> int:
+    """Return the number of rows from which adjustment would be affordable by a rule, for features that fit."""
+    low, high = 1, 2
+    while not rule(_at(design, high)):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if rule(_at(design, middle)) else (middle, high)
+    return high
+
+
+def _at(design: Design, rows: int) -> Design:
+    return replace(design, rows=rows)
+
+
+def overlap_width(design: Design) -> float:
+    """Return about how many times wider the interval of the overlap-weighted effect is than one without privacy.
+
+    Noise of the Gram enters through every feature. A larger epsilon or delta never makes it wider for the same
+    features and mechanism.
+    """
+    noise = _SCORE_REACH * float(design.sd(_SCORE_SHARE, 3, 2.1)) * sqrt(design.rows)
+    models = _MODELS * sqrt(design.features + 1) * gram_index(design)
+    return sqrt(1 + noise**2 + models**2)
+
+
+@lru_cache(maxsize=256)
+def split(design: Design) -> Split:
+    """Return the split with the least expected error, averaged over how much of the outcome is noise."""
+    centre = 12 if design.pure else 3 if design.known_location else 15 if design.known_covariance else 6
+    first = {"centre": Fraction(centre, 100), "norms": Fraction(5 if design.pure else 2, 100)}
+    rest = 1 - sum(first.values(), Fraction(0))
+    percent = np.arange(5, 75, 5)
+    score, residual = (grid.ravel() for grid in np.meshgrid(percent, np.arange(0, 65, 5), indexing="ij"))
+    keep = score + residual <= 100 * float(rest) - 15
+    lengths = np.geomspace(0.05, 1.5, 8)
+    best: tuple[float, Split] | None = None
+    for passes in (0, 1, 2):
+        chosen = keep & ((residual == 0) == (passes == 0))
+        s, r = score[chosen][:, None, None] / 100, residual[chosen][:, None, None] / 100
+        errors = _expected(design, float(rest), s, r, passes, lengths[:, None], lengths)
+        place = np.unravel_index(int(np.argmin(errors)), errors.shape)
+        value = float(errors[place])
+        if best is None or value < best[0]:
+            f2, fr = (
+                Fraction(int(score[chosen][place[0]]), 100),
+                Fraction(int(residual[chosen][place[0]]), 100),
+            )
+            shares = first | {"gram": rest - f2 - fr}
+            shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
+            shares |= {"first_pass": f2 / 5, "score": 4 * f2 / 5}
+            best = value, Split(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]]))
+    assert best is not None
+    return best[1]
+
+
+def _expected(
+    design: Design, rest: float, score: Floats, residual: Floats, passes: int, a: Floats, b: Floats
+) -> Floats:
+    """Return the mean log of the expected squared error, for arrays of shares and of lengths a and b."""
+    m = design.features + 1
+    reach = 1 + _LENGTH * design.features
+    if design.known_covariance:
+        noise = design.sd(rest - score - residual, 2 * m + 2, 2.2 * np.sqrt(reach * (a + b)))
+        t_noise, y_noise, entry = noise * _BOUND_T / np.sqrt(a), noise * _BOUND_Y / np.sqrt(b), 0.0 * noise
+    else:
+        entry = design.gram_noise(rest - score - residual, reach * (1 + a + b))
+        t_noise, y_noise = entry * _BOUND_T / np.sqrt(a * reach), entry * _BOUND_Y / np.sqrt(b * reach)
+    total: Floats = np.zeros(())
+    for left in _RESIDUALS:
+        error = _BETA * m * y_noise**2 / (_BETA + m * y_noise**2)
+        bias = _GRAM_LEFT * m * entry**2 * sqrt(_BETA * _GAMMA)
+        for _ in range(passes):
+            clip = 3.5 * np.sqrt(left + error)
+            noise = design.sd(residual / passes, m + 1, 2 * sqrt(reach)) * clip
+            error = error * m * noise**2 / (error + m * noise**2)
+            bias = bias * np.minimum(1.0, 0.1 + 0.7 * entry * sqrt(_GRAM_LEFT * m))
+        variance = _LEFT * (left + error)
+        unit = design.sd(0.8 * score, 3, 2.1)
+        last = clip_reach(unit * sqrt(design.rows)) * np.sqrt(variance) * unit
+        squared = t_noise**2 * error + last**2 + variance / design.rows + bias**2
+        total = total + np.log(squared)
+    return total
+
+
+# A declared bound on confounding: what an interval that adjusts for little or nothing is widened by.
+
+
+def inner_share(share: float) -> float:
+    """Return a share treated, away from 0 and 1."""
+    return min(max(share, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
+
+
+def bounded(plain: Result, kappa: float, sd: float, share: float, condition: NotAdjusted) -> Result:
+    """Return a comparison with kappa sd(y) / (0.75 sd(t)) added at both ends of its interval.
+
+    `sd` stands for sd(y) and `share` for the share treated; both come from released numbers, so that what
+    is added costs nothing.
+    """
+    bound = kappa * sd / (LEFT_OF_TREATMENT * sqrt(share * (1 - share)))
+    details: dict[str, float | str] = {"adjusted": False, "kappa": kappa, "confounding_bound": bound}
+    return replace(
+        plain,
+        uncertainty=replace(plain.uncertainty, bias=bound),
+        not_covered=(
+            ConfoundingBeyond(kappa),
+            *(one for one in plain.not_covered if not confounding([one])),
+        ),
+        details=details | plain.details,
+        interval_of=None,
+        condition=condition,
+    )
+
+
+# Edges of the histogram of |z|^2 / (number of features); one cell lies above the last.
+EDGES = np.array([0.8, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0, 4.0, 5.0, 6.5, 8.0])
+# The shift of outcomes to steps of 2**-20 of half the range.
+_SHIFT = 3
+# Weight of the denominator beside the score in the last release; the less, the less noise the score gets.
+INFORMATION = Fraction(1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Released means and mean squares of features and outcome and the mean of 2t - 1, with their noise."""
+
+    means: Floats
+    squares: Floats
+    treatment: float
+    outcome: float
+    outcome_square: float
+    sd: float  # noise of a mean of features; a mean square has this divided by SQUARE_WEIGHT
+    weight: float  # treatment and outcome have `sd` divided by this
+
+
+def feature_moments(records: TableRecords, features: bool) -> Sums:
+    """Return sums of features and of their squares, if wanted, and of (2t - 1, y, y^2), in steps of 2**-TERM_BITS."""
+    first, second, own = WholeSum(), WholeSum(), WholeSum()
+    for part in records.parts():
+        x = np.zeros((1, 0), dtype=np.int64)
+        if features:
+            x = steps(part.x, TERM_BITS).astype(np.int64)
+        outcome = (part.steps - MIDDLE) >> _SHIFT
+        first.add(x.sum(axis=0))
+        second.add((x * x).sum(axis=0))
+        t = 2 * int(np.count_nonzero(part.treated)) - len(outcome)
+        own.add(np.array([t, outcome.sum(), (outcome * outcome).sum()]))
+    return first.whole(), second.whole(), own.whole()
+
+
+def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
+    """Return first and second moments of every column; `counted` features bound what one record moves.
+
+    With `counted` zero, features are left out: their moments are public.
+    """
+    n = records.count
+    two_valued = records.features.two_valued if counted else np.zeros(0, dtype=np.bool_)
+    weight = Fraction(round(1000 * sqrt(counted / 8)), 1000) if counted else Fraction(1)
+
+    def values() -> list[Fraction]:
+        first, second, (t, y, yy) = records.run(feature_moments, counted > 0)
+        one = Fraction(1, n << TERM_BITS)
+        square = SQUARE_WEIGHT * one / 2**TERM_BITS
+        found = [total * one for total in first]
+        found += [total * square for total, known in zip(second, two_valued, strict=True) if not known]
+        return [*found, weight * Fraction(t, n), weight * y * one, weight * yy * square]
+
+    released = gate.release_vector("centre", values, RecordMoments(n, counted, weight).means)
+    found, size = released.floats(), len(two_valued)
+    squares = np.ones(size)
+    squares[~two_valued] = found[size:-3] / float(SQUARE_WEIGHT)
+    t_mean, y_mean, y_square = found[-3:] / float(weight)
+    return Moments(
+        found[:size],
+        squares,
+        t_mean,
+        y_mean,
+        y_square / float(SQUARE_WEIGHT),
+        sqrt(released.variance),
+        float(weight),
+    )
+
+
+def length_counts(records: TableRecords, standard: Standard) -> Sums:
+    """Return how many rows have |z|^2 / (number of features) in each cell between the edges."""
+    counts = np.zeros(len(EDGES) + 1, dtype=np.int64)
+    for part in records.parts():
+        cells = np.searchsorted(EDGES, squared_lengths(standard.coordinates(part.x)) / records.features.size)
+        counts += np.bincount(cells, minlength=len(counts))
+    return (counts,)
+
+
+def release_norms(gate: Gate, records: Records, standard: Standard, pure: bool, share: float) -> float:
+    """Return the |z|^2 beyond which rows are shortened: about a part `share` of them, from a noisy histogram."""
+    size = records.features.size
+    released = release_counts(gate, "norms", lambda: records.run(length_counts, standard)[0], pure)
+    noisy = released.floats()
+    above = np.cumsum(noisy[::-1])[::-1][1:]
+    sds = np.sqrt(released.variance * np.arange(len(EDGES), 0, -1))
+    few = np.flatnonzero(above <= share * records.count + 1.6 * sds)
+    return float(size * EDGES[few[0] if len(few) else -1])
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """Centres and bounds of treatment and outcome, and their squared lengths a and b beside a row's.
+
+    `crowded` says that the mean outcome lies near an end of its range; `variance` is what the outcome has before it is
+    clipped to its bound, `variance_sd` the noise of that.
+    """
+
+    share: float
+    mean: float
+    treatment_bound: float
+    outcome_bound: float
+    a: float
+    b: float
+    crowded: bool = False
+    variance: float = 0.0
+    variance_sd: float = 0.0
+
+    def columns(self, t: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return centred treatment and outcome in [-1, 1]."""
+        outcome = np.clip((y - self.mean) / self.outcome_bound, -1.0, 1.0)
+        return (t - self.share) / self.treatment_bound, outcome
+
+
+@dataclass(frozen=True, slots=True)
+class SecondMoments:
+    """Released moments of u = (1, z), treatment and outcome, in the units of the latter two.
+
+    `matrix` is None where correlations are public; `entry_sd` is the noise off its diagonal, and the
+    other sds are those of the moments they are named after.
+    """
+
+    matrix: Floats | None
+    with_treatment: Floats
+    with_outcome: Floats
+    treatment: float
+    both: float
+    outcome: float
+    entry_sd: float
+    treatment_sd: float
+    outcome_sd: float
+    both_sd: float
+    square_sd: float
+
+
+# Rows w of a table, in blocks of at most 4096.
+Rows = Callable[..., Iterator[Floats]]
+
+
+def product_sums(records: TableRecords, rows: Rows, bits: int, *arguments: Any) -> Sums:
+    """Return the sum of w w' over the rows w that `rows` makes of the records and the arguments."""
+    return (exact_gram(rows(records, *arguments), bits),)
+
+
+def release_products(
+    gate: Gate,
+    name: str,
+    records: Records,
+    rows: Rows,
+    arguments: tuple[Any, ...],
+    largest: float,
+    squared_reach: Fraction,
+) -> tuple[Floats, float]:
+    """Return the released mean of w w' over the rows w, and its noise off the diagonal.
+
+    `rows` makes them of a table's records and the arguments. No entry of w is beyond `largest`, no |w|^2 beyond
+    `squared_reach`.
+    """
+    count = records.count
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(largest)
+        (total,) = records.run(product_sums, rows, bits, *arguments)
+        unit = Fraction(1, count * 4**bits)
+        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for i, j in upper_places(len(total))]
+
+    released = gate.release_vector(name, values, FreeGram(count, squared_reach).entries)
+    found = released.floats()
+    size = isqrt(2 * len(found))  # of a triangle of m (m + 1) / 2 numbers
+    noisy = np.zeros((size, size))
+    for (i, j), value in zip(upper_places(size), found, strict=True):
+        noisy[i, j] = noisy[j, i] = value if i == j else value / float(OFF_DIAGONAL)
+    return noisy, sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+def joint_rows(records: TableRecords, standard: Standard, scaling: Scaling) -> Iterator[Floats]:
+    """Yield (u, sqrt(a) t, sqrt(b) y) of all rows, a block at a time."""
+    root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
+    for u, t, y in records.models(standard):
+        treatment, outcome = scaling.columns(t, y)
+        yield np.vstack((u.T, root_a * treatment, root_b * outcome)).T
+
+
+def release_gram(
+    gate: Gate, records: Records, standard: Standard, scaling: Scaling, name: str = "gram"
+) -> SecondMoments:
+    """Return the released second moments of (u, sqrt(a) t, sqrt(b) y)."""
+    m = records.features.size + 1
+    root_a, root_b = sqrt(scaling.a), sqrt(scaling.b)
+    reach = Fraction(standard.squared_length) + 1 + Fraction(scaling.a) + Fraction(scaling.b)
+    largest = max(standard.limit, root_a, root_b, 1.0)
+    noisy, sd = release_products(gate, name, records, joint_rows, (standard, scaling), largest, reach)
+    h_t, h_y = scaling.treatment_bound / root_a, scaling.outcome_bound / root_b
+    return SecondMoments(
+        noisy[:m, :m],
+        noisy[:m, m] * h_t,
+        noisy[:m, m + 1] * h_y,
+        float(noisy[m, m]) * h_t**2,
+        float(noisy[m, m + 1]) * h_t * h_y,
+        float(noisy[m + 1, m + 1]) * h_y**2,
+        sd,
+        sd * h_t,
+        sd * h_y,
+        sd * h_t * h_y,
+        sqrt(2.0) * sd * h_y**2,
+    )
+
+
+def cross_sums(
+    records: TableRecords, standard: Standard, scaling: Scaling, root_pair: float, bits: int
+) -> Sums:
+    """Return sums of u with treatment and with outcome, then of both with each other and of the outcome's square."""
+    crossed, own = WholeSum(), WholeSum()
+    for u, t, y in records.models(standard):
+        treatment, outcome = scaling.columns(t, y)
+        whole = steps(u, bits).astype(np.int64)
+        one, two = (
+            steps(column * root, bits).astype(np.int64)
+            for column, root in ((treatment, sqrt(scaling.a)), (outcome, sqrt(scaling.b)))
+        )
+        crossed.add(np.concatenate([(whole * column[:, None]).sum(axis=0) for column in (one, two)]))
+        both, square = (steps(column * outcome * root_pair, bits) for column in (treatment, outcome))
+        own.add(np.array([both.sum(), square.sum()]).astype(np.int64))
+    return crossed.whole(), own.whole()
+
+
+def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> SecondMoments:
+    """Return the released moments of u with treatment and outcome, where those of u are public."""
+    n, m = records.count, records.features.size + 1
+    squared = Fraction(standard.squared_length) + 1
+    a, b = Fraction(scaling.a), Fraction(scaling.b)
+    pair = squared * (a + b) / 10
+    root_a, root_b, root_pair = sqrt(scaling.a), sqrt(scaling.b), sqrt(float(pair))
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(max(standard.limit, root_a, root_b, root_pair, 1.0))
+        crossed, own = records.run(cross_sums, standard, scaling, root_pair, bits)
+        unit = Fraction(1, n * 4**bits)
+        return [total * unit for total in crossed] + [Fraction(total, n << bits) for total in own]
+
+    sensitivity = CrossMoments(n, squared, a + b, pair * (1 + LENGTH_SLACK)).entries
+    released = gate.release_vector("gram", values, sensitivity)
+    sd, found = sqrt(released.variance), released.floats()
+    h_t, h_y = scaling.treatment_bound, scaling.outcome_bound
+    with_t = found[:m] * h_t / root_a
+    p = scaling.share
+    return SecondMoments(
+        None,
+        with_t,
+        found[m : 2 * m] * h_y / root_b,
+        p * (1 - p) + (1 - 2 * p) * float(with_t[0]),
+        float(found[-2]) * h_t * h_y / root_pair,
+        float(found[-1]) * h_y**2 / root_pair,
+        0.0,
+        sd * h_t / root_a,
+        sd * h_y / root_b,
+        sd * h_t * h_y / root_pair,
+        sd * h_y**2 / root_pair,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Residuals:
+    """Released moments of u with the residual of the outcome, its mean square, and their noise."""
+
+    with_rows: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def model_residuals(
+    records: TableRecords, standard: Standard, models: Models, clip: float, reach: float
+) -> Sums:
+    """Return the sums of `residual_sums`."""
+    sums, square = residual_sums(records.models(standard), models, clip, reach)
+    return np.array(sums, dtype=object), np.array([square], dtype=object)
+
+
+def release_residuals(
+    gate: Gate, name: str, records: Records, standard: Standard, models: Models, clip: float
+) -> Residuals:
+    """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
+    n = records.count
+    reach = sqrt(1.0 + standard.squared_length)
+
+    def values() -> list[Fraction]:
+        sums, (square,) = records.run(model_residuals, standard, models, clip, reach)
+        unit = Fraction(1, n * 4**TERM_BITS)
+        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
+    released = gate.release_vector(name, values, ResidualMoments(n).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    weight = float(SQUARE_WEIGHT)
+    return Residuals(
+        found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePass:
+    """Released means of the score r, its square and (t-e)^2, and their noise."""
+
+    score: float
+    square: float
+    information: float
+    score_sd: float
+    square_sd: float
+    information_sd: float
+
+
+def model_scores(
+    records: TableRecords, standard: Standard, models: Models, clip: float, largest: float
+) -> Sums:
+    """Return the sums of `score_sums`: scores, squares, information."""
+    sums = score_sums(records.models(standard), models, clip, largest)
+    return (np.array([sums.score, sums.square, sums.information], dtype=object),)
+
+
+def release_score(
+    gate: Gate,
+    name: str,
+    records: Records,
+    standard: Standard,
+    models: Models,
+    clip: float,
+    largest: float,
+) -> ScorePass:
+    """Return a pass over the orthogonal score; r is clipped to [-clip, clip] and (t-e)^2 to [0, largest]."""
+    n = records.count
+
+    def values() -> list[Fraction]:
+        ((score, square, information),) = records.run(model_scores, standard, models, clip, largest)
+        one = Fraction(1, n << TERM_BITS)
+        return [score * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS, INFORMATION * information * one]
+
+    released = gate.release_vector(name, values, OrthogonalScore(n, INFORMATION).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    return ScorePass(
+        clip * float(found[0]),
+        clip**2 * float(found[1]) / float(SQUARE_WEIGHT),
+        largest * float(found[2]) / float(INFORMATION),
+        clip * sd,
+        clip**2 * sd / float(SQUARE_WEIGHT),
+        largest * sd / float(INFORMATION),
+    )
+
+
+# Outcomes that few people carry: a clip that follows a standard deviation would cut these people off.
+
+
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/HEAVY_TAILS.md`.
+# A mean beyond this part of half the range from its middle: nearly everybody is at one end.
+_CROWDED_MEAN = 0.7
+# No residual of an outcome in its range is longer, in units of half the range.
+LONGEST_RESIDUAL = 2.0
+# An outcome that loses this part of its variance when it is clipped has heavy tails (normal ones lose a twentieth).
+_HEAVY = 0.3
+# A clip is made so long that noise adds these parts of the sampling error: little, and as much again where tails are
+# heavy, because there a near clip moves the effect itself.
+_REACH_FACTOR, _HEAVY_FACTOR = 0.2, 1.0
+# Clips beyond this many standard deviations cut nobody off.
+_LONGEST_REACH = 60.0
+
+
+def carried_by_few(mean: float) -> bool:
+    """Return whether a released mean outcome, in units of half the range around its middle, lies near an end."""
+    return abs(mean) > _CROWDED_MEAN
+
+
+def heavy_tailed(variance: float, clipped: float, noise: float) -> bool:
+    """Return whether an outcome's released variance falls by much when it is clipped; `noise` is that of the fall."""
+    return variance - clipped > max(_HEAVY * variance, noise)
+
+
+def longer_reach(reach: float, noise: float, heavy: bool) -> float:
+    """Return where the score is clipped, in its standard deviations: at `reach`, or further out where noise allows.
+
+    `noise` is the noise of the mean of a score clipped at one standard deviation, beside the sampling error.
+    """
+    return max(reach, min((_HEAVY_FACTOR if heavy else _REACH_FACTOR) / noise, _LONGEST_REACH))
+
+
+# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
+_LEAST_SCALE = 0.2
+_SHARES, _LARGEST_MEAN = (0.05, 0.95), 0.7
+# Bound of the outcome in the Gram, in standard deviations.
+_OUTCOME_REACH = 2.2
+# Confounding of a plain comparison that is expected, squared, in units of half the range.
+_CONFOUNDING = 0.08**2
+# A model never explains more than this many times what there is, whatever the noise says.
+_MOST_EXPLAINED = 2.5
+_LEAST_BETA, _LEAST_GAMMA = 0.01, 0.002
+# Least part of the treatment's variance that covariates leave.
+_LEAST_LEFT = 0.5
+# Clip of residuals in standard deviations.
+RESIDUAL_REACH = 3.5
+# What a correction of the outcome's model leaves of the confounding in directions whose variance was raised: with
+# variance v raised to f a correction takes away the part v/f, and v (1 - v/f)^k falls this much for each k.
+_RAISED_LEFT = 0.75
+# An outcome that loses this part of its variance when it is clipped is carried by few people.
+_MOST_LOST = 0.5
+
+
+def standardise(moments: Moments, limit: float) -> Standard:
+    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
+    variance = moments.sd**2
+    means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
+    doubt = variance / float(SQUARE_WEIGHT) ** 2
+    squares = np.where(
+        moments.squares == 1.0,
+        1.0,
+        (moments.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt),
+    )
+    scale = np.sqrt(np.clip(squares - means**2, _LEAST_SCALE**2, 1.0))
+    return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
+
+
+def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome: float) -> Scaling:
+    """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_reach`."""
+    variance = (moments.sd / moments.weight) ** 2
+    share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
+    share = float(np.clip(share, *_SHARES))
+    mean = float(np.clip(moments.outcome * 0.09 / (0.09 + variance), -_LARGEST_MEAN, _LARGEST_MEAN))
+    doubt = variance / float(SQUARE_WEIGHT) ** 2
+    outcome_variance = max(moments.outcome_square - mean**2, 0.0)
+    # Where noise hides the variance of the outcome, a third of the half range stands in.
+    outcome_variance = (outcome_variance * 0.01 + 0.1 * doubt) / (0.01 + doubt) + sqrt(doubt) / 2
+    crowded, bound = carried_by_few(moments.outcome), 1 + abs(mean)
+    if not crowded:
+        bound = min(bound, _OUTCOME_REACH * sqrt(max(outcome_variance, 1e-4)))
+    return Scaling(
+        share,
+        mean,
+        max(share, 1 - share),
+        bound,
+        treatment * squared_reach,
+        outcome * squared_reach,
+        crowded,
+        moments.outcome_square - moments.outcome**2,
+        sqrt(2 * variance),
+    )
+
+
+def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
+    """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
+    least_variance = scaling.variance - 4 * scaling.variance_sd
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * least_variance
+    return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Nuisances:
+    """Both models and what is known about their errors.
+
+    `product` is an upper estimate of the squared error of the outcome model's coefficients; `noise_bias` bounds
+    what the shared noise of the Gram does to the product of both errors, `raised_bias` what directions of little
+    variance do that neither model sees whole; `shared` is the part of the treatment
+    model's noise that the outcome model has as well. `residual_variance` is an upper estimate of the residual variance.
+    """
+
+    models: Models
+    gram: Denoised
+    treatment_sd: float
+    treatment_factor: float
+    gamma: float  # squared length of the treatment's coefficients
+    gamma_error: float
+    beta: float  # squared length of the outcome's coefficients
+    product: float
+    noise_bias: float
+    raised_bias: float
+    unexplained: float  # part of the outcome's coefficients that was shrunk away
+    shared: float
+    residual_variance: float
+    variance: float  # of the treatment
+    step: float = 0.0  # squared length of the last correction of the outcome's coefficients
+    least_clip: float = 0.0  # of residuals
+    heavy: bool = False  # tails of the outcome
+
+    @property
+    def bias(self) -> float:
+        """Bound of what does not average out."""
+        return self.noise_bias + self.raised_bias
+
+    @property
+    def treatment_error(self) -> float:
+        """Expected squared error that errors of the treatment's model add to (t-e)^2."""
+        return self.treatment_variance * self.gram.trace
+
+    @property
+    def treatment_variance(self) -> float:
+        """Variance of one coefficient of the treatment model around the truth, Gram error included."""
+        return self.treatment_sd**2 + self.gram.error * self.gamma
+
+    @property
+    def predicted(self) -> tuple[float, float]:
+        """Standard deviation and bias that the two models' errors leave in the effect."""
+        return sqrt(self.treatment_variance * self.product) / self.variance, self.bias / self.variance
+
+
+def public_gram(correlations: Floats, scale_sd: float) -> Denoised:
+    """Return the second moments of (1, z) where the correlations of z are public.
+
+    `scale_sd` is the noise of a released centre in units of the scale: rows are standardised a little wrongly.
+    """
+    m = len(correlations) + 1
+    matrix = np.eye(m)
+    matrix[1:, 1:] = correlations
+    # Wrong are the entries beside the constant, twice, and the diagonal.
+    return floored(matrix, 6.0 * scale_sd**2 / m, 2 * scale_sd)
+
+
+def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nuisances:
+    """Return both models from the second moments: the treatment's unshrunk, the outcome's shrunk."""
+    inverse = gram.inverse
+    treatment = inverse @ moments.with_treatment
+    variance = max(scaling.share * (1 - scaling.share), 0.04)
+    outcome_variance = float(np.clip(moments.outcome + 2 * moments.square_sd, 0.002, 1.0))
+    outcome = shrunk(
+        inverse @ moments.with_outcome,
+        moments.outcome_sd,
+        inverse,
+        min(_LEAST_BETA, 0.1 * outcome_variance),
+        _MOST_EXPLAINED * outcome_variance,
+    )
+    own = shrunk(treatment, moments.treatment_sd, inverse, _LEAST_GAMMA, _MOST_EXPLAINED * variance)
+    explained = _explained(moments.with_treatment, moments.treatment_sd, gram)
+    left = float(np.clip(variance - explained, _LEAST_LEFT * variance, variance))
+    effect = _first_effect(
+        moments, gram, own.values, outcome.values, left, variance, own.squared, outcome.squared
+    )
+    squares = gram.error * gram.squares
+    error_y = outcome.error + squares * outcome.squared * outcome.factor**2
+    error_t = own.error + squares * own.squared * own.factor**2
+    product = error_y + effect**2 * error_t
+    models = Models(
+        scaling.share, scaling.mean, treatment, own.values, outcome.values - effect * own.values, effect
+    )
+    longest = _longest(models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y)
+    return Nuisances(
+        models,
+        gram,
+        moments.treatment_sd,
+        own.factor,
+        own.squared,
+        error_t,
+        outcome.squared,
+        product,
+        gram.error * gram.trace * longest,
+        gram.raised * longest,
+        1 - outcome.factor,
+        effect * own.factor * (moments.treatment_sd**2 + gram.error * own.squared) * gram.trace,
+        _residual_variance(moments, gram, effect, product, outcome_variance),
+        left,
+        least_clip=_least_clip(scaling, moments),
+        heavy=heavy_tailed(scaling.variance, moments.outcome, scaling.variance_sd + moments.square_sd),
+    )
+
+
+def _first_effect(
+    moments: SecondMoments,
+    gram: Denoised,
+    gamma: Floats,
+    beta: Floats,
+    left: float,
+    variance: float,
+    squared_gamma: float,
+    squared_beta: float,
+) -> float:
+    """Return a first effect: adjusted where the noise allows, else the plain comparison."""
+    adjusted = (moments.both - float(gamma @ gram.matrix @ beta)) / left
+    noise = (
+        moments.treatment_sd**2 * squared_beta + moments.outcome_sd**2 * squared_gamma + moments.both_sd**2
+    )
+    noise /= left**2
+    plain, plain_noise = moments.both / variance, (moments.both_sd / variance) ** 2
+    part = _CONFOUNDING / (_CONFOUNDING + noise)
+    mixed = part * adjusted + (1 - part) * plain * 0.1 / (0.1 + plain_noise)
+    return float(np.clip(mixed, -1.2, 1.2))
+
+
+def _explained(with_rows: Floats, sd: float, gram: Denoised) -> float:
+    """Return the variance that a linear model explains, free of what the noise adds."""
+    return max(float(with_rows @ gram.inverse @ with_rows) - sd**2 * gram.trace, 0.0)
+
+
+def _longest(
+    models: Models,
+    beta: Floats,
+    squared_gamma: float,
+    gamma_error: float,
+    squared_beta: float,
+    beta_error: float,
+) -> float:
+    """Return a bound of gamma' beta, for the bound of gamma' E S^-1 E beta with an error E of the Gram."""
+    effect, gamma = models.effect, models.shrunk
+    length = squared_beta + effect**2 * squared_gamma - 2 * effect * float(gamma @ beta)
+    longest = sqrt(max(squared_gamma, 0.3 * gamma_error) * max(length, 0.25 * squared_beta, 0.3 * beta_error))
+    aligned = min(abs(float(models.treatment @ (beta - effect * gamma))), longest)
+    return 0.4 * aligned + 0.6 * longest
+
+
+def _residual_variance(
+    moments: SecondMoments, gram: Denoised, effect: float, product: float, outcome_variance: float
+) -> float:
+    """Return an upper estimate of the variance of y - effect t less its model."""
+    whole = moments.outcome - 2 * effect * moments.both + effect**2 * moments.treatment
+    mixed = moments.with_outcome - effect * moments.with_treatment
+    sd = sqrt(moments.outcome_sd**2 + effect**2 * moments.treatment_sd**2)
+    explained = _explained(mixed, sd, gram)
+    doubt = sqrt(moments.square_sd**2 + (2 * sd) ** 2 * explained)
+    return float(np.clip(max(whole - explained, 0.0) + product + 0.5 * doubt, 1e-5, 2 * outcome_variance))
+
+
+def residual_clip(nuisances: Nuisances) -> float:
+    """Return where residuals are clipped when their moments are released."""
+    return float(
+        np.clip(RESIDUAL_REACH * sqrt(nuisances.residual_variance), max(nuisances.least_clip, 0.002), 2.5)
+    )
+
+
+def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
+    """Return the models with the outcome's coefficients moved by what the residuals still hold."""
+    gram = nuisances.gram
+    step = shrunk(gram.inverse @ residuals.with_rows, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
+    k = step.factor
+    # Where a second correction is longer than the noise of the first explains, corrections converge badly.
+    again = max(step.squared - nuisances.product, 0.0)
+    rate = min(1.0, sqrt(again / nuisances.step)) if nuisances.step > 0 else 0.0
+    models = replace(nuisances.models, outcome=nuisances.models.outcome + step.values)
+    product = step.error + k**2 * gram.error * gram.squares * step.squared
+    # A quarter at least: what was explained is known no better than the coefficients are.
+    noise_left = (
+        max(residuals.square - step.squared, residuals.square / 4) + product + residuals.square_sd / 2
+    )
+    return replace(
+        nuisances,
+        models=models,
+        product=min(product, nuisances.product),
+        # What the noise of the Gram did to the first coefficients is measured again by the residuals.
+        noise_bias=nuisances.noise_bias
+        * min(1.0, (1 - k) + k * (nuisances.unexplained + max(gram.leakage, rate))),
+        raised_bias=nuisances.raised_bias * (1 - k + k * _RAISED_LEFT),
+        unexplained=nuisances.unexplained * (1 - k),
+        step=step.squared,
+        shared=nuisances.shared * (1 - k),
+        residual_variance=float(np.clip(noise_left, 1e-5, nuisances.residual_variance)),
+    )
+
+
+def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
+    """Return models without covariates: a share treated and a mean outcome."""
+    size = len(nuisances.models.outcome)
+    first = np.eye(size)[0]
+    models = replace(
+        nuisances.models,
+        treatment=first * float(moments.with_treatment[0]),
+        shrunk=np.zeros(size),
+        outcome=first * float(nuisances.models.outcome[0]),
+    )
+    corner = np.outer(first, first)
+    return replace(
+        nuisances,
+        models=models,
+        gram=Denoised(corner, corner, 0.0),
+        treatment_factor=0.0,
+        gamma=0.0,
+        gamma_error=min(moments.treatment_sd**2, _LEAST_GAMMA),
+        product=min(moments.outcome_sd**2, _LEAST_BETA),
+        noise_bias=0.0,
+        raised_bias=0.0,
+        unexplained=0.0,
+        shared=0.0,
+        residual_variance=float(np.clip(moments.outcome + moments.square_sd, 0.003, 0.5)),
+        variance=max(nuisances.models.share * (1 - nuisances.models.share), 0.04),
+    )
+
+
+# The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
+
+
+# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
+# `experiments/record_effect/NOTES.md`.
+# Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
+_FIRST_REACH, _MARGIN = 1.25, 1.15
+_LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
+_LEAST_INFORMATION = 0.35
+# (t-e)^2 is clipped here; noise in e may carry it beyond one.
+_LARGEST_INFORMATION = 1.2
+
+ReleasePass = Callable[[str, Models, float, float], ScorePass]
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """The effect in units of half the outcome's range, and the parts of its uncertainty.
+
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    """
+
+    value: float
+    sampling: float
+    noise: float
+    product: float
+    bias: float
+    information: float
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """What both passes share: number of rows, clip in standard deviations, and the release itself."""
+
+    rows: int
+    reach: float
+    release_pass: ReleasePass
+
+    def first(self, nuisances: Nuisances) -> tuple[Nuisances, ScorePass]:
+        """Return the models around the effect of a first pass, and that pass, called "first_pass"."""
+        clip = _FIRST_REACH * self.reach * _score_sd(nuisances)
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
+        seen = self.release_pass("first_pass", nuisances.models, clip, _LARGEST_INFORMATION)
+        return _after_first(nuisances, seen, self._floor(nuisances)), seen
+
+    def last(self, nuisances: Nuisances, first: ScorePass) -> Effect:
+        """Return the effect from a last pass, called "score"; the models may have been refined since the first."""
+        predicted = _score_sd(nuisances) * _MARGIN
+        measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
+        clip = self.reach * min(predicted, measured)
+        clip = float(np.clip(clip, self._least_clip(nuisances), _LARGEST_CLIP))
+        seen = self.release_pass("score", nuisances.models, clip, _LARGEST_INFORMATION)
+        return _effect(nuisances, first, seen, self._floor(nuisances), self.rows)
+
+    def _least_clip(self, nuisances: Nuisances) -> float:
+        share = nuisances.models.share
+        largest = nuisances.least_clip * max(share, 1 - share)
+        return max(_LEAST_CLIP, largest)
+
+    def _floor(self, nuisances: Nuisances) -> float:
+        return _LEAST_INFORMATION * nuisances.variance
+
+
+def _score_sd(nuisances: Nuisances) -> float:
+    """Return an upper estimate of the standard deviation of the unweighted score."""
+    return sqrt((nuisances.variance + nuisances.treatment_error) * nuisances.residual_variance)
+
+
+def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisances:
+    """Return the models around the effect of the first pass."""
+    information = max(first.information - nuisances.treatment_error, floor)
+    step = (first.score + nuisances.shared) / information
+    sd = first.score_sd / information
+    expected = nuisances.treatment_variance * nuisances.product / nuisances.variance**2 + 0.0025
+    step *= expected / (expected + sd * sd)
+    models = nuisances.models
+    models = replace(models, effect=models.effect + step, outcome=models.outcome - step * models.shrunk)
+    shared = nuisances.shared + step * nuisances.treatment_factor * nuisances.treatment_error
+    product = nuisances.product + step**2 * nuisances.gamma_error
+    return replace(nuisances, models=models, shared=shared, product=product)
+
+
+def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int) -> Effect:
+    # The second pass has four times the budget of the first.
+    ours = _weight_of_second_pass(first, second)
+    information = ours * second.information + (1 - ours) * first.information
+    denominator = max(information - nuisances.treatment_error, floor)
+    last = (second.score + nuisances.shared) / denominator
+    m = len(nuisances.models.outcome)
+    information_variance = ours**2 * second.information_sd**2 + (1 - ours) ** 2 * first.information_sd**2
+    information_variance += 2 * nuisances.treatment_error**2 / m + 0.05 * information**2 / rows
+    product = nuisances.product + last**2 * nuisances.gamma
+    square = max(second.square, 0.0) + second.square_sd
+    noise = second.score_sd**2 + last**2 * information_variance
+    models = nuisances.treatment_variance * product + 2 * nuisances.shared**2 / m
+    return Effect(
+        nuisances.models.effect + last,
+        square / max(rows - m - 1, 1) / denominator**2,
+        noise / denominator**2,
+        models / denominator**2,
+        nuisances.bias / denominator,
+        denominator,
+    )
+
+
+def _weight_of_second_pass(first: ScorePass, second: ScorePass) -> float:
+    a, b = first.information_sd**2, second.information_sd**2
+    return a / (a + b)
+
+
+# An unadjusted answer is given where the adjusted one is expected to be this many times wider than it: residuals
+# narrow the latter later on, and it rests on no declared bound.
+_FALL_BACK = 3.0
+# From this noise of the Gram on, coordinates are clipped here and this share of the rows is shortened. Noise grows with
+# the longest row; what shortening takes away of the confounding stays far below it.
+_KNOBS = ((0.6, 2.0, 0.2), (0.35, 2.0, 0.1), (0.25, 2.0, 0.05), (0.1, 2.5, 0.005), (0.0, 4.0, 0.001))
+# Where no Gram is released.
+_USUAL_INDEX = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is public about the covariates: correlations, and perhaps means and standard deviations."""
+
+    correlations: Floats
+    means: tuple[float, ...] | None
+    sds: tuple[float, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An effect with the numbers a reader wants to see; `adjusted` is False where covariates were not used."""
+
+    effect: Effect
+    adjusted: bool
+    bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
+    share: float
+    squared_length: float
+    predicted: tuple[float, float]
+
+
+def knobs(design: Design) -> tuple[float, float]:
+    """Return where coordinates are clipped and the share of rows that is shortened; public numbers only."""
+    index = _USUAL_INDEX if design.known_covariance else gram_index(design)
+    return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+
+
+def orthogonal_effect(
+    gate: Gate,
+    records: Records,
+    design: Design,
+    split: Split,
+    known: Known | None,
+    kappa: float | None,
+) -> Answer:
+    """Return the effect: centre, norms, Gram, residuals, then two passes over the score."""
+    moments, standard = standard_rows(gate, records, design, known)
+    scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
+    if known is None:
+        second = release_gram(gate, records, standard, scaling)
+        assert second.matrix is not None
+        gram = denoised(second.matrix, second.entry_sd)
+    else:
+        second = release_cross(gate, records, standard, scaling)
+        located = known.means is not None
+        gram = public_gram(
+            known.correlations, 0.02 if located else moments.sd / float(np.median(standard.scale))
+        )
+    nuisances = first_models(second, scaling, gram)
+    adjusted, bound = True, 0.0
+    if kappa is not None:
+        bound = confounding_bound(second, nuisances, kappa)
+        sd, bias = nuisances.predicted
+        adjusted = 1.96 * sd + bias <= _FALL_BACK * bound
+        if not adjusted:
+            nuisances = unadjusted(nuisances, second)
+    predicted = nuisances.predicted
+    effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
+    return Answer(
+        effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
+    )
+
+
+def _refine_and_score(
+    gate: Gate,
+    records: Records,
+    design: Design,
+    split: Split,
+    standard: Standard,
+    nuisances: Nuisances,
+    adjusted: bool,
+) -> Effect:
+    """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
+
+    def release_pass(name: str, models: Models, clip: float, largest: float) -> ScorePass:
+        return release_score(gate, name, records, standard, models, clip, largest)
+
+    noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
+    reach = longer_reach(float(clip_reach(noise)), noise, nuisances.heavy)
+    scorer = Scorer(records.count, reach, release_pass)
+    first: ScorePass | None = None
+    for place in range(split.residual_passes):
+        if place == split.residual_passes - 1:
+            nuisances, first = scorer.first(nuisances)
+        residuals = release_residuals(
+            gate, f"residual {place + 1}", records, standard, nuisances.models, residual_clip(nuisances)
+        )
+        if adjusted:
+            nuisances = refined(nuisances, residuals)
+    if first is None:
+        nuisances, first = scorer.first(nuisances)
+    return scorer.last(nuisances, first)
+
+
+def standard_rows(
+    gate: Gate, records: Records, design: Design, known: Known | None
+) -> tuple[Moments, Standard]:
+    """Return the released moments and the map to standardised rows."""
+    limit, share = knobs(design)
+    if known is not None and known.means is not None and known.sds is not None:
+        moments = release_moments(gate, records, 0)
+        standard = public_standard(records.features, known.means, known.sds, limit)
+    else:
+        moments = release_moments(gate, records, counted_features(records.features))
+        standard = standardise(moments, limit)
+    length = release_norms(gate, records, standard, design.pure, share)
+    return moments, replace(standard, squared_length=length)
+
+
+def confounding_bound(moments: SecondMoments, nuisances: Nuisances, kappa: float) -> float:
+    """Return kappa sd(y) / (0.75 sd(t)) from released numbers, in units of half the outcome's range."""
+    share = nuisances.models.share
+    variance = float(np.clip(moments.outcome + moments.square_sd, 0.0005, 1.0))
+    return kappa * sqrt(variance) / (LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))
