@@ -160,6 +160,7 @@ _KINDS: dict[str, type[CounterveilError]] = {
 }
 
 
+_CODE = 7  # letters of a code, without the one that tells further texts of it apart
 _FIELDS = ("problem", "expected", "got", "fix")
 
 
@@ -171,7 +172,7 @@ def refusals() -> dict[str, dict[str, str]]:
 
 def refusal(row: str, /, **facts: object) -> CounterveilError:
     """Return the error of a row of the table."""
-    code = row[: len("CV-P001")]
+    code = row[:_CODE]
     return _KINDS[code[3]](code, **filled(row, **facts))
 
 
@@ -182,7 +183,7 @@ def filled(row: str, /, **facts: object) -> dict[str, str]:
 
 def explanation(code: str) -> str | None:
     """Return the page of a code in Markdown, None where there is no such code; facts of a case are in capitals."""
-    rows = [row for key, row in sorted(refusals().items()) if key[: len("CV-P001")] == code]
+    rows = [row for key, row in sorted(refusals().items()) if key[:_CODE] == code]
     if not rows:
         return None
     parts = [f"# {code}: {outline(rows[0]['problem'])}"]

@@ -86,7 +86,7 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     # Moments by arm.
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
-    _of("arm_run._effect", "found.product + (_SHARED * found.shared) ** 2", "found.product", _MODELS),
+    _of("arm_run._effect", "found.product + (_RUN_SHARED * found.shared) ** 2", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     _of("arm_bends._added", "own * np.repeat((-1.0, 1.0), size)", "own", _BENDS),

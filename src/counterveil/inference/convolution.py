@@ -327,7 +327,7 @@ class NoiseSum:
         wider = self.first if self.first.variance >= self.second.variance else self.second
         return wider.kinks(low, high, most)
 
-    def _sums_table(self) -> tuple[float, Floats]:
+    def _table(self) -> tuple[float, Floats]:
         return _sums_table(cast("Hashable", self.first), cast("Hashable", self.second))
 
 
@@ -405,7 +405,7 @@ class WeightedSum:
         """Return the peak; sharper kinks are smoothed by the other noises."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
-    def _sums_table(self) -> tuple[float, Floats]:
+    def _table(self) -> tuple[float, Floats]:
         return _table_sum(cast("Hashable", self.terms))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from counterveil.numerics.arms import add_moments
+from counterveil.numerics.arm_loops import add_moments
 from counterveil.numerics.loops import turn
 from counterveil.numerics.matching import SortedArms
 

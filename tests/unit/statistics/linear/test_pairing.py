@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics import arms as pairing_cells
+from counterveil.numerics import arm_loops as pairing_cells
 from counterveil.statistics.linear.kernels.pairing import (
     CELL,
     consecutive_pairs,

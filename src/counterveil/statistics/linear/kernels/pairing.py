@@ -60,7 +60,7 @@ def covariate_pairs(
     at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
-    from counterveil.numerics import arms as pairing_cells
+    from counterveil.numerics import arm_loops as pairing_cells
     from counterveil.numerics.arrays import run
 
     columns = features.shape[1]
