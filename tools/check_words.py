@@ -20,7 +20,7 @@ SENTENCE = re.compile(r"[A-Za-z]{2,}[,;:]? (?:[A-Za-z]|$)|^ [A-Za-z]{2,}")
 # What people write into a study file.
 SPELLED = {"leave out"}
 # Compares statements of SQL, as a database repeats them.
-SQL = "accounting/stores.py"
+SQL = "accounting/postgres_store.py"
 
 
 def problems(package: Path) -> list[str]:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting import Uses, open_ledger
-from counterveil.accounting.stores import SqlEntries
+from counterveil.accounting.sql_store import SqlEntries
 from counterveil.cli.requests import charging
 from counterveil.data import Range, Study
 from counterveil.privacy import Budget, Charge, PureEvent, Unit

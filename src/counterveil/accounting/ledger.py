@@ -37,12 +37,13 @@ from counterveil.accounting.accounts import (
     system_user,
     totals_after,
 )
-from counterveil.accounting.anchor import Anchors, Mark, anchor_at, check_contains, recorded
+from counterveil.accounting.anchor import Mark
+from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.chain import canonical, read_entry, seal, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
-from counterveil.accounting.stores import SqliteStore
+from counterveil.accounting.sql_store import SqliteStore
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from counterveil.accounting.anchor import (
+from counterveil.accounting.anchor import Mark
+from counterveil.accounting.anchoring import (
     SERVER,
     VARIABLE,
     Anchors,
-    Mark,
     anchor_at,
     beside,
     check_never_used,
@@ -21,7 +21,7 @@ from counterveil.accounting.anchor import (
 from counterveil.accounting.chain import fault, opening_entry, study_of, unseal
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.records import Row, Store
-from counterveil.accounting.stores import SqliteStore, create_file
+from counterveil.accounting.sql_store import SqliteStore, create_file
 from counterveil.accounting.verification import check_first
 from counterveil.bounded_reading import UnreadableError, checked_path
 from counterveil.errors import refusal
@@ -228,6 +228,6 @@ def _masked(text: str) -> str:
 def _server(url: str, opening: Row | None) -> Store:
     if importlib.util.find_spec("psycopg") is None:
         raise refusal("CV-E010")
-    from counterveil.accounting.stores import PostgresStore
+    from counterveil.accounting.postgres_store import PostgresStore
 
     return PostgresStore(url, opening)

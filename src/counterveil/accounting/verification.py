@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting.accounts import check_request, read_total, study_spent, study_total
-from counterveil.accounting.anchor import Anchors, Mark, checked
+from counterveil.accounting.anchor import Mark
+from counterveil.accounting.anchoring import Anchors, checked
 from counterveil.accounting.chain import GENESIS, digest, fault, study_of, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import GaussianRule, Levels, Totals, limit_holds
