@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -304,6 +304,7 @@ class Stratified(Settings):
         limit: the most that one person's outcome may count, in persons; None means 4.
     """
 
+    _published: ClassVar[Mapping[str, str]] = {"sensitivity": "smooth_matching"}
     strata: tuple[str, ...] | None = setting(
         None, Allowed("a list of names of covariates", _are_names) | NONE
     )
