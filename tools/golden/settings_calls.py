@@ -61,7 +61,6 @@ _MATCHING: Values = {
     "three neighbours, published limit": {"neighbours": 3, "limit": "adaptive"},
     "limit 2": {"limit": 2},
     "no limit": {"limit": None},
-    "penalty": {"penalty": 0.1},
     "coefficient": {"limit": "adaptive", "c": 0.2},
     "variance by row": {"variance_by": "row"},
 }
@@ -70,8 +69,6 @@ _MEANS: Values = {
     "nothing for the variance": {"variance_share": 0},
 }
 _WEIGHTING: Values = {
-    "close to matching": {"goal": "matching"},
-    "close to two neighbours": {"goal": "matching", "neighbours": 2},
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
@@ -79,13 +76,10 @@ _WEIGHTING: Values = {
     "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
-    "penalty": {"penalty": 0.05},
     "prediction": {"prediction": "a", "residual_range": (-4, 5)},
 }
 _ARMS: Values = {
-    "two neighbours": {"neighbours": 2, "limit": 4},
-    "penalty": {"penalty": 0.1},
-    "signal and residual": {"signal": 0.05, "residual": 0.3},
+    "two neighbours": {"neighbours": 2},
     "no allowance for bias": {"bias": 0},
 }
 
@@ -102,7 +96,7 @@ def _outcome_level() -> Iterator[Call]:
     }
     yield from _calls("Stratified", strata, "ate", {}, method="stratified", **OUTCOME)
     matched: Values = {"two neighbours": {"neighbours": 2}}
-    weighted: Values = {"close to matching": {"goal": "matching"}}
+    weighted: Values = {"variance by row": {"variance_by": "row"}}
     yield from _calls("Matching", matched, "groups", {}, method="matching", by="b", **OUTCOME)
     yield from _calls("Weighting", weighted, "groups", {}, method="weighting", by="b", **OUTCOME)
 

@@ -54,7 +54,6 @@ class Caveat(StrEnum):
     IMBALANCE_WITHIN_GROUPS = auto()
     MATCHING_BIAS = auto()
     UNMATCHED = auto()
-    UNMATCHED_IN_AN_ARM = auto()
     STRATA_COUNTED_AS_ZERO = auto()
     # Whom or what it is not about.
     FIXED_STRATA = auto()

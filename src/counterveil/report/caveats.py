@@ -57,7 +57,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.IMBALANCE_WITHIN_GROUPS: "bias from residual imbalance within a group",
     Caveat.MATCHING_BIAS: "bias of matching: a misspecified propensity score, inexact matches",
     Caveat.UNMATCHED: "units without a match, which are dropped",
-    Caveat.UNMATCHED_IN_AN_ARM: "units without a match in some arm, whose weight goes to the others",
     Caveat.STRATA_COUNTED_AS_ZERO: "people in strata that lack an arm: their effect is counted as zero",
     Caveat.FIXED_STRATA: "sampling of people: strata and their sizes are treated as fixed",
     Caveat.OWN_RATIOS: "the average of everyone's own ratio: people count by their denominator",

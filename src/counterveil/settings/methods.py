@@ -40,8 +40,6 @@ from counterveil.settings.ranges import (
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 # What the variance of outcomes is estimated from.
 BY_ARM, BY_ROW = "arm", "row"
-# What weights aim at.
-BALANCE, MATCHING = "balance", "matching"
 # Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
 # bends by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
@@ -69,18 +67,13 @@ ALLOWED_ALIKE: Final = 0.8
 ALLOWED_BIAS: Final = 0.5
 MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
-# What is balanced where nothing is said, by goal.
-_USUAL: Final = {
-    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends", "leaves"),
-    MATCHING: ("covariates", "squares", "products", "score"),
-}
+# What is balanced where nothing is said.
+_USUAL: Final = ("covariates", "squares", "products", "score", "terms", "bends", "leaves")
 
 # Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
 # trade noise for balance; they are public and no part of a guarantee.
 NUMBERS: Final = 1 / 8
 YES_OR_NO: Final = 3 / 8
-# The same close to matching, where the imbalance to be left is that of matching.
-_CLOSE: Final = 1 / 16
 # Parts of these that are supposed where intervals need no more. No imbalance of a trial follows outcomes but by chance,
 # and its interval holds what is left: there the first is less. An interval for the largest variance there can be holds
 # more than any imbalance that is left: there both are less. Set by `python -m experiments.outcome_level.supposed`.
@@ -132,7 +125,6 @@ class Matching(Settings):
             everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
             arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
             published form.
-        penalty: of the propensity model; None is one over the number of rows.
         c: the error coefficient of equation 9.
         variance_by: what the variance is estimated from: "arm", the variance of outcomes around lines in the
             covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
@@ -143,7 +135,6 @@ class Matching(Settings):
 
     neighbours: int = setting(5, whole(1))
     limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
-    penalty: float | None = setting(None, POSITIVE | NONE)
     c: float = setting(0.01, POSITIVE)
     variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
 
@@ -173,21 +164,18 @@ class Weighting(Settings):
     """Settings of `method="weighting"`.
 
     Attributes:
-        goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
-            effect; "matching" stays close to matching on the propensity score, with less noise.
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
             of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
             score tests), "bends" (cosines of the score's rank), "leaves" (groups of rows between jumps that
-            treatment follows beyond the score, found by trees; not in trials). None is all but "strata", and
-            close to matching the first four.
+            treatment follows beyond the score, found by trees; not in trials). None is all but "strata".
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
-            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching; half of the
-            first two with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
+            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others; half of that
+            with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
         residual: the same of outcomes around that mean, but for trials.
         alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
             vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the
-            score, the terms and the leaves. Close to matching it has no use.
+            score, the terms and the leaves.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
@@ -195,8 +183,6 @@ class Weighting(Settings):
         bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
             None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
             randomised.
-        neighbours: of the matching that "matching" stays close to.
-        penalty: of the propensity model; None is one over the number of rows.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
             it is subtracted from them.
         residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
@@ -204,7 +190,6 @@ class Weighting(Settings):
     `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
     """
 
-    goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
     features: tuple[str, ...] | None = setting(
         None, Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE
     )
@@ -218,8 +203,6 @@ class Weighting(Settings):
     variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
     variance_share: Number | None = setting(None, _SHARE)
     bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
-    neighbours: int = setting(5, whole(1))
-    penalty: float | None = setting(None, POSITIVE | NONE)
     prediction: str | None = setting(
         None, Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE
     )
@@ -234,11 +217,11 @@ class Weighting(Settings):
     @property
     def balanced(self) -> tuple[str, ...]:
         """The features that are balanced."""
-        return _USUAL[self.goal] if self.features is None else tuple(self.features)
+        return _USUAL if self.features is None else tuple(self.features)
 
     def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
         """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
-        usual = _CLOSE if self.goal == MATCHING else assumed_sd(outcome_range)
+        usual = assumed_sd(outcome_range)
         return self.signal or usual, self.residual or usual
 
     def _check_together(self) -> None:
@@ -253,28 +236,13 @@ class Arms(Settings):
 
     Attributes:
         neighbours: matching: how many units of an arm stand in for one unit of another.
-        limit: matching: how often one unit may be used; None takes the limit of least expected error.
-        penalty: of the multinomial score; None is one over the number of rows.
-        signal: what is supposed, as a part of the outcome's range, of the standard deviation of the mean
-            outcome over the covariates. It steers the trade-off of balance against noise and nothing else;
-            None is 3/8 for outcomes from 0 to 1 and 1/8 for others, as for weighting.
-        residual: the same of outcomes around that mean.
         bias: weighting: what the interval of each arm's mean allows for bias that balance leaves: so many times its
             standard error from sampling. None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and
             is 0 where the study is declared randomised.
     """
 
     neighbours: int = setting(5, whole(1))
-    limit: int | None = setting(None, whole(1) | NONE)
-    penalty: float | None = setting(None, POSITIVE | NONE)
-    signal: float | None = setting(None, POSITIVE | NONE)
-    residual: float | None = setting(None, POSITIVE | NONE)
     bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
-
-    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
-        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
-        usual = assumed_sd(outcome_range)
-        return self.signal or usual, self.residual or usual
 
     def allowed_bias(self, randomised: bool, covariates: int) -> float:
         """Return what intervals of a study allow for bias, in standard errors from sampling."""
