@@ -158,8 +158,6 @@ def _folds() -> Iterator[Call]:
 def _questions() -> Iterator[Call]:
     values: Values = {
         "clip": {"clip": 3.0},
-        "degree 2": {"degree": 2},
-        "propensity": {"least_propensity": 0.2, "clip": 6.0},
     }
     asked: dict[str, dict[str, Any]] = {
         "groups": {"by": ["b"]},
@@ -177,8 +175,7 @@ def _functions() -> Iterator[Call]:
         "degree 2": {"degree": 2},
         "cosines": {"basis": "cosine", "degree": 2, "products": False},
         "splines": {"basis": "spline", "knots": 2},
-        "one pass": {"passes": 1, "degree": 1},
-        "propensity": {"least_propensity": 0.2, "products": True},
+        "products": {"products": True},
     }
     for method in ("arms", "interacted"):
         yield from _calls("Cate", shapes, "cate", {}, method=method)
@@ -186,14 +183,11 @@ def _functions() -> Iterator[Call]:
     bins: Values = {
         "by one covariate": {"by": {"b": None}},
         "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},
-        "own scores": {"by": {"b": None}, "scores": settings("Groups", clip=3.0, degree=2)},
     }
     yield from _calls("Bin", bins, "cate", {}, method="bins", queries=POINTS)
     folds: Values = {
-        "eight folds": {"folds": 8, "degree": 1},
-        "bound": {"bound": 3, "degree": 2},
+        "eight folds": {"folds": 8},
         "two learners": {"learner": LEARNERS, "folds": 5},
-        "second stage": {"second_stage": LinearRegression(), "folds": 5},
     }
     yield from _calls("FoldQuery", folds, "cate", {}, method="fold_aggregation", queries=POINTS)
 

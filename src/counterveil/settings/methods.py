@@ -307,7 +307,6 @@ KAPPA = Allowed(
     f"a number above 0, at most {LARGEST_KAPPA:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
 )
-LEAST_PROPENSITY = within(0.01, 0.4)
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
 
@@ -429,13 +428,9 @@ class Groups(Settings):
     Attributes:
         clip: a public bound on the size of a person's score, in units of the outcome; larger ones are clipped.
             None buys a histogram of the scores for a small part of the budget and chooses from it.
-        least_propensity: propensities are kept this far from 0 and 1, where they are modelled.
-        degree: 1 for the covariates themselves in the models, 2 with squares and products.
     """
 
     clip: float | None = setting(None, POSITIVE | NONE)
-    least_propensity: float = setting(0.1, LEAST_PROPENSITY)
-    degree: int = setting(1, whole(1, 2))
 
 
 # Settings of estimates from disjoint folds, and pairs of models to fit in them.
@@ -507,16 +502,12 @@ class Cate(Settings):
         degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
         products: whether functions of several covariates are multiplied; None does where there are at most three.
         knots: inner knots of the splines of one covariate.
-        passes: passes over the residuals after the first fit; None follows the method.
-        least_propensity: propensities are kept this far from 0 and 1 ("r_learner" alone).
     """
 
     basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
     knots: int = setting(3, whole(1, 20))
-    passes: int | None = setting(None, whole(1, 8) | NONE)
-    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -527,12 +518,10 @@ class Series(Settings):
         degree: highest degree of the polynomials; None takes 6 where functions of several covariates are multiplied
             and 3 otherwise, less where rows are few. Which of them are measured follows public and released numbers.
         products: whether functions of several covariates are multiplied; None does where there are at most three.
-        least_propensity: propensities are kept this far from 0 and 1.
     """
 
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
-    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -542,14 +531,9 @@ class Bins(Settings):
     Attributes:
         by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
             takes all covariates, with evenly spaced cut points as fine as public numbers afford.
-        scores: how scores are made and clipped.
     """
 
     by: Mapping[str, Sequence[Any] | None] | None = None
-    scores: Groups = field(
-        default_factory=Groups,
-        metadata={"allowed": Allowed("a settings.Groups", lambda scores: isinstance(scores, Groups))},
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -559,25 +543,11 @@ class FoldQueries(Settings):
     Attributes:
         learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
             to each arm of a fold, and the effect is the difference of both predictions.
-        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
-            the fold in place of that difference; None takes the difference.
         folds: how many; None chooses from public numbers.
-        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
-        degree: of the public polynomials on which the learned function is projected; None chooses.
     """
 
     learner: Any = setting("ridge", LEARNED_BY_RIDGE)
-    second_stage: Any = setting(
-        None,
-        Allowed(
-            "an estimator with fit and predict",
-            lambda stage: hasattr(stage, "fit") and hasattr(stage, "predict"),
-        )
-        | NONE,
-    )
     folds: int | None = setting(None, whole(3, 10**6) | NONE)
-    bound: Number | None = setting(None, BOUND)
-    degree: int | None = setting(None, whole(1, 6) | NONE)
 
 
 # Limits on the weights of sites in a pooled average.
