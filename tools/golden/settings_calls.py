@@ -49,7 +49,7 @@ def _calls(
 ) -> Iterator[Call]:
     """Yield a call for each of the values of a class of settings and each budget."""
     for said, fields in values.items():
-        chosen = settings(name, "published" in arguments, **fields)
+        chosen = settings(name, **fields)
         for given in givens:
             ask = partial(answer, question, declared, given, settings=chosen, **arguments)
             kind = " ".join(arguments[key] for key in ("method", "protects") if key in arguments)
@@ -139,9 +139,6 @@ def _record_level() -> Iterator[Call]:
     yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
     unadjusted: Values = {"unadjusted": {"unaffordable": "contrast", "kappa": 0.2}}
     yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
-    for estimand in ("ATT", "ATC"):
-        forms: Values = {f"weighted sums, {estimand}": {"form": "ht", "clip": 0.15}}
-        yield from _calls("IPW", forms, "ate", {}, method="ipw", estimand=estimand, **RECORD)
 
 
 def _folds() -> Iterator[Call]:
@@ -158,6 +155,7 @@ def _folds() -> Iterator[Call]:
 def _questions() -> Iterator[Call]:
     values: Values = {
         "clip": {"clip": 3.0},
+        "wide clip": {"clip": 6.0},
     }
     asked: dict[str, dict[str, Any]] = {
         "groups": {"by": ["b"]},
