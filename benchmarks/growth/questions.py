@@ -94,9 +94,6 @@ OUTCOME_EFFECTS = {
     "auto": asked("ate", "auto", OUTCOME, PURE),
     "difference in means": asked("ate", "difference_in_means", OUTCOME, PURE, kind="trial"),
     "weighting": asked("ate", "weighting", OUTCOME, PURE),
-    "weighting, near matching": asked(
-        "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(goal="matching")
-    ),
     "weighting, variance by row": asked(
         "ate", "weighting", OUTCOME, PURE, settings=cv.settings.Weighting(variance_by="row")
     ),

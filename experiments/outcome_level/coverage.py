@@ -21,7 +21,6 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import (
-    SLACK,
     VarianceForm,
     WithBias,
     chosen_share,
@@ -36,7 +35,7 @@ from counterveil.statistics.linear.outcome_variance import (
     expected_part,
     variance_by_arm,
 )
-from counterveil.statistics.linear.weighting import SLACKS, unit_noise
+from counterveil.statistics.linear.weighting import unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.designs import (
     Design,
@@ -57,18 +56,17 @@ STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 
 @dataclass(frozen=True)
 class Linear:
-    """Coefficients of a linear estimate, the form of its variance, and the slack with which its share is chosen."""
+    """Coefficients of a linear estimate, and the form of its variance."""
 
     coefficients: np.ndarray
     variance_form: VarianceForm
-    slack: float = SLACK
 
 
-def by_weighting(goal: str, variance_by: str) -> Callable[[Design, Question], Linear]:
+def by_weighting(variance_by: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
-        settings = Weighting(goal=goal, variance_by=variance_by)
-        scores = design.scores(goal)
-        noise = unit_noise(question, None, scores.arms, SLACKS[goal])
+        settings = Weighting(variance_by=variance_by)
+        scores = design.for_weighting
+        noise = unit_noise(question, None, scores.arms)
         found = weighted(design.table, scores, settings, Estimand.ATE, noise)
         treated = design.table.treated
         if variance_by == "arm":
@@ -78,14 +76,14 @@ def by_weighting(goal: str, variance_by: str) -> Callable[[Design, Question], Li
         raised = WithBias(
             form, 1 + Fraction(settings.allowed_bias(False, len(design.table.study.covariates))) ** 2
         )
-        return Linear(found.weights, raised, SLACKS[goal])
+        return Linear(found.weights, raised)
 
     return build
 
 
 def by_matching(variance_by: str) -> Callable[[Design, Question], Linear]:
     def build(design: Design, question: Question) -> Linear:
-        unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores()
+        unit, scores = effect_plan(question, 0).noise("effect", 1).variance, design.scores
         settings, epsilon = Matching(variance_by=variance_by), float(question.budget.epsilon)
         found = chosen_match(scores, settings, "ATE", epsilon, unit).matching.coefficients
         form = variance_by_arm(design.table, scores, settings, found, question)
@@ -95,9 +93,8 @@ def by_matching(variance_by: str) -> Callable[[Design, Question], Linear]:
 
 
 ESTIMATORS: dict[str, Callable[[Design, Question], Linear]] = {
-    "weighting for balance": by_weighting("balance", "arm"),
-    "weighting for balance, variance by row": by_weighting("balance", "row"),
-    "weighting close to matching": by_weighting("matching", "arm"),
+    "weighting for balance": by_weighting("arm"),
+    "weighting for balance, variance by row": by_weighting("row"),
     "matching": by_matching("auto"),
     "matching, variance by row": by_matching("row"),
 }
@@ -122,7 +119,7 @@ def measured(design: Design, question: Question, linear: Linear) -> Iterator[Cel
     sensitivity = sensitivity_of(design.table, form, variance_form)
     plain = variance_form.form if isinstance(variance_form, WithBias) else variance_form
     part = expected_part(plain, linear.coefficients) if isinstance(plain, ResidualVariance) else 1.0
-    share = chosen_share(sensitivity, question, part, linear.slack)
+    share = chosen_share(sensitivity, question, part)
     plan = effect_plan(question, share)
     noise, cap = plan.noise("effect", sensitivity.estimate), float(sensitivity.variance_cap)
     variance_noise = plan.noise("variance", sensitivity.variance) if share else None

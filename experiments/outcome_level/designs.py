@@ -6,7 +6,8 @@ import csv
 import gzip
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,9 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.datasets import acic2016, ihdp, synth
 from counterveil.settings import Weighting
-from counterveil.statistics.linear.matching_design import Scored
+from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.weighting import weighting_design
+from counterveil.statistics.linear.weighting_design import ScoredRows
 
 # Seeds of Synth. Its covariates are unbalanced by chance in one direction or another, and an outcome whose
 # slopes hardly change from draw to draw feels the same bias in all of them: only many designs average it.
@@ -30,13 +32,16 @@ class Design:
     table: Table
     effect: float
     draws: list[np.ndarray]
-    _scores: dict[str, Scored] = field(default_factory=dict, compare=False, repr=False)
 
-    def scores(self, goal: str = "matching") -> Scored:
-        """Return the scores that weights of this goal are made from; matching has its own."""
-        if goal not in self._scores:
-            self._scores[goal] = weighting_design(self.table, Weighting(goal=goal))
-        return self._scores[goal]
+    @cached_property
+    def scores(self) -> Scored:
+        """The scores of matching."""
+        return scored(self.table)
+
+    @cached_property
+    def for_weighting(self) -> ScoredRows:
+        """The scores that weights are made from."""
+        return weighting_design(self.table, Weighting())
 
 
 def attached(data, draws: list[np.ndarray]) -> tuple[Table, list[np.ndarray]]:
@@ -105,7 +110,7 @@ def uneven_designs(draws: int) -> list[Design]:
     for seed in OTHER_OUTCOMES:
         data, rng = synth(seed), np.random.default_rng(seed)
         table = Table.attach(data.frame, data.study)
-        score = Design(table, EFFECT, []).scores().score
+        score = Design(table, EFFECT, []).scores.score
         rare = 1 / np.where(table.treated, score, 1 - score)
         sd = 0.3 * rare / rare.mean()
         noise = rng.normal(size=(max(draws // 10, 1), len(sd)))

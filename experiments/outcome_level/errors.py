@@ -16,7 +16,7 @@ from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.effect import chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.matching_design import chosen_match, match, published_limits
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
-from counterveil.statistics.linear.weighting import SLACKS, unit_noise
+from counterveil.statistics.linear.weighting import unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.instances import NEIGHBOURS, Instance
 from experiments.weighting_tuning.expected_error import (
@@ -83,14 +83,14 @@ def best_matching(instance: Instance, epsilon: float) -> Errors:
     return one_draw(instance, found.matching.coefficients, epsilon)
 
 
-def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Errors]:
+def weighting(share: float | None) -> Callable[[Instance, float], Errors]:
     """Weighting with the usual suppositions and `share` of epsilon for the variance, None: as the library chooses."""
 
     def found(instance: Instance, epsilon: float) -> Errors:
-        question, settings = question_of(epsilon), Weighting(goal=goal, variance_share=share)
+        question, settings = question_of(epsilon), Weighting(variance_share=share)
         fixed = None if share is None else Fraction(share)
-        design = instance.for_weighting(goal)
-        noise = unit_noise(question, fixed, design.arms, SLACKS[goal])
+        design = instance.for_weighting
+        noise = unit_noise(question, fixed, design.arms)
         chosen = weighted(instance.table, design, settings, Estimand.ATE, noise)
         used = fixed
         if used is None:
@@ -98,7 +98,7 @@ def weighting(goal: str, share: float | None) -> Callable[[Instance, float], Err
             variance_form = chosen_residual_variance(chosen, instance.table.treated, question)
             part = expected_part(variance_form, chosen.weights)
             sensitivity = sensitivity_of(instance.table, form, variance_form)
-            used = chosen_share(sensitivity, question, part, SLACKS[goal])
+            used = chosen_share(sensitivity, question, part)
         left = dict(effect_plan(question, used).amounts)["effect"]
         return one_draw(instance, chosen.weights, float(left))
 
@@ -122,10 +122,8 @@ METHODS: dict[str, Callable[[Instance, float], Errors]] = {
     "published: limited matching, two Laplace draws": paper,
     "the same matching, one staircase draw": paper_one_draw,
     "matching, limit chosen by expected error": best_matching,
-    "weighting close to matching": weighting("matching", 0.0),
-    "weighting for balance": weighting("balance", 0.0),
-    "weighting close to matching, interval bought": weighting("matching", None),
-    "weighting for balance, interval bought": weighting("balance", None),
+    "weighting for balance": weighting(0.0),
+    "weighting for balance, interval bought": weighting(None),
     "difference in means": difference_in_means,
     "zero": zero,
     "matching without privacy": without_privacy,

@@ -5,12 +5,12 @@ Settings were tuned on `TUNING` alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 
 from counterveil.settings import Weighting
-from counterveil.statistics.linear.matching_design import Scored
 from counterveil.statistics.linear.weighting import weighting_design
+from counterveil.statistics.linear.weighting_design import ScoredRows
 from counterveil_lab.reproduce.papers.private_matching.studies import Benchmark, benchmark
 
 NEIGHBOURS = 5
@@ -33,18 +33,15 @@ HELD_OUT = {
 class Instance(Benchmark):
     """A benchmark with the scores that weights are made from."""
 
-    _weighting: dict[str, Scored] = field(default_factory=dict, compare=False, repr=False)
-
     @property
     def matched(self) -> float:
         """The effect by matching without privacy."""
         return self.matched_with(NEIGHBOURS)
 
-    def for_weighting(self, goal: str) -> Scored:
-        """Return the scores that weights of this goal are made from."""
-        if goal not in self._weighting:
-            self._weighting[goal] = weighting_design(self.table, Weighting(goal=goal))
-        return self._weighting[goal]
+    @cached_property
+    def for_weighting(self) -> ScoredRows:
+        """The scores that weights are made from."""
+        return weighting_design(self.table, Weighting())
 
 
 @cache

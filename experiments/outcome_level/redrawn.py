@@ -123,7 +123,7 @@ class Answers:
         self.order = np.argsort(~table.treated, kind="stable") if effect.table else np.arange(table.rows)
         self.form, self.variance_form = linear_form(effect.coefficients), effect.variance_form()
         self.sensitivity = sensitivity_of(table, self.form, self.variance_form)
-        share = chosen_share(self.sensitivity, question, effect.expected_part, effect.slack)
+        share = chosen_share(self.sensitivity, question, effect.expected_part)
         plan, self.cap = effect_plan(question, share), float(self.sensitivity.variance_cap)
         self.noise = plan.noise("effect", self.sensitivity.estimate)
         self.other = plan.noise("variance", self.sensitivity.variance) if share else None

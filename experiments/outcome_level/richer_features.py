@@ -17,7 +17,7 @@ import numpy as np
 from counterveil.settings import Weighting
 from counterveil.settings.methods import BLOCKS
 from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.weighting_design import features_of
+from counterveil.statistics.linear.weighting_design import ScoredRows, features_of
 from experiments.outcome_level.errors import one_draw, paper
 from experiments.outcome_level.instances import HELD_OUT, TUNING, Instance, load
 from experiments.weighting_tuning.expected_error import staircase_variance
@@ -55,7 +55,7 @@ def own(instance: Instance) -> np.ndarray:
 
 
 def score(instance: Instance) -> np.ndarray:
-    inside = np.clip(instance.for_weighting("balance").score, 1e-3, 1 - 1e-3)
+    inside = np.clip(instance.for_weighting.score, 1e-3, 1 - 1e-3)
     return np.clip(standard(np.log(inside / (1 - inside))[:, None]), -3, 3)
 
 
@@ -101,7 +101,10 @@ HELD_OUT_TOO = [*list(CANDIDATES)[:4], "and covariates in three pieces .6"]
 
 def features(instance: Instance, candidate: Candidate) -> np.ndarray:
     settings = Weighting(features=candidate.blocks)
-    usual, _ = features_of(instance.table, instance.for_weighting(candidate.score_of), settings)
+    rows = instance.for_weighting
+    if candidate.score_of == "matching":
+        rows = ScoredRows(instance.table.treated, instance.design.score)
+    usual, _ = features_of(instance.table, rows, settings)
     usual = usual.astype(np.float64) * sqrt(sum(BLOCKS[name] for name in candidate.blocks))
     if candidate.more is None:
         return usual

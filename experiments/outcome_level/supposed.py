@@ -54,7 +54,7 @@ def weights(table: Table, epsilon: float, settings: Weighting) -> tuple[np.ndarr
     share = effect.share
     if share is None:
         bounds = sensitivity_of(table, linear_form(effect.coefficients), effect.variance_form())
-        share = chosen_share(bounds, question, effect.expected_part, effect.slack)
+        share = chosen_share(bounds, question, effect.expected_part)
     own = np.empty(table.rows)
     own[np.argsort(~table.treated, kind="stable")] = effect.coefficients
     unit = effect_plan(question, share).noise("effect", Fraction(1)).variance

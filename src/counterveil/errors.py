@@ -145,7 +145,7 @@ class InternalError(CounterveilError):
 
 
 # The class of an error follows from the letter of its code.
-_KINDS: dict[str, type[CounterveilError]] = {
+KINDS: dict[str, type[CounterveilError]] = {
     "A": ParameterError,
     "B": BudgetError,
     "C": ClaimError,
@@ -173,7 +173,7 @@ def refusals() -> dict[str, dict[str, str]]:
 def refusal(row: str, /, **facts: object) -> CounterveilError:
     """Return the error of a row of the table."""
     code = row[:_CODE]
-    return _KINDS[code[3]](code, **filled(row, **facts))
+    return KINDS[code[3]](code, **filled(row, **facts))
 
 
 def filled(row: str, /, **facts: object) -> dict[str, str]:

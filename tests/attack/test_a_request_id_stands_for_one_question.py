@@ -75,9 +75,11 @@ def test_two_penalties_are_two_requests(curator):
     assert asked(1.0).estimate == first.estimate
 
 
-def test_two_second_stages_are_two_requests(curator):
+def test_two_learners_of_a_function_are_two_requests(curator):
     def asked(alpha):
-        settings = cv.settings.FoldQueries(second_stage=Ridge(alpha=alpha), folds=5)
+        settings = cv.settings.FoldQueries(
+            learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
+        )
         queries = {"age": [30.0, 50.0]}
         return curator.cate(
             epsilon=1, method="fold_aggregation", queries=queries, settings=settings, request_id="one"

@@ -44,6 +44,7 @@ def record(monkeypatch):
         own = getattr(Gate, method)
 
         def watched(self, name, value, sensitivity, *rest):
+            value = value() if callable(value) else value
             released = own(self, name, value, sensitivity, *rest)
             exact = value if isinstance(value, list | tuple) else [value]
             amount = float(self._plan.amount(name, self._plan.kind(name)))

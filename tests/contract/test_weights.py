@@ -81,7 +81,7 @@ def test_matching_by_row_pairs(passed, estimand):
         estimand=estimand,
         settings=settings,
     )
-    score = scored(Table.attach(PEOPLE, study()), None).score
+    score = scored(Table.attach(PEOPLE, study())).score
     c = one_to_one(estimand, score)
     assert passed["effect"].statistic == pytest.approx(c @ (Y - LOW), abs=CUT)
     linear_fields(passed, result, c, epsilon=8)

@@ -31,7 +31,7 @@ class Jump:
         return np.full((len(x), 2), 0.5)
 
 
-SETTINGS = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Jump(), Jump()), folds=3, degree=1)
+SETTINGS = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Jump(), Jump()), folds=3)
 QUESTION = ask_cate(
     STUDY,
     method="fold_aggregation",

@@ -63,7 +63,7 @@ class Remembered:
 
 def matched(table):
     """Return the coefficients of two neighbours, each used three times at most."""
-    design = scored(table, None)
+    design = scored(table)
     return left_by_matches(table, design, match(design, 2, (3, 3), "ATE").matching.coefficients, Estimand.ATE)
 
 

@@ -15,7 +15,7 @@ from counterveil.cli.app import main
 
 _EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8}
 _SETS = (
-    "neighbours", "limit", "penalty", "c", "variance_by", "goal", "features", "signal", "residual", "variance_share",
+    "neighbours", "limit", "c", "variance_by", "features", "signal", "residual", "variance_share",
     "strata",
     "cuts", "pairing", "sensitivity", "noise", "smoothness", "unmatched", "order", "degree", "covariance",
     "means", "sds", "kappa", "form", "clip", "fit_share", "reach", "folds", "learner", "bound", "models", "",

@@ -49,7 +49,7 @@ def _calls(
 ) -> Iterator[Call]:
     """Yield a call for each of the values of a class of settings and each budget."""
     for said, fields in values.items():
-        chosen = settings(name, "published" in arguments, **fields)
+        chosen = settings(name, **fields)
         for given in givens:
             ask = partial(answer, question, declared, given, settings=chosen, **arguments)
             kind = " ".join(arguments[key] for key in ("method", "protects") if key in arguments)
@@ -61,7 +61,6 @@ _MATCHING: Values = {
     "three neighbours, published limit": {"neighbours": 3, "limit": "adaptive"},
     "limit 2": {"limit": 2},
     "no limit": {"limit": None},
-    "penalty": {"penalty": 0.1},
     "coefficient": {"limit": "adaptive", "c": 0.2},
     "variance by row": {"variance_by": "row"},
 }
@@ -70,8 +69,6 @@ _MEANS: Values = {
     "nothing for the variance": {"variance_share": 0},
 }
 _WEIGHTING: Values = {
-    "close to matching": {"goal": "matching"},
-    "close to two neighbours": {"goal": "matching", "neighbours": 2},
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
@@ -79,13 +76,10 @@ _WEIGHTING: Values = {
     "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
-    "penalty": {"penalty": 0.05},
     "prediction": {"prediction": "a", "residual_range": (-4, 5)},
 }
 _ARMS: Values = {
-    "two neighbours": {"neighbours": 2, "limit": 4},
-    "penalty": {"penalty": 0.1},
-    "signal and residual": {"signal": 0.05, "residual": 0.3},
+    "two neighbours": {"neighbours": 2},
     "no allowance for bias": {"bias": 0},
 }
 
@@ -102,7 +96,7 @@ def _outcome_level() -> Iterator[Call]:
     }
     yield from _calls("Stratified", strata, "ate", {}, method="stratified", **OUTCOME)
     matched: Values = {"two neighbours": {"neighbours": 2}}
-    weighted: Values = {"close to matching": {"goal": "matching"}}
+    weighted: Values = {"variance by row": {"variance_by": "row"}}
     yield from _calls("Matching", matched, "groups", {}, method="matching", by="b", **OUTCOME)
     yield from _calls("Weighting", weighted, "groups", {}, method="weighting", by="b", **OUTCOME)
 
@@ -145,9 +139,6 @@ def _record_level() -> Iterator[Call]:
     yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
     unadjusted: Values = {"unadjusted": {"unaffordable": "contrast", "kappa": 0.2}}
     yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
-    for estimand in ("ATT", "ATC"):
-        forms: Values = {f"weighted sums, {estimand}": {"form": "ht", "clip": 0.15}}
-        yield from _calls("IPW", forms, "ate", {}, method="ipw", estimand=estimand, **RECORD)
 
 
 def _folds() -> Iterator[Call]:
@@ -164,8 +155,7 @@ def _folds() -> Iterator[Call]:
 def _questions() -> Iterator[Call]:
     values: Values = {
         "clip": {"clip": 3.0},
-        "degree 2": {"degree": 2},
-        "propensity": {"least_propensity": 0.2, "clip": 6.0},
+        "wide clip": {"clip": 6.0},
     }
     asked: dict[str, dict[str, Any]] = {
         "groups": {"by": ["b"]},
@@ -183,8 +173,7 @@ def _functions() -> Iterator[Call]:
         "degree 2": {"degree": 2},
         "cosines": {"basis": "cosine", "degree": 2, "products": False},
         "splines": {"basis": "spline", "knots": 2},
-        "one pass": {"passes": 1, "degree": 1},
-        "propensity": {"least_propensity": 0.2, "products": True},
+        "products": {"products": True},
     }
     for method in ("arms", "interacted"):
         yield from _calls("Cate", shapes, "cate", {}, method=method)
@@ -192,14 +181,11 @@ def _functions() -> Iterator[Call]:
     bins: Values = {
         "by one covariate": {"by": {"b": None}},
         "by cut points": {"by": {"a": ("0.3", "0.6"), "c": None}},
-        "own scores": {"by": {"b": None}, "scores": settings("Groups", clip=3.0, degree=2)},
     }
     yield from _calls("Bin", bins, "cate", {}, method="bins", queries=POINTS)
     folds: Values = {
-        "eight folds": {"folds": 8, "degree": 1},
-        "bound": {"bound": 3, "degree": 2},
+        "eight folds": {"folds": 8},
         "two learners": {"learner": LEARNERS, "folds": 5},
-        "second stage": {"second_stage": LinearRegression(), "folds": 5},
     }
     yield from _calls("FoldQuery", folds, "cate", {}, method="fold_aggregation", queries=POINTS)
 

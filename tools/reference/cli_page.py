@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterator
 from inspect import getdoc
-from pathlib import Path
 from typing import Any
 
 from tools.reference.markdown import table, template
 from typer.main import get_command_name
 
-import counterveil
 from counterveil import errors
 from counterveil.cli import app as program
 from counterveil.cli.options import Described, described
@@ -32,7 +29,6 @@ HOW_TO = {
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",
     "pool": "[pool sites](../how-to/pool-sites.md)",
 }
-_RAISED = re.compile(r'\b(\w+Error)\(\s*"CV-([A-Z])\d{3}"')
 
 
 def cli_page() -> str:
@@ -104,9 +100,8 @@ def _meaning(texts: list[str]) -> str:
 
 
 def _letters() -> dict[str, set[str]]:
-    """Return the letters of the codes that each class of errors is raised with, from the source."""
+    """Return the letters of the codes of each class of errors, from the table of refusals."""
     found: dict[str, set[str]] = defaultdict(set)
-    for path in Path(counterveil.__file__).parent.rglob("*.py"):
-        for kind, letter in _RAISED.findall(path.read_text(encoding="utf-8")):
-            found[kind].add(letter)
+    for row in errors.refusals():
+        found[errors.KINDS[row[3]].__name__].add(row[3])
     return found

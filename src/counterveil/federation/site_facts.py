@@ -26,13 +26,12 @@ from counterveil.privacy.caveats import (
     SitesLeftOut,
     SitesWithoutAnswer,
     Target,
-    WeightedContrast,
 )
 from counterveil.results.result import Result
 from counterveil.settings.methods import BLOCKS
 
-# Nothing, or one of a few facts; of scores that are released, any range.
-_Facts = tuple[Fact | type | None, ...]
+# Nothing, or one of a few facts.
+_Facts = tuple[Fact | None, ...]
 _SILENT: _Facts = (None,)
 _LEARNERS = ("ols", "aipw")  # the others are functions, which no message carries
 _FEATURES = tuple(product((False, True), (False, True)))
@@ -45,7 +44,7 @@ _MODELS: _Facts = (
 def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
     allowed = _allowed(ask, declaration)
-    opening = all(_is(getattr(result, name), allowed.get(name, _SILENT)) for name in OPENING)
+    opening = all(getattr(result, name) in allowed.get(name, _SILENT) for name in OPENING)
     return opening and all(_public(one) for one in result.not_covered)
 
 
@@ -58,10 +57,6 @@ def _public(fact: Fact) -> bool:
     return not isinstance(
         fact, ParallelTrends | SitesLeftOut | SitesWithoutAnswer | ClippedOutliers | NotExpressed
     )
-
-
-def _is(fact: Fact | None, allowed: _Facts) -> bool:
-    return fact in allowed or (fact is not None and type(fact) in allowed)
 
 
 def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
@@ -78,21 +73,15 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
 
 def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:
     """Return what methods for private records say by name: what intervals are for, depend on and assume."""
-    is_trial, known_share = declaration.get("randomised") is True, "treated_share" in declaration
+    is_trial = declaration.get("randomised") is True
     kappa = ask.settings.get("kappa")
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
         "trial": {"interval_of": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
-        "ipw": {"interval_of": _SILENT if known_share else (Target.UNADJUSTED_CONTRAST, WeightedContrast)},
-        "matching": {"interval_of": (Target.SHRUNK_CONTRAST, Target.DIVIDED_CONTRAST)},
-        "score_strata": {"condition": (NotAdjusted(bound, one_direction=True),)}
-        if bounded
-        else {"interval_of": (Target.CONTRAST_WITHIN_STRATA,)},
         "doubly_robust": {
             "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
             "assumes": _SILENT if is_trial else (None, *_MODELS),
         },
-        "cross_fit": {"assumes": _SILENT if known_share else (FoldModels.OUTCOME_OR_LOGIT,)},
         "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *FoldModels)},
     }

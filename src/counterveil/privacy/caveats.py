@@ -30,7 +30,6 @@ class Caveat(StrEnum):
     CONFOUNDING_WITHIN_STRATA = auto()
     CONFOUNDING_WITHIN_MERGED_STRATA = auto()
     CONFOUNDING_WITHIN_GROUPS = auto()
-    CONFOUNDING_BUT_ONE_DIRECTION = auto()
     CONFOUNDING_BEHIND_NOISY_SCORES = auto()
     CONFOUNDING_NOT_LINEAR_IN_LOGIT = auto()
     CONFOUNDING_LEFT_BY_PENALTY = auto()
@@ -42,8 +41,6 @@ class Caveat(StrEnum):
     NOT_POLYNOMIAL = auto()
     FLAT_ENDS = auto()
     BEYOND_COVARIATES = auto()
-    PENALTY_BIAS = auto()
-    ERRORS_OF_MODELS = auto()
     ERRORS_BEYOND_PRODUCT = auto()
     ERRORS_OF_NOISY_WEIGHTS = auto()
     SAMPLING_AND_MODELS = auto()
@@ -52,16 +49,12 @@ class Caveat(StrEnum):
     FAILED_FOLDS = auto()
     EXTREME_PROPENSITIES = auto()
     FITTED_TO_SAME_ROWS = auto()
-    SHRINKAGE_DIVIDED = auto()
     # Balance and matches.
     IMBALANCE = auto()
     IMBALANCE_WITHIN_GROUPS = auto()
     MATCHING_BIAS = auto()
     UNMATCHED = auto()
-    UNMATCHED_IN_AN_ARM = auto()
     STRATA_COUNTED_AS_ZERO = auto()
-    STRATA_COUNTED_AS_ZERO_SHARE_UNKNOWN = auto()
-    SMALL_STRATA = auto()
     # Whom or what it is not about.
     FIXED_STRATA = auto()
     OWN_RATIOS = auto()
@@ -259,9 +252,6 @@ class Target(StrEnum):
     CONFOUNDED_DIFFERENCE = auto()
     UNADJUSTED_CONTRAST = auto()
     SHRUNK_CONTRAST = auto()
-    DIVIDED_CONTRAST = auto()
-    CONTRAST_WITHIN_STRATA = auto()
-    PENALISED_REGRESSION = auto()
     ONE_FOLD = auto()
     PUBLISHED_ESTIMATE = auto()
     KERNEL_REGRESSION = auto()
@@ -289,10 +279,9 @@ class LearnersAnswer(Detail):
 
 @dataclass(frozen=True, slots=True)
 class NotAdjusted(Detail):
-    """That an interval, unadjusted or for one direction of covariates, covers up to a declared bound on confounding."""
+    """That an unadjusted interval covers up to a declared bound on confounding."""
 
     kappa: float
-    one_direction: bool = False
 
 
 class Curvature(StrEnum):
@@ -373,7 +362,6 @@ CONFOUNDED: frozenset[Caveat | type] = frozenset(
         Caveat.CONFOUNDING_WITHIN_STRATA,
         Caveat.CONFOUNDING_WITHIN_MERGED_STRATA,
         Caveat.CONFOUNDING_WITHIN_GROUPS,
-        Caveat.CONFOUNDING_BUT_ONE_DIRECTION,
         Caveat.CONFOUNDING_BEHIND_NOISY_SCORES,
         Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
         Caveat.CONFOUNDING_LEFT_BY_PENALTY,

@@ -102,7 +102,7 @@ def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
     question = replace(question, mechanism="laplace_pair")
     settings = replace(question.settings or Matching(), limit=_limit(question))
     table = session.table
-    design = scored(table, settings.penalty)
+    design = scored(table)
     epsilon = question.budget.epsilon
     limits = published_limits(design, settings, float(epsilon), feasible=False)
     matched = match(design, settings.neighbours, limits, Estimand.ATE.value)

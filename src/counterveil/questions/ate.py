@@ -134,7 +134,7 @@ _PUBLISHED = {"cross_fit": "cross_fit", "ipw": "ipw"}
 
 def _published(got: str, form: str) -> CounterveilError:
     """Return CV-P027, which names the place of a paper's method."""
-    return refusal("CV-P027", methods=" or ".join(map(repr, METHODS)), got=got, form=form)
+    return refusal("CV-P027", expected=f"method={' or '.join(map(repr, METHODS))}", got=got, form=form)
 
 
 def method_names() -> tuple[str, ...]:

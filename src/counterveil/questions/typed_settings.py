@@ -22,12 +22,12 @@ def settings_from_text(method: str, words: list[str]) -> Any:
     values: dict[str, Any] = {}
     for word in words:
         name, sign, text = word.partition("=")
-        if not sign or name not in kinds:
+        if not sign or wanted is None:
             listed = f"NAME=VALUE with one of {list(kinds)}"
             raise refusal(
-                "CV-P020b", expected=listed if kinds else f"no settings for method={method!r}", word=word
+                "CV-P020", expected=listed if kinds else f"no settings for method={method!r}", got=word
             )
-        values[name] = _value(text, kinds[name].startswith("tuple"))
+        values[name] = _value(text, kinds.get(name, "").startswith("tuple"))
     return wanted(**values) if wanted is not None else None
 
 

@@ -29,7 +29,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.CONFOUNDING_WITHIN_MERGED_STRATA: "CONFOUNDING by covariates within merged strata",
     Caveat.CONFOUNDING_WITHIN_GROUPS: "CONFOUNDING within groups: the study is not declared randomised and nothing "
     "else is adjusted for",
-    Caveat.CONFOUNDING_BUT_ONE_DIRECTION: "CONFOUNDING: only one noisy combination of the covariates is adjusted for",
     Caveat.CONFOUNDING_BEHIND_NOISY_SCORES: "CONFOUNDING: scores with this much noise adjust for little of it",
     Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT: "CONFOUNDING by anything that is not among the covariates, or not linear "
     "in the logit",
@@ -42,9 +41,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.NOT_POLYNOMIAL: "outcomes or effects that polynomials of the covariates cannot express",
     Caveat.FLAT_ENDS: "THE ENDS OF RANGES: cosines are flat there, whatever the effect is",
     Caveat.BEYOND_COVARIATES: "people beyond the covariates in the data, to whom effects are carried on flat",
-    Caveat.PENALTY_BIAS: "the bias of the penalty, which may be large, and sampling error: intervals cover privacy "
-    "noise alone",
-    Caveat.ERRORS_OF_MODELS: "errors of the models of treatment and outcome",
     Caveat.ERRORS_BEYOND_PRODUCT: "errors of the fitted models: those beyond the product that large samples make small",
     Caveat.ERRORS_OF_NOISY_WEIGHTS: "errors of the propensity model: noise in the weights enters exponentially and "
     "biases the sum",
@@ -57,17 +53,11 @@ _WORDS: dict[Fact, str] = {
     Caveat.EXTREME_PROPENSITIES: "propensities outside the declared limits",
     Caveat.FITTED_TO_SAME_ROWS: "a model fitted to the same rows: its recommendations look better on them than on new "
     "people; evaluate it on rows it has not seen",
-    Caveat.SHRINKAGE_DIVIDED: "SHRINKAGE: the factor divided by is exact only if the effect does not vary and nothing "
-    "confounds",
     Caveat.IMBALANCE: "residual imbalance: see the balance table",
     Caveat.IMBALANCE_WITHIN_GROUPS: "bias from residual imbalance within a group",
     Caveat.MATCHING_BIAS: "bias of matching: a misspecified propensity score, inexact matches",
     Caveat.UNMATCHED: "units without a match, which are dropped",
-    Caveat.UNMATCHED_IN_AN_ARM: "units without a match in some arm, whose weight goes to the others",
     Caveat.STRATA_COUNTED_AS_ZERO: "people in strata that lack an arm: their effect is counted as zero",
-    Caveat.STRATA_COUNTED_AS_ZERO_SHARE_UNKNOWN: "people in strata that lack an arm: their effect is counted as zero "
-    "(unmatched=True gives their share)",
-    Caveat.SMALL_STRATA: "strata so small that their released counts were raised to a minimum",
     Caveat.FIXED_STRATA: "sampling of people: strata and their sizes are treated as fixed",
     Caveat.OWN_RATIOS: "the average of everyone's own ratio: people count by their denominator",
     Caveat.NOT_FOR_PEOPLE: "how the effect differs between people",
@@ -101,10 +91,6 @@ _WORDS: dict[Fact, str] = {
     Target.UNADJUSTED_CONTRAST: "the unadjusted contrast of the arms: no part of the propensity model was "
     "distinguishable from noise",
     Target.SHRUNK_CONTRAST: "the contrast of randomized treatments, which randomized response shrinks towards zero",
-    Target.DIVIDED_CONTRAST: "that shrunk contrast divided by the estimated shrinkage",
-    Target.CONTRAST_WITHIN_STRATA: "the contrast within the released strata: it leaves out the confounding that the "
-    "strata do not remove",
-    Target.PENALISED_REGRESSION: "the penalised regression on these rows; the intervals cover privacy noise alone",
     Target.ONE_FOLD: "the learner's expected answer from one fold, projected onto the public functions",
     Target.PUBLISHED_ESTIMATE: "the published estimate; that its variance and its scale are noisy themselves is "
     "ignored",
@@ -202,11 +188,11 @@ def _composed_of_people(fact: Fact) -> str:
         case caveats.SitesWithoutAnswer(sites, states):
             said = (f"{site} ({state})" for site, state in zip(sites, states, strict=True))
             return f"the people at sites without a valid answer: {'; '.join(said)}"
-        case caveats.NotAdjusted(kappa, one_direction):
-            used, bound = "covariates were not used", "confounding"
-            if one_direction:
-                used, bound = "covariates were used for one noisy direction only", "residual confounding"
-            return f"adjusted=False, {used}; the interval covers if kappa <= {kappa:g}, the declared bound on {bound}"
+        case caveats.NotAdjusted(kappa):
+            return (
+                f"adjusted=False, covariates were not used; the interval covers if kappa <= {kappa:g}, the declared "
+                "bound on confounding"
+            )
         case caveats.LinearScores():
             return _linear(fact)
         case caveats.KeptPeople(kept, rows, limit):

@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +40,6 @@ from counterveil.settings.ranges import (
 AUTO, BEST, ADAPTIVE = "auto", "best", "adaptive"
 # What the variance of outcomes is estimated from.
 BY_ARM, BY_ROW = "arm", "row"
-# What weights aim at.
-BALANCE, MATCHING = "balance", "matching"
 # Set by `python -m experiments.weighting_tuning.tune`, products by `experiments.outcome_level --tuning`, terms and
 # bends by `experiments.outcome_level.redrawn --tuning`, leaves by `experiments.outcome_level.leaves --tuning`.
 # The blocks of features, and how the supposed variance of the mean outcome is divided among them.
@@ -69,18 +67,13 @@ ALLOWED_ALIKE: Final = 0.8
 ALLOWED_BIAS: Final = 0.5
 MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
-# What is balanced where nothing is said, by goal.
-_USUAL: Final = {
-    BALANCE: ("covariates", "squares", "products", "score", "terms", "bends", "leaves"),
-    MATCHING: ("covariates", "squares", "products", "score"),
-}
+# What is balanced where nothing is said.
+_USUAL: Final = ("covariates", "squares", "products", "score", "terms", "bends", "leaves")
 
 # Supposed standard deviations of outcomes, over the covariates and around their mean, as a part of their range. They
 # trade noise for balance; they are public and no part of a guarantee.
 NUMBERS: Final = 1 / 8
 YES_OR_NO: Final = 3 / 8
-# The same close to matching, where the imbalance to be left is that of matching.
-_CLOSE: Final = 1 / 16
 # Parts of these that are supposed where intervals need no more. No imbalance of a trial follows outcomes but by chance,
 # and its interval holds what is left: there the first is less. An interval for the largest variance there can be holds
 # more than any imbalance that is left: there both are less. Set by `python -m experiments.outcome_level.supposed`.
@@ -132,7 +125,6 @@ class Matching(Settings):
             everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
             arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
             published form.
-        penalty: of the propensity model; None is one over the number of rows.
         c: the error coefficient of equation 9.
         variance_by: what the variance is estimated from: "arm", the variance of outcomes around lines in the
             covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
@@ -143,7 +135,6 @@ class Matching(Settings):
 
     neighbours: int = setting(5, whole(1))
     limit: int | str | None = setting(AUTO, one_of(AUTO, BEST, ADAPTIVE, None) | whole(1))
-    penalty: float | None = setting(None, POSITIVE | NONE)
     c: float = setting(0.01, POSITIVE)
     variance_by: str = setting(AUTO, one_of(AUTO, BY_ARM, BY_ROW))
 
@@ -173,21 +164,18 @@ class Weighting(Settings):
     """Settings of `method="weighting"`.
 
     Attributes:
-        goal: "balance" weights each arm towards everyone whose effect is asked for, to come close to the true
-            effect; "matching" stays close to matching on the propensity score, with less noise.
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
             covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
             of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
             score tests), "bends" (cosines of the score's rank), "leaves" (groups of rows between jumps that
-            treatment follows beyond the score, found by trees; not in trials). None is all but "strata", and
-            close to matching the first four.
+            treatment follows beyond the score, found by trees; not in trials). None is all but "strata".
         signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
-            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others, and 1/16 close to matching; half of the
-            first two with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
+            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others; half of that
+            with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
         residual: the same of outcomes around that mean, but for trials.
         alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
             vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the
-            score, the terms and the leaves. Close to matching it has no use.
+            score, the terms and the leaves.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
@@ -195,8 +183,6 @@ class Weighting(Settings):
         bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
             None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
             randomised.
-        neighbours: of the matching that "matching" stays close to.
-        penalty: of the propensity model; None is one over the number of rows.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
             it is subtracted from them.
         residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
@@ -204,7 +190,6 @@ class Weighting(Settings):
     `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
     """
 
-    goal: str = setting(BALANCE, one_of(BALANCE, MATCHING))
     features: tuple[str, ...] | None = setting(
         None, Allowed(f"one or more of {', '.join(map(repr, BLOCKS))}", _are_features) | NONE
     )
@@ -218,8 +203,6 @@ class Weighting(Settings):
     variance_by: str = setting(BY_ARM, one_of(BY_ARM, BY_ROW))
     variance_share: Number | None = setting(None, _SHARE)
     bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
-    neighbours: int = setting(5, whole(1))
-    penalty: float | None = setting(None, POSITIVE | NONE)
     prediction: str | None = setting(
         None, Allowed("the name of a covariate", lambda name: isinstance(name, str)) | NONE
     )
@@ -234,11 +217,11 @@ class Weighting(Settings):
     @property
     def balanced(self) -> tuple[str, ...]:
         """The features that are balanced."""
-        return _USUAL[self.goal] if self.features is None else tuple(self.features)
+        return _USUAL if self.features is None else tuple(self.features)
 
     def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
         """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
-        usual = _CLOSE if self.goal == MATCHING else assumed_sd(outcome_range)
+        usual = assumed_sd(outcome_range)
         return self.signal or usual, self.residual or usual
 
     def _check_together(self) -> None:
@@ -253,28 +236,13 @@ class Arms(Settings):
 
     Attributes:
         neighbours: matching: how many units of an arm stand in for one unit of another.
-        limit: matching: how often one unit may be used; None takes the limit of least expected error.
-        penalty: of the multinomial score; None is one over the number of rows.
-        signal: what is supposed, as a part of the outcome's range, of the standard deviation of the mean
-            outcome over the covariates. It steers the trade-off of balance against noise and nothing else;
-            None is 3/8 for outcomes from 0 to 1 and 1/8 for others, as for weighting.
-        residual: the same of outcomes around that mean.
         bias: weighting: what the interval of each arm's mean allows for bias that balance leaves: so many times its
             standard error from sampling. None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and
             is 0 where the study is declared randomised.
     """
 
     neighbours: int = setting(5, whole(1))
-    limit: int | None = setting(None, whole(1) | NONE)
-    penalty: float | None = setting(None, POSITIVE | NONE)
-    signal: float | None = setting(None, POSITIVE | NONE)
-    residual: float | None = setting(None, POSITIVE | NONE)
     bias: float | None = setting(None, exactly("a number of at least 0", lambda bias: bias >= 0) | NONE)
-
-    def assumed_sds(self, outcome_range: tuple[Fraction, Fraction]) -> tuple[float, float]:
-        """Return the standard deviations assumed of outcomes: `signal` and `residual`, or the usual ones."""
-        usual = assumed_sd(outcome_range)
-        return self.signal or usual, self.residual or usual
 
     def allowed_bias(self, randomised: bool, covariates: int) -> float:
         """Return what intervals of a study allow for bias, in standard errors from sampling."""
@@ -304,6 +272,7 @@ class Stratified(Settings):
         limit: the most that one person's outcome may count, in persons; None means 4.
     """
 
+    _published: ClassVar[Mapping[str, str]] = {"sensitivity": "smooth_matching"}
     strata: tuple[str, ...] | None = setting(
         None, Allowed("a list of names of covariates", _are_names) | NONE
     )
@@ -338,7 +307,6 @@ KAPPA = Allowed(
     f"a number above 0, at most {LARGEST_KAPPA:g}",
     lambda value: is_number(value) and 0 < value <= LARGEST_KAPPA,
 )
-LEAST_PROPENSITY = within(0.01, 0.4)
 # Correlations may be rounded, so that the least eigenvalue of a true matrix comes out a little below zero.
 _ROUNDING = 1e-6
 
@@ -460,13 +428,9 @@ class Groups(Settings):
     Attributes:
         clip: a public bound on the size of a person's score, in units of the outcome; larger ones are clipped.
             None buys a histogram of the scores for a small part of the budget and chooses from it.
-        least_propensity: propensities are kept this far from 0 and 1, where they are modelled.
-        degree: 1 for the covariates themselves in the models, 2 with squares and products.
     """
 
     clip: float | None = setting(None, POSITIVE | NONE)
-    least_propensity: float = setting(0.1, LEAST_PROPENSITY)
-    degree: int = setting(1, whole(1, 2))
 
 
 # Settings of estimates from disjoint folds, and pairs of models to fit in them.
@@ -538,16 +502,12 @@ class Cate(Settings):
         degree: total degree of the functions; None follows public numbers. Splines have `knots` instead.
         products: whether functions of several covariates are multiplied; None does where there are at most three.
         knots: inner knots of the splines of one covariate.
-        passes: passes over the residuals after the first fit; None follows the method.
-        least_propensity: propensities are kept this far from 0 and 1 ("r_learner" alone).
     """
 
     basis: str = setting("legendre", one_of("legendre", "cosine", "spline"))
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
     knots: int = setting(3, whole(1, 20))
-    passes: int | None = setting(None, whole(1, 8) | NONE)
-    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,12 +518,10 @@ class Series(Settings):
         degree: highest degree of the polynomials; None takes 6 where functions of several covariates are multiplied
             and 3 otherwise, less where rows are few. Which of them are measured follows public and released numbers.
         products: whether functions of several covariates are multiplied; None does where there are at most three.
-        least_propensity: propensities are kept this far from 0 and 1.
     """
 
     degree: int | None = setting(None, whole(1, 8) | NONE)
     products: bool | None = setting(None, FLAG | NONE)
-    least_propensity: float = setting(0.05, LEAST_PROPENSITY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -573,14 +531,9 @@ class Bins(Settings):
     Attributes:
         by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
             takes all covariates, with evenly spaced cut points as fine as public numbers afford.
-        scores: how scores are made and clipped.
     """
 
     by: Mapping[str, Sequence[Any] | None] | None = None
-    scores: Groups = field(
-        default_factory=Groups,
-        metadata={"allowed": Allowed("a settings.Groups", lambda scores: isinstance(scores, Groups))},
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -590,25 +543,11 @@ class FoldQueries(Settings):
     Attributes:
         learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
             to each arm of a fold, and the effect is the difference of both predictions.
-        second_stage: an estimator with `fit(X, y)` and `predict(X)` that is fitted to doubly robust scores of
-            the fold in place of that difference; None takes the difference.
         folds: how many; None chooses from public numbers.
-        bound: effects are clipped to plus or minus this; None takes the width of the outcome's range.
-        degree: of the public polynomials on which the learned function is projected; None chooses.
     """
 
     learner: Any = setting("ridge", LEARNED_BY_RIDGE)
-    second_stage: Any = setting(
-        None,
-        Allowed(
-            "an estimator with fit and predict",
-            lambda stage: hasattr(stage, "fit") and hasattr(stage, "predict"),
-        )
-        | NONE,
-    )
     folds: int | None = setting(None, whole(3, 10**6) | NONE)
-    bound: Number | None = setting(None, BOUND)
-    degree: int | None = setting(None, whole(1, 6) | NONE)
 
 
 # Limits on the weights of sites in a pooled average.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from math import inf
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, exact
@@ -98,7 +98,22 @@ def range_of(each: Field[Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of a method: every field is compared with its range when an object is made."""
+    """Settings of a method: every field is compared with its range when an object is made.
+
+    `_published` are names that ask for a paper's method, with what it is called in `cv.published`.
+    """
+
+    _published: ClassVar[Mapping[str, str]] = {}
+
+    def __new__(cls, *_: object, **named: object) -> Self:
+        """Refuse names that are no settings of the method, as CV-P020, or CV-P027 where a paper's method has them."""
+        known = [each.name for each in fields(cls)]
+        for name in named.keys() - known:
+            got, expected = f"{name}={named[name]!r}", f"settings of {cls.__name__}: {', '.join(known)}"
+            if name in cls._published:
+                raise refusal("CV-P027", expected=expected, got=got, form=cls._published[name])
+            raise refusal("CV-P020", expected=expected, got=got)
+        return object.__new__(cls)
 
     def __post_init__(self) -> None:
         for each in fields(self):

@@ -186,7 +186,7 @@ FIRST = [
     {"population": {"name": "KeptPeople", "kept": 5, "rows": 10, "limit": 0.1}},
     {"interval_of": "BUY SHARES"},
     {"interval_of": "divided_contrast"},
-    {"condition": {"name": "NotAdjusted", "kappa": 7.0, "one_direction": False}},
+    {"condition": {"name": "NotAdjusted", "kappa": 7.0}},
     {"assumes": "y" * 19_000},
     {"assumes": {"name": "AtSites", "sites": ["BUY"], "facts": ["outcome"]}},
     {"not_covered": ["BUY SHARES"]},

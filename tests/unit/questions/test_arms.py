@@ -11,7 +11,6 @@ from tests.unit.questions.arm_trials import BUDGETS, GAINS, LABELS, METHODS, ask
 import counterveil as cv
 from counterveil.errors import BudgetError, LedgerError, ParameterError, StudyError
 from counterveil.privacy import SIMULATED, Proof
-from counterveil.privacy.caveats import Caveat
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -60,9 +59,9 @@ def test_adjusted_methods_remove_what_covariates_confound(method):
 
 
 def test_matching_is_the_average_of_nearest_neighbours():
-    """One neighbour and no real limit: everybody's outcome in an arm is that of the nearest on the score."""
+    """With one neighbour, everybody's outcome in an arm is that of the nearest on the score who may still be used."""
     data = trial(n=60, confounded=True)
-    settings = cv.settings.Arms(neighbours=1, limit=60)
+    settings = cv.settings.Arms(neighbours=1)
     result = ask(data, study(), epsilon=10_000, method="matching", settings=settings)
     from counterveil.data import Table
     from counterveil.data.features import covariate_features
@@ -71,13 +70,15 @@ def test_matching_is_the_average_of_nearest_neighbours():
     table = Table.attach(data, study())
     scores = fit_multinomial(covariate_features(table).values, table.arm, 3, 1 / 60).scores
     y = np.clip(data["y"], 0, 100)
+    limits = [int(each.split(": ")[1]) for each in result.details["max_uses"].split("; ")]
     for code, mean in enumerate(result.means):
         logit = np.log(scores[:, code] / (1 - scores[:, code]))
-        inside = np.flatnonzero(table.arm == code)
-        imputed = [
-            y[i] if table.arm[i] == code else y[inside[np.argmin(np.abs(logit[inside] - logit[i]))]]
-            for i in range(60)
-        ]
+        left, imputed = dict.fromkeys(np.flatnonzero(table.arm == code), limits[code]), []
+        for i in range(60):
+            nearest = i if i in left else min(left, key=lambda j: (left[j] == 0, abs(logit[j] - logit[i])))
+            if nearest != i:
+                left[nearest] -= 1
+            imputed.append(y[nearest])
         assert mean.estimate == pytest.approx(np.mean(imputed), abs=1e-2)
 
 
@@ -294,19 +295,11 @@ def test_a_question_about_two_arms_is_refused():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"neighbours": 0}, {"limit": 0}, {"limit": 2.5}, {"penalty": -1.0}, {"signal": 0}, {"residual": "big"}],
+    [{"neighbours": 0}, {"neighbours": 2.5}, {"bias": -1}],
 )
 def test_settings_out_of_range(wrong):
     with pytest.raises(ParameterError, match="CV-P025"):
         cv.settings.Arms(**wrong)
-
-
-def test_a_limit_that_leaves_people_unmatched_is_said():
-    settings = cv.settings.Arms(neighbours=1, limit=1)
-    result = ask(trial(300), method="matching", settings=settings)
-    assert Caveat.UNMATCHED_IN_AN_ARM in result.not_covered
-    free = ask(trial(300), method="matching")
-    assert Caveat.UNMATCHED_IN_AN_ARM not in free.not_covered
 
 
 def test_smallest_trials_work():

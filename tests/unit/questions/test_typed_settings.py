@@ -42,7 +42,7 @@ def test_values_become_the_settings_of_the_method(method, values, wanted):
         ("matching", {"__class__": "x"}),
         ("weighting", {"features": "score"}),
         ("weighting", {"features": ["score"] * 2000}),
-        ("weighting", {"penalty": float("inf")}),
+        ("weighting", {"signal": float("inf")}),
         ("weighting", {"residual_range": [0, 1, 2]}),
         ("fold_aggregation", {"learner": {"module": "os"}}),
         ("difference_in_means", {"neighbours": 3}),

@@ -60,7 +60,7 @@ def bins(session: Session, question: CateQuestion) -> CateAnswers:
     assert asked is not None  # the question refuses bins without queries
     layout = bin_layout(study, settings, source.rows, question)
     form = chosen_form(
-        study, replace(question, method="auto", settings=settings.scores), source.rows, None, layout.public
+        study, replace(question, method="auto", settings=None), source.rows, None, layout.public
     )
     found = scoring(study, source, form)
 

@@ -69,7 +69,7 @@ class GroupLinear:
         bounds = linear_effect.sensitivity_of(table, form, variance_form)
         share = effect.share
         if share is None:
-            share = linear_effect.chosen_share(bounds, question, effect.expected_part, effect.slack)
+            share = linear_effect.chosen_share(bounds, question, effect.expected_part)
         return cls(table, form, variance_form, bounds, share)
 
     @property

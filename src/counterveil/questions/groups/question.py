@@ -131,8 +131,7 @@ def _expected(form: str, study: Study, question: Question, size: float) -> float
 
 
 def _design(study: Study, question: Question, rows: int) -> Design:
-    degree = question.settings.degree if question.settings is not None else 1
-    return Design(rows, feature_map(study, degree).size, question.budget, question.mechanism)
+    return Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
 
 
 def _cheap(study: Study, question: Question, rows: int) -> bool:

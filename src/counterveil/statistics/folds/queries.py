@@ -6,7 +6,6 @@ Lineage: sample and aggregate (Nissim, Raskhodnikova and Smith 2007), for functi
 from __future__ import annotations
 
 from collections.abc import Iterator
-from copy import deepcopy
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -20,7 +19,6 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.results.functions import CateAnswers, CateQuestion, Queries, vector_plan
 from counterveil.session import Gate, Plan, Session
@@ -45,14 +43,13 @@ _DEGREES = (4, 3, 2, 1)
 # A basis is afforded where its noise, in root mean square, is at most this part of the bound.
 _MOST_NOISE = 0.08
 _FEWEST_ROWS, _ROWS_A_COLUMN, _FEWEST_FOLDS = 60, 6, 5
-_CLIP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Folding:
     """What is known before a row is read."""
 
-    settings: FoldQueries
+    learner: Any
     features: UnitFeatures
     basis: Basis
     points: Floats  # features of the public points
@@ -91,22 +88,20 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     if rows // folds < 2:
         raise refusal("CV-P551", folds=2 * folds, folds_2=folds, rows=rows)
     low, high = study.outcome_range
-    width = high - low
-    bound = width if settings.bound is None else min(exact(settings.bound, "bound"), width)
     plan = vector_plan(question, {"coefficients": Fraction(1)})
     points = public_points(study, _POINTS)
-    basis = _basis(study, settings, question, folds)
+    basis = _basis(study, question, folds)
     projection = Projection.of(basis.features(points))
     values = features.values_of(points, study)
-    return Folding(settings, features, basis, values, projection, folds, float(bound), plan)
+    return Folding(settings.learner, features, basis, values, projection, folds, float(high - low), plan)
 
 
-def _basis(study: Study, settings: FoldQueries, question: CateQuestion, folds: int) -> Basis:
+def _basis(study: Study, question: CateQuestion, folds: int) -> Basis:
     """Return the largest basis of polynomials whose noise is small beside the bound; else the linear one."""
     chosen = Cate()
     products = len(study.covariates) <= _FEW_COVARIATES
     whole = vector_plan(question, {"all": Fraction(1)}).amounts[0][1]
-    for degree in _DEGREES if settings.degree is None else (settings.degree,):
+    for degree in _DEGREES:
         basis = make_basis(tuple(axes_of(study, degree, chosen)), degree, products)
         # l2-ball noise of r numbers has standard deviation sqrt(r + 1) each.
         each = sqrt(basis.size + 2) if question.budget.pure else 1.0
@@ -139,8 +134,8 @@ def effects_by_fold(
 
     Lines of ours are fitted to many small folds at once.
     """
-    settings, points = folding.settings, folding.points
-    if isinstance(settings.learner, str) and settings.second_stage is None and is_stacked(folds):
+    points = folding.points
+    if isinstance(folding.learner, str) and is_stacked(folds):
         for _, rows in stacks(folds, x.shape[1]):
             with silence():
                 first, second = outcome_lines(x[rows], t[rows], y[rows]).transpose(1, 0, 2)
@@ -148,23 +143,17 @@ def effects_by_fold(
             yield from np.nan_to_num(lines[:, :-1] @ points.T + lines[:, -1:], nan=0.0)
     else:
         for rows in folds:
-            yield fold_effects(settings, x[rows], t[rows], y[rows], points)
+            yield fold_effects(folding.learner, x[rows], t[rows], y[rows], points)
 
 
-def fold_effects(settings: FoldQueries, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
+def fold_effects(learner: Any, x: Floats, t: Floats, y: Floats, points: Floats) -> Floats:
     """Return the same of one fold."""
 
     def learned() -> Floats:
-        models = models_of_fold(settings.learner, x, t, y)
+        models = models_of_fold(learner, x, t, y)
         if models is None:
             return np.zeros(len(points))
-        if settings.second_stage is None:
-            return np.asarray(models.treated(points) - models.control(points), dtype=np.float64)
-        first, second = models.treated(x), models.control(x)
-        e = np.clip(models.propensity(x), _CLIP, 1 - _CLIP)
-        score = first - second + t * (y - first) / e - (1 - t) * (y - second) / (1 - e)
-        stage: Any = deepcopy(settings.second_stage)
-        return np.asarray(stage.fit(x.copy(), score).predict(points), dtype=np.float64).reshape(len(points))
+        return np.asarray(models.treated(points) - models.control(points), dtype=np.float64)
 
     found = quietly(learned)
     return np.zeros(len(points)) if found is None or found.shape != (len(points),) else found
@@ -184,11 +173,6 @@ def _answers(
     reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
     between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
     sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
-    chosen = folding.settings
-    second = () if chosen.second_stage is None else learner_remarks(chosen.second_stage)
-    name = learner_name(chosen.learner)
-    if second:
-        name += f" and {learner_name(chosen.second_stage)}"
     mechanism = "ball" if question.budget.pure else "gaussian"
     return CateAnswers(
         queries=asked.rows,
@@ -196,9 +180,9 @@ def _answers(
         sampling=tuple((reach * sampling_sd).tolist()),
         noise=tuple((reach * sd).tolist()),
         guarantee=question.guarantee(
-            session, PAGES, learner_remarks(chosen.learner) or second, mechanisms=(mechanism,)
+            session, PAGES, learner_remarks(folding.learner), mechanisms=(mechanism,)
         ),
-        method=f"mean of {name} in folds, on {rank} public functions",
+        method=f"mean of {learner_name(folding.learner)} in folds, on {rank} public functions",
         **question.terms(session.study),
         releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
         not_covered=(

@@ -27,6 +27,7 @@ from counterveil.privacy import exact
 from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.settings import Arms, Weighting
+from counterveil.settings.methods import assumed_sd
 from counterveil.statistics.linear.effect import VarianceForm, WithBias, effect_plan
 from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
@@ -53,63 +54,58 @@ _TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
 class MatchedArm:
     """The arm's rows (m,) and the coefficients (m,) of their outcomes.
 
-    `limit`: how often a row may be used. `unmatched`: units of other arms that found none left.
+    `limit`: how often a row may be used, often enough that everybody outside the arm is served.
     """
 
     rows: NDArray[np.intp]
     coefficients: Floats
     limit: int
-    unmatched: int
 
 
 def matched_coefficients(
     inside: NDArray[np.bool_],
     score: Floats,
     features: Floats,
-    settings: Arms,
-    sds: tuple[float, float],
+    neighbours: int,
+    sd: float,
     noise_variance: float,
 ) -> MatchedArm:
     """Return the coefficients of an arm's outcomes under the limit of least supposed error.
 
-    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `sds` are
-    those supposed of the mean outcome over the features and of outcomes around it,
+    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `sd` is
+    that supposed of the mean outcome over the features and of outcomes around it,
     `noise_variance` is that of the noise at sensitivity one.
     """
     clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
     logit = np.log(clipped / (1 - clipped))
-    tried = [_match(inside, logit, settings, limit) for limit in _limits(inside, logit, settings)]
+    tried = [_match(inside, logit, neighbours, limit) for limit in _limits(inside, logit, neighbours)]
     goal = np.column_stack([features, logit - logit.mean()])
-    sd = np.sqrt((goal**2).mean(axis=0))
-    goal /= np.where(sd > 0, sd, 1.0)
+    spread = np.sqrt((goal**2).mean(axis=0))
+    goal /= np.where(spread > 0, spread, 1.0)
     share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
-
-    signal, residual = sds
 
     def expected(found: MatchedArm) -> float:
         c = found.coefficients
         gap = c @ goal[found.rows]  # everybody's mean is zero
-        bias = signal**2 * float(share @ gap**2)
-        return bias + residual**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
+        bias = sd**2 * float(share @ gap**2)
+        return bias + sd**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
 
     return min(tried, key=expected)
 
 
-def _match(inside: NDArray[np.bool_], logit: Floats, settings: Arms, limit: int) -> MatchedArm:
-    found = matching_coefficients(inside, logit, settings.neighbours, capacity_treated=limit, estimand="ATC")
+def _match(inside: NDArray[np.bool_], logit: Floats, neighbours: int, limit: int) -> MatchedArm:
+    found = matching_coefficients(inside, logit, neighbours, capacity_treated=limit, estimand="ATC")
     rows = np.flatnonzero(inside)
     # The kernel's coefficients are K_i over the number of units that found a match.
     borrowed = found.coefficients[rows] * found.kept
-    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit, found.unmatched)
+    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit)
 
 
-def _limits(inside: NDArray[np.bool_], logit: Floats, settings: Arms) -> list[int]:
+def _limits(inside: NDArray[np.bool_], logit: Floats, neighbours: int) -> list[int]:
     """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
-    if settings.limit is not None:
-        return [settings.limit]
     own = int(np.count_nonzero(inside))
-    least = max(1, math.ceil(settings.neighbours * (len(inside) - own) / own))
-    free = matching_coefficients(inside, logit, settings.neighbours, estimand="ATC")
+    least = max(1, math.ceil(neighbours * (len(inside) - own) / own))
+    free = matching_coefficients(inside, logit, neighbours, estimand="ATC")
     most = max(least, int(free.uses.max()))
     steps = np.geomspace(least, most, _TRIES if len(inside) <= _MANY_ROWS else _FEW_TRIES).round()
     return sorted({int(step) for step in steps})
@@ -226,8 +222,9 @@ def exact_values(source: Carrier, design: Design) -> list[tuple[Fraction, Fracti
 def _weighted(table: Table, question: Question) -> Design:
     settings = question.settings or Arms()
     features = covariate_features(table)
-    scores = _scores(table, features, settings)
-    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range))
+    scores = _scores(table, features)
+    sd = assumed_sd(table.study.outcome_range)
+    supposed = WeightSettings(sd, sd)
     bias = settings.allowed_bias(table.study.randomised is True, len(table.study.covariates))
     statistics = []
     for rows, weights, balanced in balanced_arms(table, scores, _unit_noise(question), supposed):
@@ -256,22 +253,21 @@ def balanced_arms(
 def _matched(table: Table, question: Question) -> Design:
     settings = question.settings or Arms()
     features = covariate_features(table)
-    scores = _scores(table, features, settings)
-    statistics, limits, unmatched = [], [], 0
+    scores = _scores(table, features)
+    statistics, limits = [], []
     for code in range(scores.shape[1]):
         found = matched_coefficients(
             table.arm == code,
             scores[:, code],
             features.values,
-            settings,
-            settings.assumed_sds(table.study.outcome_range),
+            settings.neighbours,
+            assumed_sd(table.study.outcome_range),
             _unit_noise(question),
         )
         pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
         statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
         limits.append(f"{_labels(table.study)[code]}: {found.limit}")
-        unmatched += found.unmatched
-    caveats = [Caveat.MATCHING_BIAS, *([Caveat.UNMATCHED_IN_AN_ARM] if unmatched else [])]
+    caveats = [Caveat.MATCHING_BIAS]
     design = _adjusted("matching on the multinomial score", table, features, scores, statistics, caveats)
     return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
 
@@ -351,9 +347,8 @@ def _balance(
     return table
 
 
-def _scores(table: Table, features: Features, settings: Arms) -> Floats:
-    penalty = 1 / table.rows if settings.penalty is None else settings.penalty
-    return fit_multinomial(features.values, table.arm, len(_labels(table.study)), penalty).scores
+def _scores(table: Table, features: Features) -> Floats:
+    return fit_multinomial(features.values, table.arm, len(_labels(table.study)), 1 / table.rows).scores
 
 
 def _unit_noise(question: Question) -> float:

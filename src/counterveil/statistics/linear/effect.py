@@ -182,7 +182,7 @@ class LinearEffect:
     `pages` prove the sensitivities, also that of a `variance` of another form than by pairs. `table` stands
     in for the session's where outcomes were moved row by row, by a public rule. `share` of the budget goes
     to the variance; None chooses, supposing that `expected_part` of the outcomes' variance is left in it: the
-    least whose interval is expected to exceed the shortest by no more than the factor `slack`, squared lengths.
+    least whose interval is expected to exceed the shortest by no more than the factor `SLACK`, squared lengths.
     `bias` is what the interval allows for bias, in standard errors from sampling.
     """
 
@@ -198,7 +198,6 @@ class LinearEffect:
     remarks: tuple[str, ...] = ()
     share: Fraction | None = None
     expected_part: float = 1.0
-    slack: float = SLACK
     bias: float = 0.0
 
     @property
@@ -227,15 +226,13 @@ def sensitivity_of(table: Table, form: LinearForm, variance: VarianceForm) -> Li
     return LinearEstimate(hi - lo, form.largest, form.squares, variance.largest_row(table.rows), factor)
 
 
-def chosen_share(
-    sensitivity: LinearEstimate, question: Question, part: float = 1.0, slack: float = SLACK
-) -> Fraction:
+def chosen_share(sensitivity: LinearEstimate, question: Question, part: float = 1.0) -> Fraction:
     """Return the share of the budget for the variance: an interval that is short, or nearly so.
 
     `part` of the outcomes' variance is expected to be left in the one released.
     """
     typical = Fraction(part) * TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares * sensitivity.factor
-    return variance_share(sensitivity, question, typical, slack)
+    return variance_share(sensitivity, question, typical, SLACK)
 
 
 def linear_effect(session: Session, question: Question, effect: LinearEffect) -> Result:
@@ -246,7 +243,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     sensitivity = sensitivity_of(table, form, variance_form)
     share = effect.share
     if share is None:
-        share = chosen_share(sensitivity, question, effect.expected_part, effect.slack)
+        share = chosen_share(sensitivity, question, effect.expected_part)
 
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))

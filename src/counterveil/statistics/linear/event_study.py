@@ -164,7 +164,7 @@ def comparison(table: Table, question: Question) -> Comparison:
     bounds = linear_effects.sensitivity_of(rows, form, variance_form)
     share = effect.share
     if share is None:
-        share = linear_effects.chosen_share(bounds, question, effect.expected_part, effect.slack)
+        share = linear_effects.chosen_share(bounds, question, effect.expected_part)
     return Comparison(rows, bounds, share, form, variance_form, effect)
 
 

@@ -64,6 +64,8 @@ _ROWS_A_WEIGHT = 8
 _COUNTED, _SAMPLE = 20_000, 2000
 # Rows over which averages that steer choices are taken.
 _AVERAGED = 100_000
+# Propensities are kept this far from 0 and 1.
+_LEAST_PROPENSITY = 0.05
 # Leverage beside the average from which rows weigh less; set on seeds below 100 of `experiments/cate`.
 _MOST_LEVERAGE = 1.0
 # Orders beyond the last that intervals allow for.
@@ -153,8 +155,7 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
         return None
     features = covariate_features(table)
     fit = fit_propensity(features.values, table.treated, 1 / table.rows)
-    least = settings.least_propensity
-    residual: Floats = table.treated - np.clip(fit.scores, least, 1 - least)
+    residual: Floats = table.treated - np.clip(fit.scores, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
     # Averages over rows that steer choices and the sampling error are taken over every so manieth of many.
     stride = max(1, table.rows // _AVERAGED)
     plain = Gram(2 * basis.size)

@@ -38,7 +38,7 @@ def matching(session: Session, question: Question) -> Result:
 def matched_effect(table: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's matched effect; reads public columns only."""
     settings = question.settings or Matching()
-    design = scored(table, settings.penalty)
+    design = scored(table)
     unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
     matched = chosen_match(
         design,

@@ -67,10 +67,10 @@ class Matched:
     limits: Limits
 
 
-def scored(table: Table, penalty: float | None) -> Scored:
+def scored(table: Table) -> Scored:
     """Return the propensity scores of a table by penalised logistic regression on all covariates."""
     features = covariate_features(table)
-    fit = fit_propensity(features.values, table.treated, 1 / table.rows if penalty is None else penalty)
+    fit = fit_propensity(features.values, table.treated, 1 / table.rows)
     return Scored(features, table.treated, fit.scores)
 
 

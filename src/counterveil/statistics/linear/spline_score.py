@@ -132,7 +132,7 @@ _LEAST = 1e-6
 
 
 def spline_score(
-    table: Table, penalty: float, lines: Floats | None = None, terms: bool = False, leaves: bool = False
+    table: Table, lines: Floats | None = None, terms: bool = False, leaves: bool = False
 ) -> ScoredRows:
     """Return (n,) probabilities of treatment, whose logit is a linear spline with a knot at the mean of every number.
 
@@ -143,7 +143,7 @@ def spline_score(
     """
     lines = covariate_lines(table) if lines is None else lines
     cut, bending, deviations = _cut(table, lines)
-    straight = np.clip(chances(cut, table.treated, penalty, _TOLERANCE), _LEAST, 1 - _LEAST)
+    straight = np.clip(chances(cut, table.treated, 1 / table.rows, _TOLERANCE), _LEAST, 1 - _LEAST)
     above = np.empty((len(bending) + 1, table.rows), np.float32)
     write_above(cut, bending, 1.0 / deviations, above[:-1])
     above[-1] = 1.0

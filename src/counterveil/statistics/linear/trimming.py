@@ -42,7 +42,7 @@ class Trimmed:
 def trimmed(table: Table, trim: float | str) -> Trimmed:
     """Return the rows that leave overlap, by a limit or by that of least variance; too small arms raise CV-S065."""
     require_covariates(table.study, "trimming")
-    score = scored(table, None).score
+    score = scored(table).score
     limit = crump_limit(score) if trim == OPTIMAL else float(trim)
     kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
     treated = int(table.treated[kept].sum())

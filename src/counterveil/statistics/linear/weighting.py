@@ -23,27 +23,22 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Weighting
-from counterveil.settings import Weighting as WeightingSettings
 from counterveil.settings.methods import (
-    BALANCE,
     BY_ARM,
     BY_ROW,
     FOR_VALUE_ALONE,
     IN_TRIALS,
-    MATCHING,
     asked_share,
 )
 from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import (
     PAGE,
-    SLACK,
     LinearEffect,
     chosen_share,
     covariate_diagnostics,
     effect_plan,
 )
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
-from counterveil.statistics.linear.matching_design import Scored, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
@@ -51,24 +46,14 @@ from counterveil.statistics.linear.spline_score import spline_score
 from counterveil.statistics.linear.weighting_design import ScoredRows, Weighted, covariate_lines, weighted
 
 
-def weighting_design(
-    table: Table, settings: WeightingSettings, lines: Floats | None = None
-) -> Scored | ScoredRows:
-    """Return the arms and scores that weights are made from: close to matching, those of matching.
+def weighting_design(table: Table, settings: Weighting, lines: Floats | None = None) -> ScoredRows:
+    """Return the arms and scores that weights are made from.
 
     `lines` are the covariates of the table, where they are at hand.
     """
-    if settings.goal == MATCHING:
-        return scored(table, settings.penalty)
-    penalty = 1 / table.rows if settings.penalty is None else settings.penalty
     # What a trial's treatment seems to follow is chance.
     leaves = "leaves" in settings.balanced and table.study.randomised is not True
-    return spline_score(table, penalty, lines, "terms" in settings.balanced, leaves)
-
-
-# Whoever wants to be close to matching wants to be close to a number of these very rows, from which only noise
-# parts the estimate: there the estimate's noise counts more beside the length of the interval.
-SLACKS = {BALANCE: SLACK, MATCHING: 1.05}
+    return spline_score(table, lines, "terms" in settings.balanced, leaves)
 
 
 def weighting(session: Session, question: Question) -> Result:
@@ -80,28 +65,26 @@ def weighting(session: Session, question: Question) -> Result:
 def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     """Return the linear estimator of a table's weighted effect; reads public columns only."""
     settings = _supposing(question.settings or Weighting(), question, rows.study)
-    table, lines = arms_apart(adjusted_table(rows, settings), settings)
+    table, lines = arms_apart(adjusted_table(rows, settings))
     design = weighting_design(table, settings, lines)
     share = asked_share(question.settings)
-    slack = SLACKS[settings.goal]
-    noise_variance = unit_noise(question, share, design.arms, slack)
+    noise_variance = unit_noise(question, share, design.arms)
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(found, table.treated, question)
     return LinearEffect(
-        method=f"weighting for {settings.goal}",
+        method="weighting for balance",
         coefficients=found.weights,
         pairs=covariate_pairs(table.treated, found.features) if by_row else None,
         variance=variance,
         pages=(PAGE,) if by_row else (PAGE, VARIANCE_PAGE),
         expected_part=1.0 if variance is None else expected_part(variance, found.weights),
         not_covered=caveats(rows.study, found, settings),
-        details=weighting_details(design, found, settings),
+        details=weighting_details(design, found),
         diagnostics=covariate_diagnostics(table, lines, design.score, found.weights),
         table=table,
         remarks=_remarks(settings),
         share=share,
-        slack=slack,
         bias=settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates)),
     )
 
@@ -113,8 +96,6 @@ def _supposing(settings: Weighting, question: Question, study: Study) -> Weighti
     covariates explain as the imbalance calls for. Pairs of rows do not, nor do variances of either arm's mean, for
     which the imbalance of that arm counts.
     """
-    if settings.goal != BALANCE:
-        return settings
     alone = asked_share(question.settings) == 0
     held = alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
     usual = settings.assumed_sds(study.outcome_range)
@@ -125,7 +106,7 @@ def _supposing(settings: Weighting, question: Question, study: Study) -> Weighti
     )
 
 
-def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int], slack: float) -> float:
+def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]) -> float:
     """Return the variance of the effect's noise at sensitivity one, `share` of the budget being the variance's.
 
     Where the share is to be chosen it depends on the weights, and the weights on the noise; the share that
@@ -135,7 +116,7 @@ def unit_noise(question: Question, share: Fraction | None, arms: tuple[int, int]
         return effect_plan(question, share).noise("effect", Fraction(1)).variance
     one, other = Fraction(1, arms[0]), Fraction(1, arms[1])
     equal = LinearEstimate(Fraction(1), max(one, other), one + other, 2 * max(one, other) ** 2)
-    share = chosen_share(equal, question, slack=slack)
+    share = chosen_share(equal, question)
     return effect_plan(question, share).noise("effect", Fraction(1)).variance
 
 
@@ -158,14 +139,11 @@ def adjusted_table(table: Table, settings: Weighting) -> Table:
     return replace(table, study=moved, outcome=to_steps(values, bounds), measures=())
 
 
-def arms_apart(table: Table, settings: WeightingSettings) -> tuple[Table, Floats]:
+def arms_apart(table: Table) -> tuple[Table, Floats]:
     """Return the table with the treated rows first, and its covariates line by line.
 
-    An arm whose rows follow each other is read where it is. Matching serves rows in their order, so that close
-    to it the order stays.
+    An arm whose rows follow each other is read where it is.
     """
-    if settings.goal == MATCHING:
-        return table, covariate_lines(table)
     order = np.argsort(~table.treated, kind="stable")
     lines = covariate_lines(table, order)
     columns = dict(zip(table.study.covariates, lines, strict=True))
@@ -193,9 +171,7 @@ def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[Fact, .
     )
 
 
-def weighting_details(
-    design: Scored | ScoredRows, found: Weighted, settings: Weighting
-) -> dict[str, float | str]:
+def weighting_details(design: ScoredRows, found: Weighted) -> dict[str, float | str]:
     """Return the single figures of a weighting, all public."""
     treated, control = design.arms
     largest = float(abs(found.weights).max())
@@ -203,13 +179,8 @@ def weighting_details(
         "rows": treated + control,
         "treated": treated,
         "control": control,
-        "goal": "close to the true effect" if settings.goal == BALANCE else "close to matching",
         "residual_imbalance": found.imbalance,
-        **(
-            {"terms": len(design.followed.columns)}
-            if isinstance(design, ScoredRows) and design.followed
-            else {}
-        ),
+        **({"terms": len(design.followed.columns)} if design.followed else {}),
         "max_weight_times_rows": largest * (treated + control),
         "max_weight_ratio": largest * min(treated, control),
     }

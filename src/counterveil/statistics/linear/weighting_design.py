@@ -6,7 +6,7 @@ Where only outcomes are private all of this is public and free, whatever it read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -16,7 +16,7 @@ from counterveil.data import Binary, Range, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.settings import Weighting
-from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION, MATCHING
+from counterveil.settings.methods import ALIKE, ALLOWED_ALIKE, BLOCKS, DIRECTION
 from counterveil.statistics.linear.kernels.balancing import (
     ArmPair,
     Target,
@@ -27,12 +27,11 @@ from counterveil.statistics.linear.kernels.balancing import (
 )
 from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, parted_features
-from counterveil.statistics.linear.matching_design import Scored, match
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
 # The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
 # imbalance, and of the noise.
-_TOLERANCE = 1e-4
+TOLERANCE = 1e-4
 # How many bends of the score are balanced, and from how many rows on their share grows and how far: what is left
 # unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.growing_bends`.
 _FEWEST_AND_MOST_BENDS = (4, 40)
@@ -107,18 +106,17 @@ def covariate_lines(table: Table, order: NDArray[np.intp] | None = None) -> Floa
 
 
 def features_of(
-    table: Table, design: Scored | ScoredRows, settings: Weighting, lines: Floats | None = None
+    table: Table, design: ScoredRows, settings: Weighting, lines: Floats | None = None
 ) -> tuple[NDArray[np.floating], int]:
     """Return the centred features (n, p) that are balanced, and how many of the first are made of covariates alone.
 
     They are scaled to a total variance of one.
     """
-    followed, leaves = (design.followed, design.leaves) if isinstance(design, ScoredRows) else (None, None)
     shares = _shares(design, settings, table.study.randomised is True)
-    return shared_features(table, design.score, shares, lines, followed, leaves)
+    return shared_features(table, design.score, shares, lines, design.followed, design.leaves)
 
 
-def _shares(design: Scored | ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
+def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> FeatureShares:
     """Return the shares of the features that are balanced.
 
     Bends of the score and leaves have less where arms hardly overlap: there they cannot be balanced, and trying
@@ -142,7 +140,7 @@ def _shares(design: Scored | ScoredRows, settings: Weighting, randomised: bool) 
     )
 
 
-def _scarcity(design: Scored | ScoredRows) -> float:
+def _scarcity(design: ScoredRows) -> float:
     """Return by how much inverse probabilities would raise the variance of a difference in means; 1 in a trial."""
     score = np.clip(design.score, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
     treated, control = design.arms
@@ -170,7 +168,7 @@ def shared_features(
 
 def weighted(
     table: Table,
-    design: Scored | ScoredRows,
+    design: ScoredRows,
     settings: Weighting,
     estimand: Estimand,
     noise_variance: float,
@@ -182,34 +180,26 @@ def weighted(
     """
     features, own = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
-    reference, alike = None, _alike(settings, features.shape[1], own)
-    if settings.goal == MATCHING:
-        assert isinstance(design, Scored)  # as `weighting_design` makes it
-        reference = match(design, settings.neighbours, (None, None), target).matching.coefficients
-    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range), _TOLERANCE)
-    supposed = supposed if alike is None else replace(supposed, alike=alike)
+    alike = _alike(settings, features.shape[1], own)
+    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range), TOLERANCE, alike=alike)
     arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,
         design.treated,
         noise_variance=noise_variance,
         target=target,
-        reference=reference,
         settings=supposed,
         rows=arms,
     )
     # The interval supposes less than the weights do: effects may vary more.
-    cautious = None if alike is None else ALLOWED_ALIKE * alike
-    return Weighted.of(features, arms, found.values, found.totals, estimand, cautious)
+    return Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * alike)
 
 
-def _alike(settings: Weighting, width: int, own: int) -> Floats | None:
-    """Return the correlations (p,) supposed of the two arms' slopes on the features; None close to matching.
+def _alike(settings: Weighting, width: int, own: int) -> Floats:
+    """Return the correlations (p,) supposed of the two arms' slopes on the features.
 
     `own` of the first features are made of covariates alone.
     """
-    if settings.goal == MATCHING:
-        return None
     of_covariates, of_treatment = ALIKE if settings.alike is None else (settings.alike, settings.alike)
     return np.repeat([float(of_covariates), float(of_treatment)], [own, width - own])
 

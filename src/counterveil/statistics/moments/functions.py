@@ -732,9 +732,8 @@ _SPAN_SEED = 11
 
 def t_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, by a regression in each arm."""
-    settings, design = question.settings or Cate(), design_of(session, question)
-    count = _PASSES if settings.passes is None else settings.passes
-    pass_names = [f"residuals {place + 1}" for place in range(count)]
+    design = design_of(session, question)
+    pass_names = [f"residuals {place + 1}" for place in range(_PASSES)]
     plan = vector_plan(question, _shares(pass_names))
     rows = UnitRows(session.batches, ArmForm(design.basis, design.length))
     few = strength(rows.count, question.budget, design.basis.size) < _T_LEARNER_FEW
@@ -747,9 +746,9 @@ def t_learner(session: Session, question: CateQuestion) -> CateModel:
         for place, name in enumerate(pass_names):
             weights = system.weights(fit.theta)
             clip = next_clip(system, fit, _LOW_REACH if few else REACH, level)
-            if place == min(1, count - 1):
+            if place == 1:
                 size = release_size(gate, SIZE, rows, weights)
-            if place >= min(1, count - 1):
+            if place >= 1:
                 clip = min(size, clip) if few else size
             fit, passes = refined(system, fit, passes, release_gradient(gate, name, rows, weights, clip))
         return _model(session, question, design, plan, system, fit, passes).stored()
@@ -844,20 +843,19 @@ _R_LEARNER_MOMENTS, _INTERACTED, _R_LEARNER_SIZE = 15, 20, 3
 _R_LEARNER_PASSES = 2
 # Length to which rows are shortened, beside that of the features alone: both blocks are about as long.
 _BOTH = sqrt(2.0)
+# Propensities are kept this far from 0 and 1.
+_LEAST_PROPENSITY = 0.05
 
 
 def r_learner(session: Session, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, by one regression of both arms."""
     require_gaussian(question, "r_learner")
-    settings, design = question.settings or Cate(), design_of(session, question)
-    steps = [
-        f"step {place + 1}"
-        for place in range(_R_LEARNER_PASSES if settings.passes is None else settings.passes)
-    ]
+    design = design_of(session, question)
+    steps = [f"step {place + 1}" for place in range(_R_LEARNER_PASSES)]
     plan = vector_plan(question, _r_learner_shares(steps))
 
     def compute(gate: Gate) -> dict[str, object]:
-        system, fit, passes = _fit(gate, session, design, settings, steps)
+        system, fit, passes = _fit(gate, session, design, steps)
         model = effect_model(
             session,
             question,
@@ -890,15 +888,13 @@ def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:
     return found
 
 
-def _fit(
-    gate: Gate, session: Session, design: Design, settings: Cate, steps: list[str]
-) -> tuple[System, Fit, Passes]:
+def _fit(gate: Gate, session: Session, design: Design, steps: list[str]) -> tuple[System, Fit, Passes]:
     """Return the normal equations of the interacted rows and what all passes say."""
     source, size = session.batches, design.basis.size
     moments = release_statistics(gate, "moments", UnitRows(source, ArmForm(design.basis, design.length)))
     by_arm = arm_system(design, moments, source.rows)
     start, _ = first_fit(by_arm, moments, guess(by_arm))
-    propensity = propensity_of(session.study, design, by_arm, moments, settings.least_propensity)
+    propensity = propensity_of(session.study, design, by_arm, moments)
     length = design.length * _BOTH
     weights = by_arm.weights(start.theta)
     effect = (weights[1] - weights[0]) / design.length
@@ -924,7 +920,7 @@ def _fit(
     return system, fit, passes
 
 
-def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments, least: float) -> Propensity:
+def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments) -> Propensity:
     """Return the propensity as a function: the declared share of a trial, or a regression off the moments by arm.
 
     The first feature is constant, so that the first columns of the arms' matrices hold the products of
@@ -934,11 +930,11 @@ def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments
     if study.treated_share is not None:
         weights = np.zeros(basis.size)
         weights[0] = (2 * float(study.treated_share) - 1) / basis.scale[0]
-        return Propensity(weights, least)
+        return Propensity(weights, _LEAST_PROPENSITY)
     gram = by_arm.grams[0] + by_arm.grams[1]
     constant = constant_of(design)
     products = (moments.grams[1] - moments.grams[0])[:, 0] / constant
     noise = 2 * by_arm.entry_variance * 2 / constant**2
     normal = Normal.of(gram, products, noise * np.eye(basis.size) + gram / by_arm.rows)
     found = shrink(normal, one_prior(basis, design.length))
-    return Propensity(found.weights / design.length, least)
+    return Propensity(found.weights / design.length, _LEAST_PROPENSITY)

@@ -697,6 +697,8 @@ _RANKS = Fraction(5, 100)
 _LARGE_HISTOGRAM = Fraction(10, 100)
 # Squared length of the mean of a group's standardised rows, the constant included.
 _LENGTH = 3.0
+# Modelled propensities are kept this far from 0 and 1.
+_LEAST_PROPENSITY = 0.1
 # Effects are supposed to differ along so many directions of the covariates, out of all of them.
 _DIRECTIONS = 1
 
@@ -774,7 +776,7 @@ class Scoring:
 
     def _score(self, gate: Gate, records: Records) -> Score:
         if self.split is not None:
-            return _adjusted(gate, records, self.design, self.split, self.settings, self.study.treated_share)
+            return _adjusted(gate, records, self.design, self.split, self.study.treated_share)
         if self.form == "arms" and not self._released("centre"):
             return ArmScore()
         moments = release_moments(gate, records, 0)
@@ -799,7 +801,7 @@ def scoring(study: Study, source: Carrier, question: Question, ranks: bool = Fal
     """
     form, budget, mechanism = question.method, question.budget, question.mechanism
     settings = question.settings or Groups()
-    features = feature_map(study, settings.degree) if form == "adjusted" else FeatureMap(())
+    features = feature_map(study, 1) if form == "adjusted" else FeatureMap(())
     design = Design(source.rows, features.size, budget, mechanism)
     histogram = (
         Fraction(0) if settings.clip is not None else _histogram_share(form, source.rows, budget, mechanism)
@@ -846,7 +848,6 @@ def _adjusted(
     records: Records,
     design: Design,
     models: Split,
-    settings: Groups,
     declared: Fraction | None,
 ) -> AdjustedScore:
     """Return the score of models that are fitted to noisy moments: centre, lengths, Gram, residuals."""
@@ -866,7 +867,7 @@ def _adjusted(
     return AdjustedScore(
         standard,
         nuisances.models,
-        settings.least_propensity,
+        _LEAST_PROPENSITY,
         residual_bound=residual_clip(nuisances),
         residual_variance=nuisances.residual_variance,
         doubt=_LENGTH * nuisances.treatment_variance,

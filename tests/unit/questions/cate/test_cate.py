@@ -298,8 +298,6 @@ def test_refusals_come_before_anything_is_spent(words, code):
         {"basis": "wavelet"},
         {"degree": 0},
         {"knots": 0},
-        {"passes": 9},
-        {"least_propensity": 0.6},
         {"products": 1},
     ],
 )

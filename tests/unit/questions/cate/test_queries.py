@@ -44,12 +44,12 @@ def test_bins_of_all_covariates_are_as_fine_as_public_numbers_afford():
 
 
 def test_fold_aggregation_answers_with_what_the_learner_says():
-    found = ask(
-        "fold_aggregation", epsilon=20, settings=cv.settings.FoldQueries(folds=100, bound=4, degree=1)
-    )
+    settings = cv.settings.FoldQueries(folds=100)
+    found = ask("fold_aggregation", epsilon=100, settings=settings)
     # A linear model of either arm cannot hold effects that differ by site and not by age alone, but it comes near.
     assert np.abs(found.effect() - TRUTH).max() < 0.25
-    assert found.rank == 5
+    # A small budget affords lines alone.
+    assert found.rank > ask("fold_aggregation", epsilon=1, settings=settings).rank == 5
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
     assert found.details["folds"] == 100
 
@@ -66,24 +66,14 @@ def test_any_learner_with_fit_and_predict_will_do():
         def predict_proba(self, x):
             return np.full((len(x), 2), 0.5)
 
-    settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Mean(), Mean()), folds=60, degree=1)
+    settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Mean(), Mean()), folds=60)
     plain = ask("fold_aggregation", epsilon=50, settings=settings)
     # Means of the arms: the effect on everyone, for every person.
     assert np.abs(plain.effect() - 0.6).max() < 4 * max(plain.noise)
-    assert max(plain.noise) < 0.2
-    staged = cv.settings.FoldQueries(
-        learner=cv.settings.ModelPair(Mean(), Mean()), second_stage=Mean(), folds=60, degree=1
-    )
-    found = ask("fold_aggregation", epsilon=50, settings=staged)
-    assert found.effect() == pytest.approx(plain.effect(), abs=0.3)
-    # A user's second stage sees private rows as well, and the guarantee rests on it.
-    own = ask(
-        "fold_aggregation",
-        epsilon=50,
-        settings=cv.settings.FoldQueries(second_stage=Mean(), folds=60, degree=1),
-    )
-    assert "Mean" in own.method
-    assert len(own.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
+    assert max(plain.noise) < 0.25
+    # A learner of the user's sees private rows, and the guarantee rests on it.
+    assert "Mean" in plain.method
+    assert len(plain.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
 
 
 def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
@@ -92,18 +82,14 @@ def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
             print("secret", y)
             raise ValueError(y)
 
-    settings = cv.settings.FoldQueries(
-        learner=cv.settings.ModelPair(Failing(), Failing()), folds=50, degree=1
-    )
+    settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Failing(), Failing()), folds=50)
     found = ask("fold_aggregation", epsilon=50, n=2000, settings=settings)
     assert np.abs(found.effect()).max() < 5 * max(found.noise)
     assert capsys.readouterr().out == ""
 
 
 def test_more_folds_mean_less_noise():
-    few, many = (
-        ask("fold_aggregation", n=3000, settings=cv.settings.FoldQueries(folds=k, degree=1)) for k in (10, 40)
-    )
+    few, many = (ask("fold_aggregation", n=3000, settings=cv.settings.FoldQueries(folds=k)) for k in (10, 40))
     assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
 
 
@@ -156,13 +142,9 @@ def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     ("method", "settings", "code"),
     [
         ("bins", lambda: cv.settings.Bins(by={"nothing": None}), "CV-S072"),
-        ("bins", lambda: cv.settings.Bins(scores=3), "CV-P025"),
         ("bins", lambda: cv.settings.Groups(), "CV-P019"),
         ("fold_aggregation", lambda: cv.settings.FoldQueries(learner="forest"), "CV-P025"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(second_stage=3), "CV-P025"),
         ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=2), "CV-P025"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(bound=0), "CV-P025"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(degree=9), "CV-P025"),
         ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=5000), "CV-P551"),
     ],
 )

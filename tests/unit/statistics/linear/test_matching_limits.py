@@ -41,7 +41,7 @@ def test_the_limits_follow_the_budget():
 
 def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table, None)
+    design = scored(table)
     for noise_variance in (0.0, 1.0, 100.0):
         best = chosen_match(design, cv.settings.Matching(), "ATE", 1.0, noise_variance)
         assert best.matching.unmatched == 0
@@ -53,7 +53,7 @@ def test_the_best_limit_serves_everyone_and_is_low_where_noise_is_large():
 @pytest.mark.parametrize("noise_variance", [1e-4, 0.1, 1.0, 30.0])
 @pytest.mark.parametrize("estimand", ["ATE", "ATT"])
 def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, estimand):
-    design = scored(Table.attach(dict(DATA.frame), DATA.study), None)
+    design = scored(Table.attach(dict(DATA.frame), DATA.study))
     found = chosen_match(design, cv.settings.Matching(), estimand, 1.0, noise_variance)
     limits = _ladder(design, cv.settings.Matching(), estimand)
     tried = [match(design, 5, (limit, limit), estimand) for limit in limits]

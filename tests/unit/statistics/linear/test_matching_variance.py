@@ -57,7 +57,7 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
         noise=cv.SeededNoise(1),
     )
     table = Table.attach(frame, DATA.study)
-    design = scored(table, None)
+    design = scored(table)
     coefficients = chosen_match(
         design, cv.settings.Matching(limit=8), "ATE", LARGE, 0.0
     ).matching.coefficients
@@ -70,7 +70,7 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
 def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, epsilon):
     question = replace(QUESTION, budget=Budget(epsilon), estimand=estimand)
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table, None)
+    design = scored(table)
     coefficients = chosen_match(
         design, cv.settings.Matching(), estimand.value, epsilon, 1.0
     ).matching.coefficients
@@ -85,7 +85,7 @@ def test_the_variance_keeps_room_for_the_imbalance_that_matches_leave(estimand, 
 
 def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table, None)
+    design = scored(table)
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0, 1 / 16).matching.coefficients
     left = left_by_matches(table, design, found, Estimand.ATE)
     part = np.abs(found) / np.abs(found).max()
@@ -102,7 +102,7 @@ def test_parts_of_an_arm_follow_variances_correlated_with_the_coefficients():
 
 def test_every_row_is_in_one_part_and_larger_coefficients_are_in_later_ones():
     table = Table.attach(dict(DATA.frame), DATA.study)
-    design = scored(table, None)
+    design = scored(table)
     found = chosen_match(design, cv.settings.Matching(), "ATE", 1, 1.0).matching.coefficients
     form = variance_by_arm(table, design, cv.settings.Matching(), found, QUESTION)
     rows = [part.fit.rows if hasattr(part, "fit") else part.rows for part in form.groups]

@@ -5,10 +5,8 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.datasets import synth
 from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.spline_score import spline_score
-from counterveil.statistics.linear.weighting import weighting_design
 
 
 def attached(t, **columns):
@@ -18,7 +16,7 @@ def attached(t, **columns):
 
 
 def score_of(table):
-    return spline_score(table, 1 / table.rows).score
+    return spline_score(table).score
 
 
 def test_a_logit_that_bends_is_followed_better_than_by_a_straight_one():
@@ -26,7 +24,7 @@ def test_a_logit_that_bends_is_followed_better_than_by_a_straight_one():
     x, z = rng.normal(size=(2, 5000))
     truth = 1 / (1 + np.exp(1 - 2 * np.maximum(x, 0) - z))
     table = attached(rng.random(5000) < truth, x=x, z=z)
-    straight = scored(table, None).score
+    straight = scored(table).score
     assert np.abs(score_of(table) - truth).mean() < 0.85 * np.abs(straight - truth).mean()
 
 
@@ -34,7 +32,7 @@ def test_a_straight_logit_stays_nearly_straight():
     rng = np.random.default_rng(2)
     x, z = rng.normal(size=(2, 5000))
     table = attached(rng.random(5000) < 1 / (1 + np.exp(-0.7 * x + 0.5 * z)), x=x, z=z)
-    assert np.abs(score_of(table) - scored(table, None).score).mean() < 0.02
+    assert np.abs(score_of(table) - scored(table).score).mean() < 0.02
 
 
 def test_a_few_far_rows_do_not_decide_a_slope():
@@ -44,7 +42,7 @@ def test_a_few_far_rows_do_not_decide_a_slope():
     far = x.copy()
     far[:10] = 30.0
     treated[:10] = False
-    robust, plain = score_of(attached(treated, x=far)), scored(attached(treated, x=far), None).score
+    robust, plain = score_of(attached(treated, x=far)), scored(attached(treated, x=far)).score
     truth = 1 / (1 + np.exp(-x))
     assert np.abs(robust - truth)[10:].mean() < 0.5 * np.abs(plain - truth)[10:].mean()
 
@@ -61,11 +59,3 @@ def test_constant_columns_and_labels_are_no_trouble():
     score = score_of(table)
     assert ((score > 0) & (score < 1)).all()
     assert score.mean() == pytest.approx(0.5, abs=0.02)
-
-
-def test_weights_close_to_matching_use_the_score_of_matching():
-    data = synth(0)
-    table = Table.attach(data.frame, data.study)
-    own = weighting_design(table, cv.settings.Weighting(goal="matching")).score
-    assert (own == scored(table, None).score).all()
-    assert (weighting_design(table, cv.settings.Weighting()).score != own).any()

@@ -156,6 +156,14 @@ def test_smooth_noise_is_pure():
         ask(data, delta="1e-6", sensitivity="smooth")
 
 
+def test_smooth_sensitivity_is_asked_for_among_the_published_forms():
+    with pytest.raises(ParameterError, match=r"cv\.published\.smooth_matching_proved") as moved:
+        cv.settings.Stratified(sensitivity="smooth")
+    assert moved.value.code == "CV-P027"
+    with pytest.raises(ParameterError, match="CV-P020"):
+        cv.settings.Stratified(limits=3)
+
+
 def test_gaussian_noise_with_bounded_weights():
     data, *_ = lopsided()
     result = ask(data, epsilon=1, delta="1e-6")

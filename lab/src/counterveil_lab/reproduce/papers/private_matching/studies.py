@@ -76,7 +76,7 @@ def benchmark(family: str, number: int) -> Benchmark:
     y = np.asarray(data.frame[data.study.outcome], dtype=float)
     outcome = (np.clip(y, low, high) - low) / (high - low)
     effect = float("nan") if data.true_effect is None else data.true_effect / (high - low)
-    return Benchmark(table, scored(table, None), outcome, effect)
+    return Benchmark(table, scored(table), outcome, effect)
 
 
 def study_named(name: str) -> Benchmark:
