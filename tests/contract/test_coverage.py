@@ -40,7 +40,6 @@ TRIALS = {
     "matching": ("matching", "outcome", {"randomised": True}, {}),
     "strata, outcomes private": ("stratified", "outcome", {"randomised": True}, {"strata": ("site",)}),
     "strata, records private": ("stratified", "record", {"randomised": True}, {"strata": ("site",)}),
-    "ipw": ("ipw", "record", DECLARED, {}),
     "fold_aggregation": ("fold_aggregation", "record", {"randomised": True}, {}),
 }
 
@@ -81,7 +80,6 @@ def test_intervals_cover_the_effect(name):
         ("trial", "record", "contrast", cv.settings.Trial("none", "arms")),
         ("stratified", "outcome", "effect", cv.settings.Stratified(strata=("site",))),
         ("weighting", "outcome", "effect", None),
-        ("ipw", "record", "effect", None),
     ],
 )
 def test_noise_has_the_distribution_that_the_result_claims(passed, method, protects, release, settings):

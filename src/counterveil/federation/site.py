@@ -12,7 +12,7 @@ from typing import Any
 
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
-from counterveil.errors import BudgetError, CounterveilError, LedgerError, refusal
+from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
 from counterveil.federation import files
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
@@ -97,7 +97,7 @@ class Site:
         try:
             with open_ledger(self.file.ledger) as ledger:
                 check_heads(ledger, heads)
-        except LedgerError:
+        except (FederationError, LedgerError):
             raise RefusedError(refusals.DAMAGED_LEDGER) from None
 
     def _check(self, request: Request) -> None:

@@ -115,9 +115,6 @@ def test_columns_of_a_study_are_bounded_too():
         ({"method": "matching"}, "CV-L044"),
         ({"covariates": ("age", "hiv")}, "CV-L041"),
         ({"treatment": "hiv"}, "CV-L041"),
-        ({"order": "case"}, "CV-L041"),
-        ({"order": "relapse"}, "CV-L041"),
-        ({"order": "age"}, None),
         ({"outcome": "age", "covariates": ()}, "CV-L042"),
         ({"outcome": "hiv", "missing": {}}, "CV-L042"),
         ({"outcome": "cost", "missing": {"cost": "drop"}}, None),
@@ -162,9 +159,7 @@ def test_at_record_level_every_column_may_be_used_and_none_is_shown():
     ("changes", "public"),
     [
         ({}, ("age", "treated")),
-        ({"order": "case"}, ("age", "case", "treated")),
         ({"unit": Unit.RECORD}, ()),
-        ({"unit": Unit.RECORD, "order": "case"}, ("case",)),
     ],
 )
 def test_a_first_request_fixes_what_is_public(changes, public):
@@ -174,13 +169,6 @@ def test_a_first_request_fixes_what_is_public(changes, public):
     assert fixed.missing == {"relapse": "fill"}
     assert not fixed.unproved
     check_request(fixed, uses, Budget(1000))
-
-
-@pytest.mark.parametrize("changes", [{"order": "relapse"}, {"unit": Unit.RECORD, "order": "age"}])
-def test_a_first_request_cannot_order_rows_by_what_it_protects(changes):
-    uses = replace(ASKED, **changes)
-    with refused("CV-L041"):
-        check_request(Charter.of_study(uses), uses, SMALL)
 
 
 def charge(epsilon):

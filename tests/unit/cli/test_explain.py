@@ -17,7 +17,7 @@ def test_an_error_names_the_command_that_shows_its_page():
     command = caught.value.text().splitlines()[-1].split("counterveil ")[1]
     shown = CliRunner().invoke(app, command.split()).output
     assert shown.startswith(f"# {caught.value.code}: ")
-    assert "## How to fix" in shown
+    assert f"To fix: {caught.value.fix}" in shown
 
 
 def test_every_proof_that_a_result_names_is_shown():

@@ -189,7 +189,7 @@ def test_the_folder_can_name_its_ledgers_and_rows(console, folder):
 
 def test_error_codes_are_explained_and_headings_are_markup(steward):
     found = steward.get("/explain/CV-B001")
-    assert "<h1>CV-B001: the data set has too little budget left</h1>" in found.text
+    assert "<h1>CV-B001: data set DATASET has too little budget left</h1>" in found.text
     assert "<code>" in found.text
     assert steward.get("/explain/CV-Z999").status_code == 404
     assert steward.get("/explain/..%2Fpyproject").status_code == 404

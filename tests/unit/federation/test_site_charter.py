@@ -37,4 +37,4 @@ def test_entries_name_the_coordinator(new_site, trial):
     site.answer(Request("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0).to_text())
     with cv.open_ledger(site.file.ledger) as ledger:
         askers = [entry.facts["asked_by"] for entry in ledger.entries()]
-    assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 2
+    assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 4

@@ -140,7 +140,7 @@ def test_the_covariates_of_public_arms_are_exact(weighted):
 def test_private_arms_have_no_table_but_its_price_or_what_was_bought(tmp_path):
     data, declared = people(400), study(randomised=True)
     result = cv.ate(data, declared, protects="record", epsilon=2, method="trial")
-    assert result.by_arm is None
+    assert result.by_arm == {}
     page = result.to_html(tmp_path / "page.html").read_text()
     assert "cv.overlap(data, study, epsilon=0.5)" in page
     summary = cv.overlap(data, declared, epsilon=2)

@@ -71,7 +71,7 @@ def question_of(study: cv.Study, epsilon: float) -> Question:
     """Return the question that every form answers."""
     return ask(
         study,
-        "ipw",
+        "doubly_robust",  # a method of `cv.ate`: the forms take the rest of the question
         protects="record",
         epsilon=epsilon,
         delta=DELTA,
