@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from counterveil.data import Layout, Range, Study, silence, strata_codes_of
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
@@ -260,15 +260,51 @@ def cate(
         settings: the method's own settings.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_cate, locals())
+    asked = CateArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        queries=queries,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]:
-    """Return the checked question about effects; without a delta it takes the one for the number of rows."""
-    checked = ask_cate(study, **arguments)
-    check_form(checked)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CateArguments(Arguments[CateModel | CateAnswers]):
+    """The private effect as a function; see `counterveil.cate` for the arguments."""
 
-    def answer(session: Session) -> CateModel | CateAnswers:
-        return answer_cate(session, ask_cate(study, rows=session.batches.rows, **arguments))
+    name: ClassVar[str] = "cate"
+    protects: str = "record"
+    delta: Number | None = None
+    method: str = "auto"
+    queries: Any = None
+    settings: Settings | None = None
 
-    return Asked(checked.budget, answer)
+    def checked(self, study: Study) -> Asked[CateModel | CateAnswers]:
+        """Return the checked question; nothing here looks at data or budget."""
+        checked = self._about(study)
+        check_form(checked)
+
+        def answer(session: Session) -> CateModel | CateAnswers:
+            return answer_cate(session, self._about(study, session.batches.rows))
+
+        return Asked(checked.budget, answer)
+
+    def _about(self, study: Study, rows: int | None = None) -> CateQuestion:
+        """Return the question; without a delta it takes the one for the number of rows."""
+        return ask_cate(
+            study,
+            method=self.method,
+            protects=self.protects,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            level=self.level,
+            queries=self.queries,
+            settings=self.settings,
+            request_id=self.request_id,
+            rows=rows,
+        )
