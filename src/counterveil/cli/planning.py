@@ -197,7 +197,7 @@ def _numbers(words: list[str] | None) -> Any:
     return None if found is None else {name: _number(text) for name, text in found.items()}
 
 
-def _number(text: str) -> float | str:
+def _number(text: str) -> Any:
     try:
         return written_float(text)
     except ValueError:

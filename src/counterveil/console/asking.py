@@ -89,24 +89,22 @@ class Wanted:
     def asked(self, **instead: Any) -> Asked[Any]:
         """Return the checked question, or raise its refusal; no row is read. `instead` takes the place of fields."""
         _, ask, names = QUESTIONS[self.kind]
-        given = {name: self.given[name] or None for name in names}
-        arguments: dict[str, Any] = given | {
+        arguments: dict[str, Any] = {name: self.given[name] for name in names if self.given[name]}
+        arguments |= {
             "protects": self.given["protects"],
             "epsilon": self.given["epsilon"],
             "delta": self.given["delta"] or "0",
             "level": _number(self.given["level"]),
             "request_id": self.given["request"],
         }
-        if "method" in names:
-            arguments["method"] = self.given["method"] or "auto"
-        if "estimand" in names:
-            arguments["estimand"] = self.given["estimand"] or None
         if "by" in names and not instead:
             arguments["by"] = _groups(self.given["by"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:
-            arguments["settings"] = settings_from_text(arguments["method"], _words(self.given["settings"]))
+            arguments["settings"] = settings_from_text(
+                self.given["method"] or "auto", _words(self.given["settings"])
+            )
         if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
         arguments |= {name: value for name, value in instead.items() if name in names}

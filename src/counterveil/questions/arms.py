@@ -88,12 +88,8 @@ class ArmsArguments(Arguments[ArmsResult]):
         method = self.method
         if method == "auto" and study.covariates and study.randomised is not True:
             method = "weighting"
-        question = self.question(
-            delta=self.delta,
-            method="difference_in_means" if method == "auto" else method,
-            mechanism=self.mechanism,
-            settings=self.settings,
-        )
+        chosen = "difference_in_means" if method == "auto" else method
+        question = self.question(self.delta, chosen, self.mechanism, self.settings)
         if question.unit is not Unit.OUTCOME:
             raise refusal("CV-P280b", unit=question.unit.value)
         refuse_several_outcomes(study)

@@ -61,12 +61,12 @@ class Arguments(ABC, Generic[Answer]):
 
     def question(
         self,
-        *,
         delta: Number,
         method: str,
-        estimand: str = "ATE",
         mechanism: str | None = None,
         settings: Any = None,
+        *,
+        estimand: str = "ATE",
         trim: float | str | None = None,
         measure: str = "difference",
     ) -> Question:

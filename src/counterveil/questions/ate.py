@@ -183,11 +183,11 @@ class AteArguments(Arguments[Result]):
         whose = usual_estimand(study, self.estimand).value
         check_measure(self.measure)
         question = self.question(
-            delta=self.delta,
-            method=self.method,
+            self.delta,
+            self.method,
+            self.mechanism,
+            self.settings,
             estimand=whose,
-            mechanism=self.mechanism,
-            settings=self.settings,
             trim=self.trim,
             measure=self.measure,
         )

@@ -118,13 +118,7 @@ class EventStudyArguments(Arguments[EventStudyResult]):
             free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
             method = "weighting" if free else "difference_in_means"
         whose = usual_estimand(study, self.estimand)
-        question = self.question(
-            delta=self.delta,
-            method=method,
-            estimand=whose.value,
-            mechanism=self.mechanism,
-            settings=self.settings,
-        )
+        question = self.question(self.delta, method, self.mechanism, self.settings, estimand=whose.value)
         refuse_extremes(study, question.budget)
         if method != "difference_in_means":
             require_covariates(study, method)

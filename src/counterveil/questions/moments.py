@@ -95,7 +95,7 @@ class MomentsArguments(Arguments[Moments]):
 
     def checked(self, study: Study) -> Asked[Moments]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(delta=self.delta, method="moments", mechanism=self.mechanism)
+        question = self.question(self.delta, "moments", self.mechanism)
         if question.unit is Unit.OUTCOME and study.several is not None:
             raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
         if study.before is not None or study.per is not None:

@@ -122,12 +122,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
         if method == "auto":
             method = _usual(study, unit)
         question = self.question(
-            delta=self.delta,
-            method=method,
-            estimand=self.estimand,
-            mechanism=self.mechanism,
-            settings=self.settings,
-            measure=self.measure,
+            self.delta, method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
         )
         for name, ends in zip(listed.names, listed.ranges, strict=True):
             one = study.changed(outcome=name, outcome_range=ends)

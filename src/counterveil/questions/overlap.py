@@ -78,7 +78,7 @@ class OverlapArguments(Arguments[OverlapSummary]):
     def checked(self, study: Study) -> Asked[OverlapSummary]:
         """Return the checked question; nothing here looks at data or budget."""
         refuse_several_arms(study, ratio=True)
-        question = self.question(delta=self.delta, method="overlap", mechanism=self.mechanism)
+        question = self.question(self.delta, "overlap", self.mechanism)
         if question.unit is not Unit.RECORD:
             raise refusal("CV-P670", unit=question.unit.value)
         refuse_extremes(study, question.budget)

@@ -98,9 +98,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
                 refuse_undeclared_trial(study)
             free = "weighting" if unit is Unit.OUTCOME else "stratified"
             method = free if adjusted else "kaplan_meier"
-        question = self.question(
-            delta=self.delta, method=method, mechanism=self.mechanism, settings=self.settings
-        )
+        question = self.question(self.delta, method, self.mechanism, self.settings)
         refuse_extremes(study, question.budget)
         refuse_other_settings(question, Survival)
         if method != "kaplan_meier":

@@ -12,6 +12,7 @@ import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
+from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
@@ -26,16 +27,24 @@ from counterveil.questions.groups.question import (
     record_details,
     release_words,
 )
+from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
+    LARGEST_DELTA,
     CateAnswers,
     CateModel,
     CateQuestion,
     Queries,
-    ask_cate,
+    default_delta,
     one_effect_model,
+    read_queries,
     refuse_long_answers,
 )
-from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
+from counterveil.results.question import (
+    refuse_extremes,
+    refuse_few_clusters,
+    refuse_other_settings,
+    refuse_unknown_method,
+)
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
@@ -286,25 +295,34 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
     def checked(self, study: Study) -> Asked[CateModel | CateAnswers]:
         """Return the checked question; nothing here looks at data or budget."""
-        checked = self._about(study)
+        checked = self.about(study)
         check_form(checked)
 
         def answer(session: Session) -> CateModel | CateAnswers:
-            return answer_cate(session, self._about(study, session.batches.rows))
+            return answer_cate(session, self.about(study, session.batches.rows))
 
         return Asked(checked.budget, answer)
 
-    def _about(self, study: Study, rows: int | None = None) -> CateQuestion:
-        """Return the question; without a delta it takes the one for the number of rows."""
-        return ask_cate(
-            study,
-            method=self.method,
+    def about(self, study: Study, rows: int | None = None) -> CateQuestion:
+        """Return the checked question, for any method; `rows` is None while the data have not been looked at.
+
+        Without a delta, the default for that many rows is taken.
+        """
+        refuse_several_arms(study)
+        require_covariates(study, "cate")
+        usual = LARGEST_DELTA if rows is None else default_delta(rows)
+        question = CateQuestion.ask(
             protects=self.protects,
             epsilon=self.epsilon,
-            delta=self.delta,
+            delta=usual if self.delta is None else self.delta,
+            estimand="ATE",
+            method=self.method,
             level=self.level,
-            queries=self.queries,
-            settings=self.settings,
+            mechanism=None,
             request_id=self.request_id,
-            rows=rows,
+            settings=self.settings,
+        )
+        refuse_extremes(study, question.budget)
+        return (
+            question if self.queries is None else replace(question, queries=read_queries(self.queries, study))
         )

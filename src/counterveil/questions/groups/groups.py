@@ -176,9 +176,7 @@ class GroupsArguments(Arguments[GroupsResult]):
     def checked(self, study: Study) -> Asked[GroupsResult]:
         """Return the checked question; nothing here looks at data or budget."""
         layout_of(study, self.by)  # refuses what makes no groups
-        question = self.question(
-            delta=self.delta, method=self.method, mechanism=self.mechanism, settings=self.settings
-        )
+        question = self.question(self.delta, self.method, self.mechanism, self.settings)
         refuse_ungrouped(study, question, METHODS[question.unit])
         return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
 

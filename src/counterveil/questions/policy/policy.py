@@ -547,7 +547,7 @@ class PolicyValueArguments(Arguments[PolicyValue]):
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(delta=self.delta, method=self.method, settings=self.settings)
+        question = self.question(self.delta, self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         rule = checked_policy(self.policy, study)
         price = rule.price(self.cost)
@@ -709,7 +709,7 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
         """Return the checked question; nothing here looks at data or budget."""
-        question = self.question(delta=self.delta, method=self.method, settings=self.settings)
+        question = self.question(self.delta, self.method, None, self.settings)
         refuse_without_scores(study, question, self.name)
         ranking = Ranking.of(study, self.model, self.bins, self.thresholds, self.cost)
         return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
