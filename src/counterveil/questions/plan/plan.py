@@ -968,13 +968,6 @@ def plan(
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
-    check_level(level)
-    check_study(study)
-    refuse_censored(study.event, question)
-    refuse_clusters(study, "plan", method, Unit.parse(protects))
-    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
-    check_numbers(sizes, draws, seed, half_width)
-    chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
     options: dict[str, Any] = {
         "method": method,
         "estimand": estimand,
@@ -990,42 +983,80 @@ def plan(
         "received": received,
         "spending": spending,
     }
+    people: dict[str, Any] = {
+        "mean": mean,
+        "sd": sd,
+        "effect": effect,
+        "explained": explained,
+        "confounding": confounding,
+        "share": share,
+        "binary": binary,
+        "correlation": correlation,
+        "covariates": covariates,
+    }
+    more = _Further(together, denominator, complying, lost)
+    trials = _Trials(draws, seed, half_width, tell)
+    return _plan(study, question, rows, epsilon, delta, options, people, more, sample, trials)
+
+
+@dataclass(frozen=True, slots=True)
+class _Further:
+    """What is assumed of further numbers of people."""
+
+    together: float | None
+    denominator: Sequence[float] | None
+    complying: float | None
+    lost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """How studies are simulated, and what is searched."""
+
+    draws: int
+    seed: int
+    half_width: float | None
+    tell: Tell | None
+
+
+def _plan(
+    study: Study,
+    question: str,
+    rows: int | Sequence[int],
+    epsilon: Number | Sequence[Number],
+    delta: Number,
+    options: dict[str, Any],
+    people: dict[str, Any],
+    more: _Further,
+    sample: Any,
+    trials: _Trials,
+) -> Plan:
+    """Return the plan of a question with its `options`, for people of whom something is assumed."""
+    draws, seed, half_width = trials.draws, trials.seed, trials.half_width
+    level, measure, received = options["level"], options["measure"], options["received"]
+    check_level(level)
+    check_study(study)
+    refuse_censored(study.event, question)
+    refuse_clusters(study, "plan", options["method"], Unit.parse(options["protects"]))
+    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
+    check_numbers(sizes, draws, seed, half_width)
+    chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
     _refuse_unplanned(study, question, sample, options)
-    target, unit = usual_estimand(study, estimand), Unit.parse(protects)
+    target, unit = usual_estimand(study, options["estimand"]), Unit.parse(options["protects"])
     ask, searched = asked(question, study, options | {"estimand": target.value}, target, sizes)
     if sample is not None:
         assumed, draw = _sampled(study, chosen, sample)
     else:
-        others = {name: kind for name, kind in study.covariates.items() if name != received}
-        people = {
-            "mean": mean,
-            "sd": sd,
-            "effect": effect,
-            "explained": explained,
-            "confounding": confounding,
-            "share": share,
-            "binary": binary,
-            "correlation": correlation,
-            "covariates": covariates,
-        }
-        assumed = assumed_of(
-            at_the_horizon(study.changed(covariates=others)),
-            people,
-            together=together,
-            denominator=denominator,
-            complying=complying,
-            received=received,
-        )
-        assumed = replace(assumed, lost=lost_share(study, lost))
+        assumed = _assumed(study, people, more, received)
         draw = partial(people_of_question, study, assumed, question == "event_study", received)
     budgets = _budgets(epsilon, delta, max(sizes))
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
     noiseless = Budget(_HARDLY_ANY, delta)
     plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
-    levels = _levels(study, sizes, budgets[0], level, spending) if question == "interim" else {}
+    levels = _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
     cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
-    free = run(cells, ask, draw, draws, seed, tell, plain, first)
+    free = run(cells, ask, draw, draws, seed, trials.tell, plain, first)
     search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
     return Plan(
         question=question,
@@ -1061,6 +1092,14 @@ def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> floa
     trial = Trial(budget, len(people.outcome))
     trial.run(ask, people, noise)
     return trial.half
+
+
+def _assumed(study: Study, people: dict[str, Any], more: _Further, received: str | None) -> Assumptions:
+    """Return what is assumed of people."""
+    others = {name: kind for name, kind in study.covariates.items() if name != received}
+    own = at_the_horizon(study.changed(covariates=others))
+    found = assumed_of(own, people, more.together, more.denominator, more.complying, received)
+    return replace(found, lost=lost_share(study, more.lost))
 
 
 def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:
