@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
 from counterveil.questions.ate import METHODS as REGISTERED
-from counterveil.questions.ate import ask
+from counterveil.questions.ate import AteArguments
 from counterveil.questions.auto import AUTO, choose
 from counterveil.session import Session
 from counterveil_lab.reproduce.rivals.ours import KAPPA
@@ -94,7 +94,7 @@ def draw(instance: Instance, name: str, epsilon: str, delta: str, seed: int, kno
         "settings": asked.settings(instance),
         "request_id": None,
     }
-    question, chosen = ask(table.study, **arguments), ""
+    question, chosen = AteArguments(**arguments).about(table.study), ""
     if asked.method == AUTO:
         choice = choose(cast("Session", Counted(table.study, table)), question)
         question, chosen = choice.question, choice.question.method

@@ -8,7 +8,7 @@ from tests.contract.trials import CLOSE, ESTIMANDS, LOW, SHARP, WIDTH, ask, on_g
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.questions.ate import ask as question
+from counterveil.questions.ate import AteArguments
 from counterveil.statistics.linear.matching import matched_effect
 from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.weighting import weighted_effect
@@ -20,18 +20,14 @@ CUT = 1e-5
 
 
 def asked(method, estimand, settings, epsilon=1):
-    return question(
-        study(),
-        method,
+    return AteArguments(
+        method=method,
         protects="outcome",
         estimand=estimand,
         epsilon=epsilon,
-        delta=0,
-        level=0.95,
         mechanism="laplace",
         settings=settings,
-        request_id=None,
-    )
+    ).about(study())
 
 
 def target(estimand, column):

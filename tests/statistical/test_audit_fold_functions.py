@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.privacy import Budget
-from counterveil.results.functions import ask_cate
+from counterveil.questions.cate.cate import CateArguments
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 from counterveil.statistics.folds.queries import folding_of, release
 
@@ -32,16 +32,9 @@ class Jump:
 
 
 SETTINGS = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Jump(), Jump()), folds=3)
-QUESTION = ask_cate(
-    STUDY,
-    method="fold_aggregation",
-    protects="record",
-    epsilon=CLAIM.epsilon,
-    delta=CLAIM.delta,
-    level=0.95,
-    settings=SETTINGS,
-    request_id=None,
-)
+QUESTION = CateArguments(
+    method="fold_aggregation", epsilon=CLAIM.epsilon, delta=CLAIM.delta, settings=SETTINGS
+).about(STUDY)
 FOLDING = folding_of(STUDY, 9, QUESTION)
 
 

@@ -13,7 +13,7 @@ from counterveil.audit import Given, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget
-from counterveil.questions.ate import ask
+from counterveil.questions.ate import AteArguments
 from counterveil.session import Gate, SeededNoise
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.moments.kernels.scores import moments
@@ -38,10 +38,10 @@ def table(records):
 
 
 def asked(method, settings):
-    return ask(
-        STUDY, method, protects="record", epsilon=CLAIM.epsilon, delta=CLAIM.delta, estimand="ATE", level=0.95,
-        mechanism=None, request_id=None, settings=settings,
-    )  # fmt: skip
+    asked = AteArguments(
+        method=method, protects="record", epsilon=CLAIM.epsilon, delta=CLAIM.delta, settings=settings
+    )
+    return asked.about(STUDY)
 
 
 @dataclass(frozen=True)

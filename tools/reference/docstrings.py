@@ -7,7 +7,8 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from enum import Enum
 from inspect import Parameter, Signature, getdoc, signature
 from textwrap import dedent
-from typing import Any
+from types import UnionType
+from typing import Any, get_args
 
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\s*$", re.M)
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*): ", re.M)
@@ -106,6 +107,8 @@ def type_name(annotation: Any, joint: str = " or ") -> str:
     """Return a type as it is written in the source."""
     if annotation is Parameter.empty:
         return ""
+    if isinstance(annotation, UnionType):
+        return joint.join(type_name(each) for each in get_args(annotation))
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     return re.sub(r"\s*\|\s*", joint, text.strip("'\""))
 

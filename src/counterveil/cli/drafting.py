@@ -98,40 +98,32 @@ def draft(
     answers; what nobody said is written as "?", and `counterveil check` lists it. With --buy, open ranges and labels
     are released from the rows with differential privacy for whole records; the study names what that cost.
     """
-    own = {name: value for name, value in locals().items() if name != "charge"}
-    _drafted(charge, _given(own), own)
-
-
-def _given(own: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers that the options hold, in the form in which a draft takes them."""
-    answers = {name: own[name] for name in ("treatment", "outcome", "randomised", "person", "where")}
-    outcome_range = own["outcome_range"]
-    return answers | {
-        "treated": _label(own["treated"]),
-        "control": _label(own["control"]),
-        "outcome_range": None if outcome_range is None else _bounds("--outcome-range", outcome_range),
-        "covariates": _covariates(own["covariate"], own["ranges"], own["labels"]),
-        "ignored": own["ignore"],
-    }
-
-
-def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
-    """Make the draft, ask and buy what is open where that is wanted, and write it."""
     from counterveil import drafting
     from counterveil.data.progress import Waiting
 
-    data, out, as_json, ask = charge["data"], own["out"], charge["as_json"], own["ask"]
-    _check_new(out, own["overwrite"])
-    known = own["codebook"]
-    made = drafting.draft(data, known, given)
+    data, as_json = charge["data"], charge["as_json"]
+    given: dict[str, Any] = {
+        "treatment": treatment,
+        "treated": _label(treated),
+        "control": _label(control),
+        "outcome": outcome,
+        "outcome_range": None if outcome_range is None else _bounds("--outcome-range", outcome_range),
+        "randomised": randomised,
+        "person": person,
+        "where": where,
+        "covariates": _covariates(covariate, ranges, labels),
+        "ignored": ignore,
+    }
+    _check_new(out, overwrite)
+    made = drafting.draft(data, codebook, given)
     if ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
-        made = _asked(made, lambda answers: drafting.draft(data, known, given | answers))
+        made = _asked(made, lambda answers: drafting.draft(data, codebook, given | answers))
     with charging(*(charge[name] for name in _CHARGED)) as charged:
-        if own["buy"]:
-            price = _epsilon(own["epsilon"])
+        if buy:
+            price = _epsilon(epsilon)
             with Waiting("buying ranges and labels", STOPPED):
                 made = drafting.buy(
-                    data, known, made.answers, epsilon=price, delta=own["delta"], **charged.arguments
+                    data, codebook, made.answers, epsilon=price, delta=delta, **charged.arguments
                 )
         if out is not None:
             made.save(out)
@@ -140,7 +132,7 @@ def _drafted(charge: Given, given: dict[str, Any], own: dict[str, Any]) -> None:
             "places": made.places,
             "open_questions": [each.to_dict() for each in made.open_questions],
         }
-        say(facts, _told(made, out, data), as_json, charged if own["buy"] else None)
+        say(facts, _told(made, out, data), as_json, charged if buy else None)
 
 
 def _check_new(out: Path | None, overwrite: bool) -> None:

@@ -145,25 +145,47 @@ def plan(
     Studies are simulated from the study file and the assumptions given here, or like a public sample. No private
     data are read.
     """
-    own = {name: value for name, value in locals().items() if name not in ("given", "report")}
     import counterveil as cv
     from counterveil.data.progress import Waiting
     from counterveil.questions import stored_policy
 
     check_target(report)
-    own["rows"] = rows[0] if len(rows) == 1 else rows
-    own["by"] = None if by is None else cut_points(by)
-    own["policy"] = None if policy is None else stored_policy(policy, None)
-    own |= {name: _numbers(own[name]) for name in ("mean", "sd")} | {"importance": by_name(importance)}
-    own["effect"] = 0.0 if effect is None else _numbers(effect)
-    own["denominator"] = None if denominator is None else [_number(part) for part in denominator.split(",")]
     with Waiting("plan") as waiting:
 
         def tell(done: int, studies: int) -> None:
             searching = done == studies and half_width is not None
             waiting.tell("searching" if searching else f"{done} of {studies} simulated studies")
 
-        found = cv.plan(cv.Study.from_toml(given["study"]), tell=tell, **own, **parameters(given))
+        found = cv.plan(
+            cv.Study.from_toml(given["study"]),
+            rows=rows[0] if len(rows) == 1 else rows,
+            epsilon=epsilon,
+            question=question,
+            by=None if by is None else cut_points(by),
+            policy=None if policy is None else stored_policy(policy, None),
+            formula=formula,
+            received=received,
+            importance=by_name(importance),
+            spending=spending,
+            half_width=half_width,
+            draws=draws,
+            seed=seed,
+            effect=0.0 if effect is None else _numbers(effect),
+            mean=_numbers(mean),
+            sd=_numbers(sd),
+            binary=binary,
+            explained=explained,
+            confounding=confounding,
+            correlation=correlation,
+            share=share,
+            lost=lost,
+            together=together,
+            denominator=None if denominator is None else [_number(part) for part in denominator.split(",")],
+            complying=complying,
+            sample=sample,
+            tell=tell,
+            **parameters(given),
+        )
     show(found, report, given["as_json"])
 
 
@@ -175,7 +197,7 @@ def _numbers(words: list[str] | None) -> Any:
     return None if found is None else {name: _number(text) for name, text in found.items()}
 
 
-def _number(text: str) -> float | str:
+def _number(text: str) -> Any:
     try:
         return written_float(text)
     except ValueError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -22,31 +21,31 @@ from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, show
 from counterveil.questions import Curator, Policy, method_names, settings_from_text
-from counterveil.questions.arms import asked_arms
-from counterveil.questions.asking import Asked
-from counterveil.questions.ate import asked_ate
-from counterveil.questions.cate.cate import asked_cate
-from counterveil.questions.event_study import asked_event_study
-from counterveil.questions.groups.groups import asked_groups
-from counterveil.questions.overlap import asked_overlap
-from counterveil.questions.policy.policy import asked_policy_value
-from counterveil.questions.survival import asked_survival
+from counterveil.questions.arms import ArmsArguments
+from counterveil.questions.asking import Arguments, Asked
+from counterveil.questions.ate import AteArguments
+from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.event_study import EventStudyArguments
+from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.overlap import OverlapArguments
+from counterveil.questions.policy.policy import PolicyValueArguments
+from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.question import Question
 
 # What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.
-QUESTIONS: dict[str, tuple[str, Callable[..., Asked[Any]], tuple[str, ...]]] = {
-    "ate": ("the average effect", asked_ate, ("method", "estimand", "mechanism", "trim", "settings")),
-    "groups": ("effects in subgroups", asked_groups, ("method", "mechanism", "by")),
-    "arms": ("several arms against a reference", asked_arms, ("method", "mechanism")),
-    "cate": ("the effect as a function of the covariates", asked_cate, ("method",)),
-    "event_study": ("effects by period", asked_event_study, ("method", "estimand", "mechanism")),
+QUESTIONS: dict[str, tuple[str, type[Arguments[Any]], tuple[str, ...]]] = {
+    "ate": ("the average effect", AteArguments, ("method", "estimand", "mechanism", "trim", "settings")),
+    "groups": ("effects in subgroups", GroupsArguments, ("method", "mechanism", "by")),
+    "arms": ("several arms against a reference", ArmsArguments, ("method", "mechanism")),
+    "cate": ("the effect as a function of the covariates", CateArguments, ("method",)),
+    "event_study": ("effects by period", EventStudyArguments, ("method", "estimand", "mechanism")),
     "policy_value": (
         "what a rule whom to treat would gain",
-        asked_policy_value,
+        PolicyValueArguments,
         ("method", "policy", "cost"),
     ),
-    "overlap": ("how alike private arms are", asked_overlap, ("mechanism",)),
-    "survival": ("survival of both arms", asked_survival, ("method", "mechanism")),
+    "overlap": ("how alike private arms are", OverlapArguments, ("mechanism",)),
+    "survival": ("survival of both arms", SurvivalArguments, ("method", "mechanism")),
 }
 FIELDS = (
     "question",
@@ -64,16 +63,6 @@ FIELDS = (
     "cost",
     "request",
 )
-_EMPTY = {"settings": None}
-# What has no place in a form; the command line and Python have it.
-_FIXED = {
-    "groups": _EMPTY,
-    "arms": _EMPTY,
-    "cate": {"queries": None} | _EMPTY,
-    "event_study": {"reference": None} | _EMPTY,
-    "survival": _EMPTY,
-    "policy_value": _EMPTY,
-}
 # A second tab with the same form waits and gets the stored answer; another request waits once in many times.
 _TURNS = tuple(threading.Lock() for _ in range(64))
 
@@ -100,28 +89,26 @@ class Wanted:
     def asked(self, **instead: Any) -> Asked[Any]:
         """Return the checked question, or raise its refusal; no row is read. `instead` takes the place of fields."""
         _, ask, names = QUESTIONS[self.kind]
-        given = {name: self.given[name] or None for name in names}
-        arguments: dict[str, Any] = given | {
+        arguments: dict[str, Any] = {name: self.given[name] for name in names if self.given[name]}
+        arguments |= {
             "protects": self.given["protects"],
             "epsilon": self.given["epsilon"],
             "delta": self.given["delta"] or "0",
             "level": _number(self.given["level"]),
             "request_id": self.given["request"],
         }
-        if "method" in names:
-            arguments["method"] = self.given["method"] or "auto"
-        if "estimand" in names:
-            arguments["estimand"] = self.given["estimand"] or None
         if "by" in names and not instead:
             arguments["by"] = _groups(self.given["by"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:
-            arguments["settings"] = settings_from_text(arguments["method"], _words(self.given["settings"]))
+            arguments["settings"] = settings_from_text(
+                self.given["method"] or "auto", _words(self.given["settings"])
+            )
         if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
         arguments |= {name: value for name, value in instead.items() if name in names}
-        return ask(self.study, **arguments, **_FIXED.get(self.kind, {}))
+        return ask(**arguments).checked(self.study)
 
     def uses(self) -> Uses:
         """Return what the charter is compared with."""

@@ -6,6 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,8 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.questions import Curator
-from counterveil.questions.ate import METHODS, Method, ask
+from counterveil.questions.asking import ask_of
+from counterveil.questions.ate import METHODS, AteArguments, Method
 from counterveil.questions.typed_settings import settings_from_values
 
 _LOG = logging.getLogger(__name__)
@@ -128,7 +130,7 @@ class Site:
             return False
 
     def _computed(self, request: Request) -> dict[str, Any]:
-        arguments = _arguments(self.study, request.ask)
+        arguments = _arguments(self.study, request)
         method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
         try:
@@ -142,7 +144,7 @@ class Site:
             ) as curator:
                 if self._rows(curator, method) < self.file.policy.least_rows:
                     raise RefusedError(refusals.TOO_FEW)
-                return curator.ate(**arguments, request_id=key_of(request)).to_dict()
+                return ask_of(curator, arguments).to_dict()
         except BudgetError:
             raise RefusedError(refusals.NO_BUDGET) from None
         except LedgerError as error:
@@ -167,30 +169,29 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
-def checked_arguments(study: Study, question: Ask) -> dict[str, Any]:
+def checked_arguments(study: Study, question: Ask) -> AteArguments:
     """Return the arguments of `ate`, or raise what is wrong with them; nothing here looks at rows or budget."""
-    arguments: dict[str, Any] = {
-        "method": question.method,
-        "protects": question.protects,
-        "epsilon": question.epsilon,
-        "delta": question.delta,
-        "estimand": question.estimand,
-        "level": question.level,
-        "mechanism": question.mechanism,
-        "measure": question.measure,
-    }
-    arguments["settings"] = settings_from_values(question.method, question.settings)
-    ask(study, **arguments, request_id=None)
+    arguments = AteArguments(
+        method=question.method,
+        protects=question.protects,
+        epsilon=question.epsilon,
+        delta=question.delta,
+        estimand=question.estimand,
+        level=question.level,
+        mechanism=question.mechanism,
+        measure=question.measure,
+        settings=settings_from_values(question.method, question.settings),
+    )
+    arguments.checked(study)
     return arguments
 
 
-def _arguments(study: Study, question: Ask) -> dict[str, Any]:
+def _arguments(study: Study, request: Request) -> AteArguments:
     """Return the same; what does not suit the estimator is refused before rows are read."""
     try:
-        arguments = checked_arguments(study, question)
+        return replace(checked_arguments(study, request.ask), request_id=key_of(request))
     except _FAULTS:
         raise RefusedError(refusals.UNSUITABLE) from None
-    return arguments
 
 
 def _where(error: Exception) -> str:

@@ -16,8 +16,9 @@ from counterveil.accounting import Ledger, Uses
 from counterveil.data import Study, Table, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Proof, Unit
+from counterveil.questions.cate.cate import CateArguments
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.functions import CateAnswers, CateQuestion, ask_cate, refuse_long_answers
+from counterveil.results.functions import CateAnswers, CateQuestion, refuse_long_answers
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -240,14 +241,20 @@ class QueryForm:
             epsilon, level, ledger, dataset, request_id, noise: as for `counterveil.cate`.
         """
         source = Source(data, study, ledger, dataset, noise)
-        arguments: dict[str, Any] = {"method": f"published.{self.name}", "protects": Unit.RECORD.value}
-        arguments |= {"epsilon": epsilon, "delta": delta, "level": level, "queries": queries}
-        arguments |= {"settings": settings, "request_id": request_id}
+        asked = CateArguments(
+            epsilon=epsilon,
+            delta=delta,
+            method=f"published.{self.name}",
+            level=level,
+            queries=queries,
+            settings=settings,
+            request_id=request_id,
+        )
         # Everything that can be refused without looking at the data is refused first.
-        checked = ask_cate(source.declared, **arguments)
+        checked = asked.about(source.declared)
         refuse_other_settings(checked, self.settings)
         if checked.queries is not None:
             refuse_long_answers(checked.queries)
         source, rows = source.attached()
-        question = ask_cate(source.declared, rows=rows, **arguments)
+        question = asked.about(source.declared, rows)
         return answer(source, PublishedQuestion.of(question, accept), self.run)

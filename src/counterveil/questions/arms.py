@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study
-from counterveil.privacy import Number
-from counterveil.questions.asking import Asked, ask_once
-from counterveil.results.arms import ArmsResult, ask_arms
-from counterveil.results.question import Question, refuse_few_clusters
+from counterveil.data.features import require_covariates
+from counterveil.errors import refusal
+from counterveil.privacy import Number, Unit
+from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.results.arms import ArmsResult, refuse_several_outcomes
+from counterveil.results.question import (
+    Question,
+    refuse_extremes,
+    refuse_few_clusters,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
 from counterveil.session import BitSource, Session
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
+
+# Methods that adjust for covariates, and the one that does not.
+ADJUSTED = ("weighting", "matching")
+METHODS = ("difference_in_means", *ADJUSTED)
 
 
 def arms(
@@ -46,13 +59,50 @@ def arms(
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_arms, locals())
+    asked = ArmsArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_arms(study: Study, **arguments: Any) -> Asked[ArmsResult]:
-    """Return the checked question about several arms."""
-    question = ask_arms(study, **arguments)
-    return Asked(question.budget, partial(_answer, question=question))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmsArguments(Arguments[ArmsResult]):
+    """The private effects of several arms; see `counterveil.arms` for the arguments."""
+
+    name: ClassVar[str] = "arms"
+    delta: Number = 0
+    method: str = "auto"
+    mechanism: str | None = None
+    settings: Arms | None = None
+
+    def checked(self, study: Study) -> Asked[ArmsResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        refuse_unknown_method(self.method, ("auto", *METHODS))
+        method = self.method
+        if method == "auto" and study.covariates and study.randomised is not True:
+            method = "weighting"
+        chosen = "difference_in_means" if method == "auto" else method
+        question = self.question(self.delta, chosen, self.mechanism, self.settings)
+        if question.unit is not Unit.OUTCOME:
+            raise refusal("CV-P280b", unit=question.unit.value)
+        refuse_several_outcomes(study)
+        if study.arms is None:
+            raise refusal("CV-S064", treated=study.treated, control=study.control)
+        refuse_extremes(study, question.budget)
+        if method == "auto":
+            refuse_undeclared_trial(study)
+        if method in ADJUSTED:
+            require_covariates(study, method)
+        if self.settings is not None and not (method in ADJUSTED and isinstance(self.settings, Arms)):
+            raise refusal("CV-P019", kind=type(self.settings).__name__, method=method)
+        return Asked(question.budget, partial(_answer, question=question))
 
 
 def _answer(session: Session, question: Question) -> ArmsResult:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, check_study, silence
-from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
-from counterveil.results.question import with_trends
+from counterveil.results.question import Question, with_trends
 from counterveil.results.result import Released
 from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,46 +44,109 @@ class Asked(Generic[Answer]):
         return replace(found, method=f"difference in differences: {found.method}", not_covered=said)
 
 
-def ask_of(session: Session, ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
-    """Return the answer of an open session; `arguments` are those of a method of `Curator`."""
-    given = {name: value for name, value in arguments.items() if name != "self"}
-    asked = ask(session.study, **given)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arguments(ABC, Generic[Answer]):
+    """The arguments of a question, beside data and ledger, as they were given; every question has a class of them."""
+
+    name: ClassVar[str]
+    protects: str
+    epsilon: Number
+    delta: Number | None  # what it is without being named is up to the question
+    level: float = 0.95
+    request_id: str | None = None
+
+    @abstractmethod
+    def checked(self, study: Study) -> Asked[Answer]:
+        """Return the checked question; nothing here looks at data or budget."""
+
+    def question(
+        self,
+        delta: Number,
+        method: str,
+        mechanism: str | None = None,
+        settings: Any = None,
+        *,
+        estimand: str = "ATE",
+        trim: float | str | None = None,
+        measure: str = "difference",
+    ) -> Question:
+        """Return the question of an estimator, or raise the error of the first argument that is out of range."""
+        return Question.ask(
+            protects=self.protects,
+            epsilon=self.epsilon,
+            delta=delta,
+            estimand=estimand,
+            method=method,
+            level=self.level,
+            mechanism=mechanism,
+            request_id=self.request_id,
+            settings=settings,
+            trim=trim,
+            measure=measure,
+        )
+
+    def given(self) -> dict[str, Any]:
+        """Return what is protected, and the arguments that are not what they are without being named."""
+        found = {each.name: (getattr(self, each.name), each.default) for each in fields(self)}
+        return {
+            name: value
+            for name, (value, usual) in found.items()
+            if name == "protects" or not _is_usual(value, usual)
+        }
+
+
+def _is_usual(value: object, usual: object) -> bool:
+    """Return whether an argument is its default; the command line passes numbers as text."""
+    return value is usual or (usual is not None and str(value) in (str(usual), f"{usual}.0"))
+
+
+def ask_of(session: Session, arguments: Arguments[Answer]) -> Answer:
+    """Return the answer of an open session."""
+    asked = arguments.checked(session.study)
     # Once for all parts: each of them looks at rows, and ends up silent if it is not already.
     with silence():
-        return _for_reports(asked.answer(session), ask, session, given)
+        return _for_reports(asked.answer(session), session, arguments)
 
 
-def _for_reports(
-    found: Answer, ask: Callable[..., Asked[Answer]], session: Session, arguments: dict[str, Any]
-) -> Answer:
+def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Session, P], Answer]:
+    """Return the method that asks an open session; it takes the fields of the question's class, and says so."""
+
+    def ask(self: Session, /, *args: P.args, **named: P.kwargs) -> Answer:
+        return ask_of(self, make(*args, **named))
+
+    kind, method = make, ask  # type: Any, Any
+    method.__name__, method.__qualname__, method.__doc__ = kind.name, f"Curator.{kind.name}", kind.__doc__
+    own, hints = signature(kind), get_type_hints(kind)
+    answer = get_args(get_type_hints(kind.checked)["return"])[0]
+    method.__annotations__ = {name: hints[name] for name in own.parameters} | {"return": answer}
+    bound = Parameter("self", Parameter.POSITIONAL_ONLY)
+    method.__signature__ = own.replace(parameters=[bound, *own.parameters.values()], return_annotation=answer)
+    return ask
+
+
+def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) -> Answer:
     """Return an answer with what reports add: how to ask for it again and, where they are public, covariates by arm."""
     if not isinstance(found, Released):
         return found
-    repeat = repeat_of(ask.__name__, session.study, arguments, session.simulated)
+    repeat = repeat_of(arguments.name, session.study, arguments.given(), session.simulated)
     if found.guarantee.unit is not Unit.OUTCOME:
         return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
     rows = session.in_memory
     return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))
 
 
-def ask_once(ask: Callable[..., Asked[Answer]], arguments: dict[str, Any]) -> Answer:
-    """Return the answer of a session for one question; `arguments` are those of a public function."""
-    return _ask_once(ask, **arguments)
-
-
-def _ask_once(
-    ask: Callable[..., Asked[Answer]],
-    *,
+def ask_once(
+    arguments: Arguments[Answer],
     data: object,
     study: Study,
     ledger: str | Path | Ledger | None,
     dataset: str | None,
     noise: BitSource | None,
-    **arguments: Any,
 ) -> Answer:
+    """Return the answer of a session for one question."""
     # Everything that can be refused without looking at the data is refused first.
     check_study(study)
-    asked = ask(study, **arguments)
+    asked = arguments.checked(study)
     budget = None if ledger is not None else asked.budget
     with (
         silence(),
@@ -88,8 +154,8 @@ def _ask_once(
             data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
         ) as session,
     ):
-        named = arguments if ledger is not None else arguments | {"request_id": None}
-        return _for_reports(asked.answer(session), ask, session, named)
+        named = arguments if ledger is not None else replace(arguments, request_id=None)
+        return _for_reports(asked.answer(session), session, named)
 
 
 def refuse_range(study: Study, measure: str) -> None:

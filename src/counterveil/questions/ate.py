@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
@@ -142,29 +142,6 @@ def method_names() -> tuple[str, ...]:
     return tuple(METHODS)
 
 
-def ask(study: Study, method: str, **arguments: Any) -> Question:
-    """Return the checked question; nothing here looks at data or budget."""
-    if isinstance(method, str) and method in _PUBLISHED:
-        raise _published(f"method={method!r}", _PUBLISHED[method])
-    refuse_unknown_method(method, method_names())
-    refuse_several_arms(study, ratio=True)
-    arguments["estimand"] = usual_estimand(study, arguments["estimand"]).value
-    check_measure(arguments.get("measure", "difference"))
-    question = Question.ask(method=method, **arguments)
-    refuse_extremes(study, question.budget)
-    if method == AUTO and not study.covariates and study.before is None:
-        refuse_undeclared_trial(study)
-    _form(question)
-    if study.per is not None:
-        _refuse_other_than_ratios(question)
-    if question.unit not in METHODS[method].overlap:
-        refuse_overlap(question)
-    refuse_other_settings(question, METHODS[method].settings)
-    refuse_clusters(study, "ate", method, question.unit)
-    _refuse_measure(study, question)
-    return question
-
-
 def _refuse_measure(study: Study, question: Question) -> None:
     """Raise CV-P686 or CV-P687 for a measure that the outcome or the method does not have."""
     refuse_range(study, question.measure)
@@ -178,11 +155,55 @@ def _refuse_measure(study: Study, question: Question) -> None:
         raise no_means(question.method, "protects='record' and a study that is not declared randomised")
 
 
-def asked_ate(study: Study, **arguments: Any) -> Asked[Result]:
-    """Return the checked question about one effect."""
-    question = ask(study, **arguments)
-    attach = not METHODS[question.method].on_aggregates
-    return Asked(question.budget, partial(answer, question=question), attach)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AteArguments(Arguments[Result]):
+    """The private average treatment effect; see `counterveil.ate` for the arguments."""
+
+    name: ClassVar[str] = "ate"
+    delta: Number = 0
+    method: str = "auto"
+    estimand: str | None = None
+    mechanism: str | None = None
+    settings: Settings | None = None
+    trim: float | str | None = None
+    measure: str = "difference"
+
+    def checked(self, study: Study) -> Asked[Result]:
+        """Return the checked question; nothing here looks at data or budget."""
+        question = self.about(study)
+        attach = not METHODS[question.method].on_aggregates
+        return Asked(question.budget, partial(answer, question=question), attach)
+
+    def about(self, study: Study) -> Question:
+        """Return the checked question itself."""
+        if isinstance(self.method, str) and self.method in _PUBLISHED:
+            raise _published(f"method={self.method!r}", _PUBLISHED[self.method])
+        refuse_unknown_method(self.method, method_names())
+        refuse_several_arms(study, ratio=True)
+        whose = usual_estimand(study, self.estimand).value
+        check_measure(self.measure)
+        question = self.question(
+            self.delta,
+            self.method,
+            self.mechanism,
+            self.settings,
+            estimand=whose,
+            trim=self.trim,
+            measure=self.measure,
+        )
+        refuse_extremes(study, question.budget)
+        method = METHODS[question.method]
+        if question.method == AUTO and not study.covariates and study.before is None:
+            refuse_undeclared_trial(study)
+        _form(question)
+        if study.per is not None:
+            _refuse_other_than_ratios(question)
+        if question.unit not in method.overlap:
+            refuse_overlap(question)
+        refuse_other_settings(question, method.settings)
+        refuse_clusters(study, "ate", question.method, question.unit)
+        _refuse_measure(study, question)
+        return question
 
 
 def answer(session: Session, question: Question) -> Result:
@@ -307,4 +328,17 @@ def ate(
         request_id: name of this request; repeating it returns the stored answer and costs nothing.
         noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
     """
-    return ask_once(asked_ate, locals())
+    asked = AteArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        estimand=estimand,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        trim=trim,
+        measure=measure,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)

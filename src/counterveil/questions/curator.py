@@ -2,41 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from counterveil.accounting import Remaining
-from counterveil.data.labels import Label
-from counterveil.privacy import Number, Unit
-from counterveil.questions.arms import asked_arms
-from counterveil.questions.asking import ask_of
-from counterveil.questions.ate import asked_ate
-from counterveil.questions.cate.cate import asked_cate
-from counterveil.questions.event_study import asked_event_study
-from counterveil.questions.groups.groups import asked_groups
-from counterveil.questions.groups.question import By
+from counterveil.privacy import Unit
+from counterveil.questions.arms import ArmsArguments
+from counterveil.questions.asking import method_of
+from counterveil.questions.ate import AteArguments
+from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.event_study import EventStudyArguments
+from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import answer_look
-from counterveil.questions.moments import asked_moments
-from counterveil.questions.outcomes import asked_outcomes
-from counterveil.questions.overlap import asked_overlap
-from counterveil.questions.policy.policy import EffectModel, asked_policy_value, asked_targeting_curve
-from counterveil.questions.survival import asked_survival
-from counterveil.results import (
-    ArmsResult,
-    CateAnswers,
-    CateModel,
-    EventStudyResult,
-    GroupsResult,
-    Moments,
-    OutcomesResult,
-    PolicyValue,
-    Result,
-    TargetingCurve,
-)
-from counterveil.results.overlap import OverlapSummary
-from counterveil.results.survival import SurvivalResult
+from counterveil.questions.moments import MomentsArguments
+from counterveil.questions.outcomes import OutcomesArguments
+from counterveil.questions.overlap import OverlapArguments
+from counterveil.questions.policy.policy import PolicyValueArguments, TargetingCurveArguments
+from counterveil.questions.survival import SurvivalArguments
+from counterveil.results.result import Result
 from counterveil.session import Session
-from counterveil.settings import Arms, DifferenceInMeans, Groups, Matching, Survival, Weighting
 from counterveil.settings.ranges import Settings
 
 
@@ -55,23 +36,18 @@ class Curator(Session):
         charter: what an account that is registered here permits; for an existing one omitted or the same.
     """
 
-    def ate(
-        self,
-        *,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        estimand: str | None = None,
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: Settings | None = None,
-        trim: float | str | None = None,
-        measure: str = "difference",
-        request_id: str | None = None,
-    ) -> Result:
-        """Return the private average treatment effect; see `counterveil.ate` for the arguments."""
-        return ask_of(self, asked_ate, locals())
+    # They take the fields of their classes as keyword arguments.
+    ate = method_of(AteArguments)
+    arms = method_of(ArmsArguments)
+    cate = method_of(CateArguments)
+    event_study = method_of(EventStudyArguments)
+    groups = method_of(GroupsArguments)
+    outcomes = method_of(OutcomesArguments)
+    moments = method_of(MomentsArguments)
+    overlap = method_of(OverlapArguments)
+    policy_value = method_of(PolicyValueArguments)
+    survival = method_of(SurvivalArguments)
+    targeting_curve = method_of(TargetingCurveArguments)
 
     def look(
         self,
@@ -84,166 +60,7 @@ class Curator(Session):
         settings: Settings | None = None,
     ) -> Result:
         """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""
-        asked = {"protects": protects, "method": method, "estimand": estimand}
-        return answer_look(self, number, **asked, mechanism=mechanism, settings=settings)
-
-    def arms(
-        self,
-        *,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: Arms | None = None,
-        request_id: str | None = None,
-    ) -> ArmsResult:
-        """Return the private effects of several arms; see `counterveil.arms` for the arguments."""
-        return ask_of(self, asked_arms, locals())
-
-    def cate(
-        self,
-        *,
-        protects: str = "record",
-        epsilon: Number,
-        delta: Number | None = None,
-        method: str = "auto",
-        level: float = 0.95,
-        queries: Any = None,
-        settings: Settings | None = None,
-        request_id: str | None = None,
-    ) -> CateModel | CateAnswers:
-        """Return the private effect as a function; see `counterveil.cate` for the arguments."""
-        return ask_of(self, asked_cate, locals())
-
-    def event_study(
-        self,
-        *,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        reference: Label | None = None,
-        method: str = "auto",
-        estimand: str | None = None,
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: DifferenceInMeans | Matching | Weighting | None = None,
-        request_id: str | None = None,
-    ) -> EventStudyResult:
-        """Return the private effects by period; see `counterveil.event_study` for the arguments."""
-        return ask_of(self, asked_event_study, locals())
-
-    def groups(
-        self,
-        *,
-        by: By,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
-        request_id: str | None = None,
-    ) -> GroupsResult:
-        """Return the private effects of public groups; see `counterveil.groups` for the arguments."""
-        return ask_of(self, asked_groups, locals())
-
-    def outcomes(
-        self,
-        *,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        estimand: str = "ATE",
-        measure: str = "difference",
-        importance: Mapping[str, Number] | None = None,
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
-        request_id: str | None = None,
-    ) -> OutcomesResult:
-        """Return the private effects on several outcomes; see `counterveil.outcomes` for the arguments."""
-        return ask_of(self, asked_outcomes, locals())
-
-    def moments(
-        self,
-        *,
-        protects: str = "record",
-        epsilon: Number,
-        delta: Number = 0,
-        outcomes: Sequence[str] = (),
-        interactions: Sequence[str] = (),
-        level: float = 0.95,
-        mechanism: str | None = None,
-        request_id: str | None = None,
-    ) -> Moments:
-        """Return private second moments for free regressions; see `counterveil.moments` for the arguments."""
-        return ask_of(self, asked_moments, locals())
-
-    def overlap(
-        self,
-        *,
-        protects: str = "record",
-        epsilon: Number,
-        delta: Number = 0,
-        level: float = 0.95,
-        mechanism: str | None = None,
-        request_id: str | None = None,
-    ) -> OverlapSummary:
-        """Return how alike private arms are; see `counterveil.overlap` for the arguments."""
-        return ask_of(self, asked_overlap, locals())
-
-    def policy_value(
-        self,
-        *,
-        policy: Any,
-        cost: Number | None = None,
-        protects: str = "record",
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        level: float = 0.95,
-        settings: Groups | None = None,
-        request_id: str | None = None,
-    ) -> PolicyValue:
-        """Return what a public rule gains; see `counterveil.policy_value` for the arguments."""
-        return ask_of(self, asked_policy_value, locals())
-
-    def survival(
-        self,
-        *,
-        protects: str,
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        level: float = 0.95,
-        mechanism: str | None = None,
-        settings: Survival | None = None,
-        request_id: str | None = None,
-    ) -> SurvivalResult:
-        """Return private survival curves and restricted means; see `counterveil.survival` for the arguments."""
-        return ask_of(self, asked_survival, locals())
-
-    def targeting_curve(
-        self,
-        *,
-        model: EffectModel,
-        bins: int = 10,
-        thresholds: Sequence[float] | None = None,
-        cost: Number = 0,
-        protects: str = "record",
-        epsilon: Number,
-        delta: Number = 0,
-        method: str = "auto",
-        level: float = 0.95,
-        settings: Groups | None = None,
-        request_id: str | None = None,
-    ) -> TargetingCurve:
-        """Return what treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
-        return ask_of(self, asked_targeting_curve, locals())
+        return answer_look(self, number, protects, method, estimand, mechanism, settings)
 
     def remaining(self, protects: str = "outcome") -> Remaining:
         """Return what requests at a level of protection can still ask for; those that protect records may have less."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
@@ -15,7 +15,7 @@ from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
@@ -80,31 +80,53 @@ def event_study(
         settings: those of the method, such as `cv.settings.Weighting()`.
         estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_event_study, locals())
+    asked = EventStudyArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        reference=reference,
+        method=method,
+        estimand=estimand,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_event_study(
-    study: Study, *, reference: Label | None, method: str, estimand: str | None, **arguments: Any
-) -> Asked[EventStudyResult]:
-    """Return the checked question about effects by period."""
-    refuse_several_arms(study)
-    place = _place(study, reference)
-    unit = Unit.parse(arguments["protects"])
-    known = METHODS[unit]
-    refuse_unknown_method(method, ("auto", *known), f" with protects={unit.value!r}")
-    if method == "auto":
-        free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
-        method = "weighting" if free else "difference_in_means"
-    whose = usual_estimand(study, estimand)
-    question = Question.ask(method=method, estimand=whose.value, **arguments)
-    refuse_extremes(study, question.budget)
-    if method != "difference_in_means":
-        require_covariates(study, method)
-    refuse_other_settings(question, known[method])
-    _refuse_prediction(question.settings)
-    if whose is Estimand.ATO:
-        raise refusal("CV-P401")
-    return Asked(question.budget, partial(answer_event_study, question=question, place=place))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventStudyArguments(Arguments[EventStudyResult]):
+    """The private effects by period; see `counterveil.event_study` for the arguments."""
+
+    name: ClassVar[str] = "event_study"
+    delta: Number = 0
+    reference: Label | None = None
+    method: str = "auto"
+    estimand: str | None = None
+    mechanism: str | None = None
+    settings: DifferenceInMeans | Matching | Weighting | None = None
+
+    def checked(self, study: Study) -> Asked[EventStudyResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        refuse_several_arms(study)
+        place = _place(study, self.reference)
+        unit, method = Unit.parse(self.protects), self.method
+        known = METHODS[unit]
+        refuse_unknown_method(method, ("auto", *known), f" with protects={unit.value!r}")
+        if method == "auto":
+            free = unit is Unit.OUTCOME and study.covariates and study.randomised is not True
+            method = "weighting" if free else "difference_in_means"
+        whose = usual_estimand(study, self.estimand)
+        question = self.question(self.delta, method, self.mechanism, self.settings, estimand=whose.value)
+        refuse_extremes(study, question.budget)
+        if method != "difference_in_means":
+            require_covariates(study, method)
+        refuse_other_settings(question, known[method])
+        _refuse_prediction(question.settings)
+        if whose is Estimand.ATO:
+            raise refusal("CV-P401")
+        return Asked(question.budget, partial(answer_event_study, question=question, place=place))
 
 
 @silence()

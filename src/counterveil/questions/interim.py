@@ -12,7 +12,6 @@ from dataclasses import replace
 from fractions import Fraction
 from math import e, log, sqrt
 from pathlib import Path
-from typing import Any
 
 from scipy.special import ndtr, ndtri
 
@@ -21,7 +20,7 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
-from counterveil.questions.ate import answer, ask
+from counterveil.questions.ate import AteArguments, answer
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -122,12 +121,19 @@ def look(
         ledger: where the account with the plan is.
         protects, method, estimand, mechanism, settings, dataset, noise: as for `counterveil.ate`.
     """
-    asked = {"protects": protects, "method": method, "estimand": estimand}
     with Session(data, study, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
-        return answer_look(session, number, **asked, mechanism=mechanism, settings=settings)
+        return answer_look(session, number, protects, method, estimand, mechanism, settings)
 
 
-def answer_look(session: Session, number: int, **arguments: Any) -> Result:
+def answer_look(
+    session: Session,
+    number: int,
+    protects: str,
+    method: str,
+    estimand: str | None,
+    mechanism: str | None,
+    settings: Settings | None,
+) -> Result:
     """Return the effect at a planned look of an open session."""
     charter = session.account().charter
     looks = None if charter is None else charter.looks
@@ -136,13 +142,18 @@ def answer_look(session: Session, number: int, **arguments: Any) -> Result:
             no_plan() if looks is None else _invalid(f"number= from 1 to {len(looks.planned)}", shown(number))
         )
     this = looks.planned[number - 1]
-    terms: dict[str, Any] = {
-        "epsilon": this.budget.epsilon,
-        "delta": this.budget.delta,
-        "level": float(1 - this.alpha),
-    }
-    named: dict[str, Any] = {"request_id": looks.request_id(number), "trim": None}
-    question = replace(ask(session.study, **arguments, **terms, **named), look=number)
+    asked = AteArguments(
+        protects=protects,
+        epsilon=this.budget.epsilon,
+        delta=this.budget.delta,
+        method=method,
+        estimand=estimand,
+        level=float(1 - this.alpha),
+        mechanism=mechanism,
+        settings=settings,
+        request_id=looks.request_id(number),
+    )
+    question = replace(asked.about(session.study), look=number)
     found = answer(session, question)
     said: dict[str, float | str] = {"look": f"{number} of {len(looks.planned)}"}
     said["level_of_all_looks"] = looks.level

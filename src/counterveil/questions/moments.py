@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import sqrt
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
 from counterveil.session import BitSource, Gate, Session
@@ -69,25 +69,45 @@ def moments(
         level: confidence level of the intervals.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_moments, locals())
+    asked = MomentsArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        outcomes=outcomes,
+        interactions=interactions,
+        level=level,
+        mechanism=mechanism,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_moments(
-    study: Study, *, outcomes: Sequence[str], interactions: Sequence[str], **arguments: Any
-) -> Asked[Moments]:
-    """Return the checked question; nothing here looks at data or budget."""
-    question = Question.ask(method="moments", estimand="ATE", settings=None, **arguments)
-    if question.unit is Unit.OUTCOME and study.several is not None:
-        raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
-    if study.before is not None or study.per is not None:
-        raise refusal("CV-S095", before=study.before is not None, per=study.per is not None)
-    refuse_extremes(study, question.budget)
-    columns = Columns.of(study, _names(outcomes, "outcomes"), _names(interactions, "interactions"))
-    if question.unit is Unit.OUTCOME and any(columns.singles - 1 in pair for pair in columns.products):
-        raise refusal("CV-P788", interactions=list(interactions), unit=question.unit.value)
-    if len(columns.names) > MOST_COLUMNS:
-        raise refusal("CV-P789", most_columns=MOST_COLUMNS, names=len(columns.names))
-    return Asked(question.budget, partial(answer_moments, question=question, columns=columns))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MomentsArguments(Arguments[Moments]):
+    """Private second moments for free regressions; see `counterveil.moments` for the arguments."""
+
+    name: ClassVar[str] = "moments"
+    protects: str = "record"
+    delta: Number = 0
+    outcomes: Sequence[str] = ()
+    interactions: Sequence[str] = ()
+    mechanism: str | None = None
+
+    def checked(self, study: Study) -> Asked[Moments]:
+        """Return the checked question; nothing here looks at data or budget."""
+        question = self.question(self.delta, "moments", self.mechanism)
+        if question.unit is Unit.OUTCOME and study.several is not None:
+            raise refusal("CV-S096", names=len(study.several.names), unit=question.unit.value)
+        if study.before is not None or study.per is not None:
+            raise refusal("CV-S095", before=study.before is not None, per=study.per is not None)
+        refuse_extremes(study, question.budget)
+        outcomes, interactions = _names(self.outcomes, "outcomes"), _names(self.interactions, "interactions")
+        columns = Columns.of(study, outcomes, interactions)
+        if question.unit is Unit.OUTCOME and any(columns.singles - 1 in pair for pair in columns.products):
+            raise refusal("CV-P788", interactions=list(interactions), unit=question.unit.value)
+        if len(columns.names) > MOST_COLUMNS:
+            raise refusal("CV-P789", most_columns=MOST_COLUMNS, names=len(columns.names))
+        return Asked(question.budget, partial(answer_moments, question=question, columns=columns))
 
 
 def _names(given: object, argument: str) -> tuple[str, ...]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
@@ -83,43 +83,63 @@ def outcomes(
         settings: those of the method, `cv.settings.Weighting` for weighting; with several arms `cv.settings.Arms`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_outcomes, locals())
+    asked = OutcomesArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        estimand=estimand,
+        measure=measure,
+        importance=importance,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_outcomes(
-    study: Study,
-    *,
-    method: str,
-    estimand: str,
-    measure: str,
-    importance: Mapping[str, Number] | None,
-    **arguments: Any,
-) -> Asked[OutcomesResult]:
-    """Return the checked question about several outcomes."""
-    check_measure(measure)
-    listed = _listed(study, importance, measure)
-    _refuse_earlier(study)
-    unit = Unit.parse(arguments["protects"])
-    refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
-    if method == "auto":
-        method = _usual(study, unit)
-    question = Question.ask(method=method, estimand=estimand, measure=measure, **arguments)
-    for name, ends in zip(listed.names, listed.ranges, strict=True):
-        one = study.changed(outcome=name, outcome_range=ends)
-        refuse_extremes(one, question.budget)
-        refuse_range(one, measure)
-    _refuse_arms(study, question)
-    kind = METHODS[unit][method]
-    if method in _ADJUSTING:
-        require_covariates(study, method)
-        kind = kind if study.arms is None else Arms
-    elif study.arms is not None:
-        kind = None
-    refuse_other_settings(question, kind)
-    if isinstance(question.settings, Weighting) and question.settings.prediction is not None:
-        raise refusal("CV-P689", prediction=question.settings.prediction)
-    refuse_clusters(study, "outcomes", method, unit)
-    return Asked(question.budget, partial(_answer, question=question, listed=listed))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomesArguments(Arguments[OutcomesResult]):
+    """The private effects on several outcomes; see `counterveil.outcomes` for the arguments."""
+
+    name: ClassVar[str] = "outcomes"
+    delta: Number = 0
+    method: str = "auto"
+    estimand: str = "ATE"
+    measure: str = "difference"
+    importance: Mapping[str, Number] | None = None
+    mechanism: str | None = None
+    settings: Arms | DifferenceInMeans | Matching | Weighting | None = None
+
+    def checked(self, study: Study) -> Asked[OutcomesResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        check_measure(self.measure)
+        listed = _listed(study, self.importance, self.measure)
+        _refuse_earlier(study)
+        unit, method = Unit.parse(self.protects), self.method
+        refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
+        if method == "auto":
+            method = _usual(study, unit)
+        question = self.question(
+            self.delta, method, self.mechanism, self.settings, estimand=self.estimand, measure=self.measure
+        )
+        for name, ends in zip(listed.names, listed.ranges, strict=True):
+            one = study.changed(outcome=name, outcome_range=ends)
+            refuse_extremes(one, question.budget)
+            refuse_range(one, self.measure)
+        _refuse_arms(study, question)
+        kind = METHODS[unit][method]
+        if method in _ADJUSTING:
+            require_covariates(study, method)
+            kind = kind if study.arms is None else Arms
+        elif study.arms is not None:
+            kind = None
+        refuse_other_settings(question, kind)
+        if isinstance(self.settings, Weighting) and self.settings.prediction is not None:
+            raise refusal("CV-P689", prediction=self.settings.prediction)
+        refuse_clusters(study, "outcomes", method, unit)
+        return Asked(question.budget, partial(_answer, question=question, listed=listed))
 
 
 def _listed(study: Study, importance: Mapping[str, Number] | None, measure: str) -> Outcomes:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -54,18 +55,35 @@ def overlap(
         level: confidence level of the intervals; they cover the privacy noise.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_overlap, locals())
+    asked = OverlapArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        level=level,
+        mechanism=mechanism,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_overlap(study: Study, **arguments: Any) -> Asked[OverlapSummary]:
-    """Return the checked question; nothing here looks at data or budget."""
-    refuse_several_arms(study, ratio=True)
-    question = Question.ask(method="overlap", estimand="ATE", settings=None, **arguments)
-    if question.unit is not Unit.RECORD:
-        raise refusal("CV-P670", unit=question.unit.value)
-    refuse_extremes(study, question.budget)
-    require_covariates(study, "overlap")
-    return Asked(question.budget, partial(answer_overlap, question=question))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapArguments(Arguments[OverlapSummary]):
+    """How alike private arms are; see `counterveil.overlap` for the arguments."""
+
+    name: ClassVar[str] = "overlap"
+    protects: str = "record"
+    delta: Number = 0
+    mechanism: str | None = None
+
+    def checked(self, study: Study) -> Asked[OverlapSummary]:
+        """Return the checked question; nothing here looks at data or budget."""
+        refuse_several_arms(study, ratio=True)
+        question = self.question(self.delta, "overlap", self.mechanism)
+        if question.unit is not Unit.RECORD:
+            raise refusal("CV-P670", unit=question.unit.value)
+        refuse_extremes(study, question.budget)
+        require_covariates(study, "overlap")
+        return Asked(question.budget, partial(answer_overlap, question=question))
 
 
 @silence()

@@ -28,26 +28,13 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "policy_value": ("policy-value", ("method", "policy", "cost")),
 }
 _EVERY = ("protects", "epsilon", "delta", "level", "request_id")
-# What an argument is if nobody names it; None is left out everywhere.
-USUAL: dict[str, Any] = {
-    "method": "auto",
-    "level": 0.95,
-    "measure": "difference",
-    "bins": 10,
-    "delta": 0,
-    "cost": 0,
-}
 # Questions that are not among the names of the package.
 _ELSEWHERE = ("outcomes",)
-_ASKED = "asked_"
+_LEVEL = 0.95  # where nobody names one
 
 
-def repeat_of(
-    question: str, study: Declared, arguments: Mapping[str, Any], simulated: bool = False
-) -> Repeat:
-    """Return how to ask the same; `arguments` are those of a public function beside data, study and ledger."""
-    name = question.removeprefix(_ASKED)
-    given = {key: value for key, value in arguments.items() if not _usual(name, key, value)}
+def repeat_of(name: str, study: Declared, given: Mapping[str, Any], simulated: bool = False) -> Repeat:
+    """Return how to ask the question of that name again, with what was given beside data, study and ledger."""
     remark = f"{SIMULATED} {ANEW}" if simulated else ANEW
     return Repeat(study, python_call(name, given), command_line(name, given), remark)
 
@@ -56,18 +43,10 @@ def repeat_of_pool(names: list[str], method: str, level: float) -> Repeat:
     """Return how to pool the same sites again, from their results as `--json` writes them."""
     files = {name: f"site-{place}.json" for place, name in enumerate(names, 1)}
     lines = ["import counterveil as cv", "", f"result = cv.pool({literal(files)}, method={method!r}"]
-    lines[-1] += ")" if level == USUAL["level"] else f", level={level!r})"
+    lines[-1] += ")" if level == _LEVEL else f", level={level!r})"
     words = ["counterveil", "pool", *files.values(), "--method", method]
-    words += [] if level == USUAL["level"] else ["--level", repr(level)]
+    words += [] if level == _LEVEL else ["--level", repr(level)]
     return Repeat(None, "\n".join(lines), shlex.join(words), FREE)
-
-
-def _usual(question: str, name: str, value: Any) -> bool:
-    """Return whether an argument is what it is without being named; the command line passes numbers as text."""
-    # A function without a delta has one of its own, so that 0 must be said there.
-    if value is None or (question == "cate" and name == "delta"):
-        return value is None
-    return name in USUAL and str(value) in (str(USUAL[name]), f"{USUAL[name]}.0")
 
 
 # Python.

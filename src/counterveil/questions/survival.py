@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -63,27 +64,47 @@ def survival(
         settings: `cv.settings.Survival`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_survival, locals())
+    asked = SurvivalArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_survival(study: Study, *, method: str, **arguments: Any) -> Asked[SurvivalResult]:
-    """Return the checked question; nothing here looks at data or budget."""
-    refuse_censored(study.event, "survival")
-    unit = Unit.parse(arguments["protects"])
-    refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
-    if method == "auto":
-        adjusted = study.randomised is not True and bool(study.covariates)
-        if not adjusted:
-            refuse_undeclared_trial(study)
-        free = "weighting" if unit is Unit.OUTCOME else "stratified"
-        method = free if adjusted else "kaplan_meier"
-    question = Question.ask(method=method, estimand="ATE", **arguments)
-    refuse_extremes(study, question.budget)
-    refuse_other_settings(question, Survival)
-    if method != "kaplan_meier":
-        require_covariates(study, method)
-    AskedByStrata.of(study, question)
-    return Asked(question.budget, partial(answer_survival, question=question))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurvivalArguments(Arguments[SurvivalResult]):
+    """Private survival curves and restricted means; see `counterveil.survival` for the arguments."""
+
+    name: ClassVar[str] = "survival"
+    delta: Number = 0
+    method: str = "auto"
+    mechanism: str | None = None
+    settings: Survival | None = None
+
+    def checked(self, study: Study) -> Asked[SurvivalResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        refuse_censored(study.event, "survival")
+        unit, method = Unit.parse(self.protects), self.method
+        refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
+        if method == "auto":
+            adjusted = study.randomised is not True and bool(study.covariates)
+            if not adjusted:
+                refuse_undeclared_trial(study)
+            free = "weighting" if unit is Unit.OUTCOME else "stratified"
+            method = free if adjusted else "kaplan_meier"
+        question = self.question(self.delta, method, self.mechanism, self.settings)
+        refuse_extremes(study, question.budget)
+        refuse_other_settings(question, Survival)
+        if method != "kaplan_meier":
+            require_covariates(study, method)
+        AskedByStrata.of(study, question)
+        return Asked(question.budget, partial(answer_survival, question=question))
 
 
 @silence()

@@ -7,21 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterveil.data import Study
-from counterveil.data.features import require_covariates
 from counterveil.data.labels import Label
 from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
-from counterveil.privacy import Estimand, Unit
+from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.question import (
-    Question,
-    refuse_extremes,
-    refuse_undeclared_trial,
-    refuse_unknown_method,
-)
 from counterveil.results.result import Comparison, provenance_from_dict
 from counterveil.results.stored import reads_facts
-from counterveil.settings import Arms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -118,34 +110,6 @@ def _sum(one: NoiseDistribution | None, other: NoiseDistribution | None) -> Nois
     return None if one is None or other is None else NoiseSum(one, other)
 
 
-# Questions about several arms, checked before any data or budget is touched.
-
-
-# Methods that adjust for covariates, and the one that does not.
-ADJUSTED = ("weighting", "matching")
-METHODS = ("difference_in_means", *ADJUSTED)
-
-
-def ask_arms(study: Study, method: str, **arguments: Any) -> Question:
-    """Return the checked question; nothing here looks at data or budget."""
-    refuse_unknown_method(method, ("auto", *METHODS))
-    if method == "auto" and study.covariates and study.randomised is not True:
-        method = "weighting"
-    question = Question.ask(
-        method="difference_in_means" if method == "auto" else method, estimand="ATE", **arguments
-    )
-    _refuse_private_arms(question.unit)
-    _refuse_two_arms(study)
-    refuse_extremes(study, question.budget)
-    if method == "auto":
-        refuse_undeclared_trial(study)
-    if method in ADJUSTED:
-        require_covariates(study, method)
-    if question.settings is not None and not (method in ADJUSTED and isinstance(question.settings, Arms)):
-        raise refusal("CV-P019", kind=type(question.settings).__name__, method=method)
-    return question
-
-
 def refuse_several_arms(study: Study, ratio: bool = False) -> None:
     """Raise CV-S063 where a question about two arms is asked of a study of several.
 
@@ -166,14 +130,3 @@ def refuse_several_outcomes(study: Study) -> None:
             names=", ".join(map(repr, study.several.names[:3])),
             names_2=", ..." * (len(study.several.names) > 3),
         )
-
-
-def _refuse_two_arms(study: Study) -> None:
-    refuse_several_outcomes(study)
-    if study.arms is None:
-        raise refusal("CV-S064", treated=study.treated, control=study.control)
-
-
-def _refuse_private_arms(unit: Unit) -> None:
-    if unit is not Unit.OUTCOME:
-        raise refusal("CV-P280b", unit=unit.value)

@@ -26,7 +26,6 @@ from scipy.special import chdtrc, chdtri, ndtri
 from counterveil.accounting import Uses
 from counterveil.data import Range, Study, public_points
 from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
-from counterveil.data.features import require_covariates
 from counterveil.data.labels import Fill, Label, LabelIndex
 from counterveil.data.sources import read
 from counterveil.errors import CounterveilError, refusal
@@ -35,12 +34,11 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.inference.uncertainty import deviations, pointwise, simultaneous
 from counterveil.numerics.bases import Basis, constant_basis
 from counterveil.numerics.products import blocks, projected
-from counterveil.privacy import Number, exact
+from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
 from counterveil.report.caveats import first_words
-from counterveil.results.arms import refuse_several_arms
 from counterveil.results.effect import Effect, check_level, interval_facts
-from counterveil.results.question import Question, refuse_extremes
+from counterveil.results.question import Question
 from counterveil.results.result import Released, Result, provenance_from_dict
 from counterveil.results.stored import load, no_effects, reads_facts, save
 from counterveil.session import Kind, Plan, Request
@@ -204,40 +202,6 @@ class CateQuestion(Question):
 def default_delta(rows: int) -> Fraction:
     """Return the delta of a request that names none, from the public number of rows."""
     return min(LARGEST_DELTA, Fraction(1, 10 * rows))
-
-
-def ask_cate(
-    study: Study,
-    *,
-    method: str,
-    protects: str,
-    epsilon: Number,
-    delta: Number | None,
-    level: float,
-    queries: Any = None,
-    rows: int | None = None,
-    **rest: Any,
-) -> CateQuestion:
-    """Return the checked question; `rows` is None while the data have not been looked at.
-
-    Without a delta, the default for that many rows is taken.
-    """
-    refuse_several_arms(study)
-    require_covariates(study, "cate")
-    chosen = delta if delta is not None else LARGEST_DELTA if rows is None else default_delta(rows)
-    question = CateQuestion.ask(
-        method=method,
-        protects=protects,
-        epsilon=epsilon,
-        delta=chosen,
-        estimand="ATE",
-        level=level,
-        mechanism=None,
-        **rest,
-    )
-    assert isinstance(question, CateQuestion)
-    refuse_extremes(study, question.budget)
-    return question if queries is None else replace(question, queries=read_queries(queries, study))
 
 
 def require_gaussian(question: Question, method: str) -> None:

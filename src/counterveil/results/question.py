@@ -54,7 +54,7 @@ class Question:
         settings: Any = None,
         trim: float | str | None = None,
         measure: str = "difference",
-    ) -> Question:
+    ) -> Self:
         """Return the question, or raise the error of the first argument that is out of range."""
         budget = Budget(epsilon, delta)
         _check_trim(trim, Unit.parse(protects))

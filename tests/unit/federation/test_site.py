@@ -13,7 +13,6 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Reply, Request
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import APPROVED, REJECTED
-from counterveil.questions import Curator
 
 ASK = Ask(method="difference_in_means", protects="outcome", epsilon="1")
 SECRET = "MRN 12345 has outcome 7.1"
@@ -169,10 +168,10 @@ def test_a_steward_decides_by_hand(new_site, request_to, budget_spent):
 
 
 def test_nothing_of_an_exception_leaves(new_site, request_to, monkeypatch, caplog, capsys):
-    def fails(self, **_):
+    def fails(*_):
         raise ValueError(SECRET)
 
-    monkeypatch.setattr(Curator, "ate", fails)
+    monkeypatch.setattr("counterveil.federation.site.ask_of", fails)
     site = new_site()
     with caplog.at_level(logging.DEBUG):
         text = site.answer(request_to().to_text())

@@ -11,14 +11,13 @@ from typer.testing import CliRunner
 import counterveil as cv
 from counterveil.accounting import Looks
 from counterveil.cli.app import app
+from counterveil.questions.ate import AteArguments
 from counterveil.questions.ate import answer as answer_ate
-from counterveil.questions.ate import ask as ask_ate
 from counterveil.questions.interim import SPENDING, alphas
 
 STUDY = cv.Study("arm", "y", (0, 1), randomised=True)
 OTHER = cv.Study("arm", "z", (0, 1), randomised=True)
 ROWS = [100, 200, 400]
-PRICE = {"epsilon": 1, "delta": 0, "level": 0.95, "settings": None, "request_id": None, "trim": None}
 
 
 def people(rows, seed=1):
@@ -121,7 +120,7 @@ def test_the_names_of_looks_belong_to_them(book):
     assert code_of(lambda: cv.ate(people(100), OTHER, **other)) == "CV-L083"
     first = ask(book, 1)
     with cv.Curator(people(100), STUDY, ledger=book) as curator:
-        asked = ask_ate(STUDY, protects="outcome", method="auto", estimand=None, mechanism=None, **PRICE)
+        asked = AteArguments(protects="outcome", epsilon=1).about(STUDY)
         again = replace(asked, look=1, request_id="once more")
         assert code_of(lambda: answer_ate(curator, again)) == "CV-L083"
     assert book.account("trial").requests == 1

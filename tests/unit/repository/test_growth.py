@@ -10,6 +10,7 @@ from benchmarks.growth.measuring import PEER
 from benchmarks.growth.questions import ASKED
 
 import counterveil as cv
+from counterveil.questions.arms import METHODS as ARMS
 from counterveil.questions.ate import METHODS
 from counterveil.questions.cate.cate import FORMS as FUNCTIONS
 from counterveil.questions.event_study import METHODS as PERIODS
@@ -17,7 +18,6 @@ from counterveil.questions.groups.question import METHODS as GROUPS
 from counterveil.questions.groups.question import ONE_SCORE
 from counterveil.questions.outcomes import METHODS as LISTED
 from counterveil.questions.survival import METHODS as TIMES
-from counterveil.results.arms import METHODS as ARMS
 
 COVERED = {asked.covered for asked in ASKED.values()}
 

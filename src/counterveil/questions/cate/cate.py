@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from counterveil.accounting import Ledger
 from counterveil.data import Layout, Range, Study, silence, strata_codes_of
+from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
@@ -26,16 +27,24 @@ from counterveil.questions.groups.question import (
     record_details,
     release_words,
 )
+from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
+    LARGEST_DELTA,
     CateAnswers,
     CateModel,
     CateQuestion,
     Queries,
-    ask_cate,
+    default_delta,
     one_effect_model,
+    read_queries,
     refuse_long_answers,
 )
-from counterveil.results.question import refuse_few_clusters, refuse_other_settings, refuse_unknown_method
+from counterveil.results.question import (
+    refuse_extremes,
+    refuse_few_clusters,
+    refuse_other_settings,
+    refuse_unknown_method,
+)
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
@@ -260,15 +269,60 @@ def cate(
         settings: the method's own settings.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_cate, locals())
+    asked = CateArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        queries=queries,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_cate(study: Study, **arguments: Any) -> Asked[CateModel | CateAnswers]:
-    """Return the checked question about effects; without a delta it takes the one for the number of rows."""
-    checked = ask_cate(study, **arguments)
-    check_form(checked)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CateArguments(Arguments[CateModel | CateAnswers]):
+    """The private effect as a function; see `counterveil.cate` for the arguments."""
 
-    def answer(session: Session) -> CateModel | CateAnswers:
-        return answer_cate(session, ask_cate(study, rows=session.batches.rows, **arguments))
+    name: ClassVar[str] = "cate"
+    protects: str = "record"
+    delta: Number | None = None
+    method: str = "auto"
+    queries: Any = None
+    settings: Settings | None = None
 
-    return Asked(checked.budget, answer)
+    def checked(self, study: Study) -> Asked[CateModel | CateAnswers]:
+        """Return the checked question; nothing here looks at data or budget."""
+        checked = self.about(study)
+        check_form(checked)
+
+        def answer(session: Session) -> CateModel | CateAnswers:
+            return answer_cate(session, self.about(study, session.batches.rows))
+
+        return Asked(checked.budget, answer)
+
+    def about(self, study: Study, rows: int | None = None) -> CateQuestion:
+        """Return the checked question, for any method; `rows` is None while the data have not been looked at.
+
+        Without a delta, the default for that many rows is taken.
+        """
+        refuse_several_arms(study)
+        require_covariates(study, "cate")
+        usual = LARGEST_DELTA if rows is None else default_delta(rows)
+        question = CateQuestion.ask(
+            protects=self.protects,
+            epsilon=self.epsilon,
+            delta=usual if self.delta is None else self.delta,
+            estimand="ATE",
+            method=self.method,
+            level=self.level,
+            mechanism=None,
+            request_id=self.request_id,
+            settings=self.settings,
+        )
+        refuse_extremes(study, question.budget)
+        return (
+            question if self.queries is None else replace(question, queries=read_queries(self.queries, study))
+        )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -13,18 +13,19 @@ from counterveil.accounting import Ledger
 from counterveil.data import Layout, Study, silence
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
     METHOD_TEXTS,
+    METHODS,
     By,
     LayoutPlaces,
-    ask_groups,
     caveats,
     chosen_form,
     group_names,
     layout_of,
     record_details,
+    refuse_ungrouped,
     release_words,
 )
 from counterveil.results.effect import Effect, Known
@@ -147,14 +148,37 @@ def groups(
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_groups, locals())
+    asked = GroupsArguments(
+        by=by,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_groups(study: Study, *, by: By, **arguments: Any) -> Asked[GroupsResult]:
-    """Return the checked question about groups."""
-    layout_of(study, by)  # refuses what makes no groups
-    question = ask_groups(study, **arguments)
-    return Asked(question.budget, partial(answer_groups, question=question, by=by))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsArguments(Arguments[GroupsResult]):
+    """The private effects of public groups; see `counterveil.groups` for the arguments."""
+
+    name: ClassVar[str] = "groups"
+    by: By
+    delta: Number = 0
+    method: str = "auto"
+    mechanism: str | None = None
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
+
+    def checked(self, study: Study) -> Asked[GroupsResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        layout_of(study, self.by)  # refuses what makes no groups
+        question = self.question(self.delta, self.method, self.mechanism, self.settings)
+        refuse_ungrouped(study, question, METHODS[question.unit])
+        return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
 
 
 @silence()

@@ -44,14 +44,8 @@ METHODS: dict[Unit, dict[str, type | None]] = {
 ONE_SCORE = ("scores", "adjusted")
 
 
-def ask_groups(study: Study, method: str, **arguments: Any) -> Question:
-    """Return the checked question; nothing here looks at data or budget."""
-    question = Question.ask(method=method, estimand="ATE", **arguments)
-    return _checked(study, question, METHODS[question.unit])
-
-
-def _checked(study: Study, question: Question, known: Mapping[str, type | None]) -> Question:
-    """Return the question, or refuse what its methods cannot answer."""
+def refuse_ungrouped(study: Study, question: Question, known: Mapping[str, type | None]) -> None:
+    """Raise the error of what the methods of a question cannot answer."""
     refuse_several_arms(study)
     refuse_extremes(study, question.budget)
     method = question.method
@@ -59,15 +53,13 @@ def _checked(study: Study, question: Question, known: Mapping[str, type | None])
     if method in ("weighting", "matching", "adjusted"):
         require_covariates(study, method)
     refuse_other_settings(question, known.get(method, Groups if question.unit is Unit.RECORD else None))
-    return question
 
 
-def ask_records(study: Study, what: str, method: str, **arguments: Any) -> Question:
-    """Return the checked question of a policy or a curve, which protect records only."""
-    question = Question.ask(method=method, estimand="ATE", mechanism=None, **arguments)
+def refuse_without_scores(study: Study, question: Question, what: str) -> None:
+    """Raise the same for a policy or a curve, which protect records only."""
     if question.unit is not Unit.RECORD:
         raise refusal("CV-P543", what=what, unit=question.unit.value)
-    return _checked(study, question, dict.fromkeys(ONE_SCORE, Groups))
+    refuse_ungrouped(study, question, dict.fromkeys(ONE_SCORE, Groups))
 
 
 def checked_cost(cost: Number) -> float:

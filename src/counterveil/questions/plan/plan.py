@@ -25,18 +25,15 @@ from counterveil.errors import BudgetError, CounterveilError, ParameterError, St
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
-from counterveil.questions import (
-    arms,
-    ate,
-    cate,
-    event_study,
-    groups,
-    interim,
-    moments,
-    outcomes,
-    policy_value,
-)
+from counterveil.questions.arms import ArmsArguments
+from counterveil.questions.asking import Arguments, ask_once
+from counterveil.questions.ate import AteArguments, ate
+from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.event_study import EventStudyArguments
+from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import planned
+from counterveil.questions.moments import MomentsArguments, moments
+from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.plan.people import (
     FEWEST_ROWS,
     SEEDS,
@@ -52,7 +49,8 @@ from counterveil.questions.plan.people import (
     people_of_question,
 )
 from counterveil.questions.plan.people import half_width as least_squares
-from counterveil.questions.survival import survival
+from counterveil.questions.policy.policy import PolicyValueArguments
+from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, View, latex, page, plan_plot
 from counterveil.report.page import named_lines
 from counterveil.report.view import percent, rounded
@@ -72,21 +70,21 @@ from counterveil.results.survival import SurvivalResult
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.regression import Columns
 
-# What is asked, and which of the options each question takes.
-_USUAL = ("method", "level", "mechanism", "settings")
-_ASK: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "ate": (ate, (*_USUAL, "estimand", "measure")),
-    "arms": (arms, _USUAL),
-    "outcomes": (outcomes, (*_USUAL, "estimand", "measure", "importance")),
-    "groups": (groups, (*_USUAL, "by")),
-    "event_study": (event_study, (*_USUAL, "estimand")),
-    "cate": (cate, ("method", "level", "settings")),
-    "policy_value": (policy_value, ("method", "level", "settings", "policy")),
-    "survival": (survival, _USUAL),
-    "moments": (moments, ("level", "mechanism", "formula")),
-    "compliance": (moments, ("level", "mechanism", "received")),
-    "interim": (ate, (*_USUAL, "estimand", "spending")),
+# What is asked; a question takes the options that are fields of its arguments, and those of a plan's own.
+_ASK: dict[str, type[Arguments[Any]]] = {
+    "ate": AteArguments,
+    "arms": ArmsArguments,
+    "outcomes": OutcomesArguments,
+    "groups": GroupsArguments,
+    "event_study": EventStudyArguments,
+    "cate": CateArguments,
+    "policy_value": PolicyValueArguments,
+    "survival": SurvivalArguments,
+    "moments": MomentsArguments,
+    "compliance": MomentsArguments,
+    "interim": AteArguments,
 }
+_MORE = {"moments": "formula", "compliance": "received", "interim": "spending"}
 # What a question cannot be asked without.
 _NEEDED = ("by", "policy", "formula", "received")
 # Options that only some questions take, with what they are where nothing is said; others are None.
@@ -142,13 +140,13 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
     """Raise CV-P700 for a question that is none, and CV-P701 for options that it does not take or lacks."""
     if not isinstance(question, str) or question not in _ASK:
         raise out_of_range("question", f"one of {', '.join(map(repr, _ASK))}", question)
-    taken = _ASK[question][1]
+    taken = _taken(question)
     for name in _OWN:
         value, usual = given[name], _SAID.get(name)
         # Arrays and frames are compared with nothing.
         unsaid = value is None if usual is None else isinstance(value, str) and value == usual
         if name not in taken and not unsaid:
-            takers = [repr(each) for each, (_, options) in _ASK.items() if name in options]
+            takers = [repr(each) for each in _ASK if name in _taken(each)]
             fitting, fix = (
                 f"{name}= with question={' or '.join(takers)}",
                 "leave it out, or plan that question",
@@ -156,6 +154,13 @@ def check_options(question: object, given: Mapping[str, Any]) -> None:
             raise _unfit(name, fitting, f"{name}={shown(value)} with question={question!r}", fix)
         if name in taken and name in _NEEDED and value is None:
             raise _unfit(name, f"{name}= with question={question!r}", "None", f"say {name}=")
+
+
+def _taken(question: str) -> set[str]:
+    """Return the options that a question takes."""
+    found = {each.name for each in fields(_ASK[question])} | {_MORE.get(question, "protects")}
+    # Looks are at differences.
+    return found - {"measure"} if question == "interim" else found
 
 
 def _unfit(name: str, expected: str, got: str, fix: str) -> CounterveilError:
@@ -166,8 +171,8 @@ def asked(
     question: str, study: Study, given: Mapping[str, Any], estimand: Estimand, sizes: Sequence[int]
 ) -> tuple[Ask, Ask]:
     """Return what asks a question of simulated people, of planned and of searched sizes."""
-    function, taken = _ASK[question]
-    words = {name: value for name, value in given.items() if name in (*taken, "protects")}
+    kind, taken = _ASK[question], _taken(question)
+    words = {name: value for name, value in given.items() if name in taken}
     if question == "interim":
         return Looks(study, sizes, words, estimand), Looks(study, sizes, words, estimand, last=True)
     if question in ("moments", "compliance"):
@@ -175,8 +180,8 @@ def asked(
         return ask, ask
 
     def plain(people: People, budget: Budget, noise: SeededNoise) -> Answer:
-        spent = {"epsilon": budget.epsilon, "delta": budget.delta}
-        answer = function(people.frame, study, noise=noise, **spent, **words)
+        arguments = kind(epsilon=budget.epsilon, delta=budget.delta, **words)
+        answer = ask_once(arguments, people.frame, study, None, None, noise)
         return _measured(answer, _truths(answer, question, people, estimand, given["measure"]))
 
     return plain, plain
@@ -963,50 +968,95 @@ def plan(
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
-    return _plan(**locals())
+    options: dict[str, Any] = {
+        "method": method,
+        "estimand": estimand,
+        "level": level,
+        "mechanism": mechanism,
+        "settings": settings,
+        "by": by,
+        "policy": policy,
+        "protects": protects,
+        "measure": measure,
+        "importance": importance,
+        "formula": formula,
+        "received": received,
+        "spending": spending,
+    }
+    people: dict[str, Any] = {
+        "mean": mean,
+        "sd": sd,
+        "effect": effect,
+        "explained": explained,
+        "confounding": confounding,
+        "share": share,
+        "binary": binary,
+        "correlation": correlation,
+        "covariates": covariates,
+    }
+    more = _Further(together, denominator, complying, lost)
+    trials = _Trials(draws, seed, half_width, tell)
+    return _plan(study, question, rows, epsilon, delta, options, people, more, sample, trials)
 
 
-# The arguments of `plan` that say how the question is asked, and those that describe the people.
-_ASKED = (
-    *("method", "estimand", "level", "mechanism", "settings", "by", "policy", "protects"),
-    *("measure", "importance", "formula", "received", "spending"),
-)
-_ASSUMED = (
-    *("mean", "sd", "effect", "explained", "confounding", "share", "binary", "correlation", "covariates"),
-)
-_FURTHER = ("together", "denominator", "complying", "received")
+@dataclass(frozen=True, slots=True)
+class _Further:
+    """What is assumed of further numbers of people."""
+
+    together: float | None
+    denominator: Sequence[float] | None
+    complying: float | None
+    lost: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """How studies are simulated, and what is searched."""
+
+    draws: int
+    seed: int
+    half_width: float | None
+    tell: Tell | None
 
 
 def _plan(
     study: Study,
+    question: str,
     rows: int | Sequence[int],
+    epsilon: Number | Sequence[Number],
+    delta: Number,
+    options: dict[str, Any],
+    people: dict[str, Any],
+    more: _Further,
     sample: Any,
-    half_width: float | None,
-    tell: Tell | None,
-    **more: Any,
+    trials: _Trials,
 ) -> Plan:
-    """Return the plan; `more` are the other arguments of `plan`."""
-    draws, seed, level, question = (more[name] for name in ("draws", "seed", "level", "question"))
+    """Return the plan of a question with its `options`, for people of whom something is assumed."""
+    draws, seed, half_width = trials.draws, trials.seed, trials.half_width
+    level, measure, received = options["level"], options["measure"], options["received"]
     check_level(level)
     check_study(study)
     refuse_censored(study.event, question)
-    refuse_clusters(study, "plan", more["method"], Unit.parse(more["protects"]))
+    refuse_clusters(study, "plan", options["method"], Unit.parse(options["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
-    _refuse_unplanned(study, question, sample, {name: more[name] for name in _ASKED})
-    more["estimand"] = usual_estimand(study, more["estimand"]).value
-    target, unit = Estimand(more["estimand"]), Unit.parse(more["protects"])
-    ask, searched = asked(question, study, {name: more[name] for name in _ASKED}, target, sizes)
-    assumed, draw = _people(study, chosen, sample, question, more)
-    budgets = _budgets(more["epsilon"], more["delta"], max(sizes))
+    _refuse_unplanned(study, question, sample, options)
+    target, unit = usual_estimand(study, options["estimand"]), Unit.parse(options["protects"])
+    ask, searched = asked(question, study, options | {"estimand": target.value}, target, sizes)
+    if sample is not None:
+        assumed, draw = _sampled(study, chosen, sample)
+    else:
+        assumed = _assumed(study, people, more, received)
+        draw = partial(people_of_question, study, assumed, question == "event_study", received)
+    budgets = _budgets(epsilon, delta, max(sizes))
     first = sizes[-1] if question == "interim" else sizes[0]
-    by_least_squares = question in _BY_LEAST_SQUARES and more["measure"] == DIFFERENCE and study.per is None
-    noiseless = Budget(_HARDLY_ANY, more["delta"])
+    by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
+    noiseless = Budget(_HARDLY_ANY, delta)
     plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
-    levels = _levels(study, question, sizes, budgets[0], more)
+    levels = _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
     cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
-    free = run(cells, ask, draw, draws, seed, tell, plain, first)
+    free = run(cells, ask, draw, draws, seed, trials.tell, plain, first)
     search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
     return Plan(
         question=question,
@@ -1023,7 +1073,7 @@ def _plan(
         wanted=half_width,
         least_epsilon=search.epsilon(first),
         least_rows=search.rows(first),
-        measure=more["measure"],
+        measure=measure,
         by_least_squares=by_least_squares,
         skewed=any(one.skewed for cell in cells for one in cell.answers[:1]),
     )
@@ -1044,35 +1094,27 @@ def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> floa
     return trial.half
 
 
-def _people(
-    study: Study, declared: Study, sample: Any, question: str, more: Mapping[str, Any]
-) -> tuple[Assumptions, Draw]:
-    """Return what is assumed of people, and what makes them up."""
-    if sample is not None:
-        known = PublicSample.of(sample, declared)
-        found = Assumptions.of(study)
-        found = replace(found, effect=known.effect, share=known.share, binary=known.binary)
-        return replace(found, sample=known.rows), known.people
-    others = {name: kind for name, kind in study.covariates.items() if name != more["received"]}
-    assumed = assumed_of(
-        at_the_horizon(study.changed(covariates=others)),
-        {name: more[name] for name in _ASSUMED},
-        **{name: more[name] for name in _FURTHER},
-    )
-    assumed = replace(assumed, lost=lost_share(study, more["lost"]))
-    return assumed, partial(people_of_question, study, assumed, question == "event_study", more["received"])
+def _assumed(study: Study, people: dict[str, Any], more: _Further, received: str | None) -> Assumptions:
+    """Return what is assumed of people."""
+    others = {name: kind for name, kind in study.covariates.items() if name != received}
+    own = at_the_horizon(study.changed(covariates=others))
+    found = assumed_of(own, people, more.together, more.denominator, more.complying, received)
+    return replace(found, lost=lost_share(study, more.lost))
 
 
-def _levels(
-    study: Study, question: str, sizes: list[int], budget: Budget, more: Mapping[str, Any]
-) -> dict[int, float]:
-    """Return the level of the interval at each look, empty for other questions."""
-    if question != "interim":
-        return {}
-    spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
-    terms = {"level": more["level"], "spending": more["spending"]}
-    looks = interim.planned(study.outcome, sizes, **spent, **terms).planned
-    return {size: float(1 - look.alpha) for size, look in zip(sizes, looks, strict=True)}
+def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:
+    """Return what a public sample says of people, and what draws from it."""
+    known = PublicSample.of(sample, declared)
+    found = Assumptions.of(study)
+    found = replace(found, effect=known.effect, share=known.share, binary=known.binary)
+    return replace(found, sample=known.rows), known.people
+
+
+def _levels(study: Study, sizes: list[int], budget: Budget, level: float, spending: str) -> dict[int, float]:
+    """Return the level of the interval at each look."""
+    epsilon, delta = budget.epsilon, budget.delta
+    looks = planned(study.outcome, sizes, epsilon=epsilon, delta=delta, level=level, spending=spending)
+    return {size: float(1 - look.alpha) for size, look in zip(sizes, looks.planned, strict=True)}
 
 
 def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from math import isfinite, isnan, nan, sqrt
 from pathlib import Path
-from typing import Any, Protocol, TypeGuard
+from typing import Any, ClassVar, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,13 +37,13 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.questions.groups.question import (
-    ask_records,
     caveats,
     checked_cost,
     chosen_form,
     record_details,
+    refuse_without_scores,
     release_words,
 )
 from counterveil.results.effect import Effect
@@ -519,17 +519,39 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_policy_value, locals())
+    asked = PolicyValueArguments(
+        policy=policy,
+        cost=cost,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_policy_value(
-    study: Study, *, policy: Any, cost: Number | None, **arguments: Any
-) -> Asked[PolicyValue]:
-    """Return the checked question about a rule."""
-    question = ask_records(study, "policy_value", **arguments)
-    rule = checked_policy(policy, study)
-    price = rule.price(cost)
-    return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyValueArguments(Arguments[PolicyValue]):
+    """What a public rule gains; see `counterveil.policy_value` for the arguments."""
+
+    name: ClassVar[str] = "policy_value"
+    policy: Any
+    cost: Number | None = None
+    protects: str = "record"
+    delta: Number = 0
+    method: str = "auto"
+    settings: Groups | None = None
+
+    def checked(self, study: Study) -> Asked[PolicyValue]:
+        """Return the checked question; nothing here looks at data or budget."""
+        question = self.question(self.delta, self.method, None, self.settings)
+        refuse_without_scores(study, question, self.name)
+        rule = checked_policy(self.policy, study)
+        price = rule.price(self.cost)
+        return Asked(question.budget, partial(answer_policy, question=question, rule=rule, cost=price))
 
 
 def checked_policy(policy: Any, study: Study) -> Policy:
@@ -655,22 +677,42 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    return ask_once(asked_targeting_curve, locals())
+    asked = TargetingCurveArguments(
+        model=model,
+        bins=bins,
+        thresholds=thresholds,
+        cost=cost,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
 
 
-def asked_targeting_curve(
-    study: Study,
-    *,
-    model: EffectModel,
-    bins: int,
-    thresholds: Sequence[float] | None,
-    cost: Number,
-    **arguments: Any,
-) -> Asked[TargetingCurve]:
-    """Return the checked question about a ranking."""
-    question = ask_records(study, "targeting_curve", **arguments)
-    ranking = Ranking.of(study, model, bins, thresholds, cost)
-    return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetingCurveArguments(Arguments[TargetingCurve]):
+    """What treating the highest ranked gains; see `counterveil.targeting_curve` for the arguments."""
+
+    name: ClassVar[str] = "targeting_curve"
+    model: EffectModel
+    bins: int = 10
+    thresholds: Sequence[float] | None = None
+    cost: Number = 0
+    protects: str = "record"
+    delta: Number = 0
+    method: str = "auto"
+    settings: Groups | None = None
+
+    def checked(self, study: Study) -> Asked[TargetingCurve]:
+        """Return the checked question; nothing here looks at data or budget."""
+        question = self.question(self.delta, self.method, None, self.settings)
+        refuse_without_scores(study, question, self.name)
+        ranking = Ranking.of(study, self.model, self.bins, self.thresholds, self.cost)
+        return Asked(question.budget, partial(answer_curve, question=question, ranking=ranking))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget, Proof
-from counterveil.questions.ate import ask
+from counterveil.questions.ate import AteArguments
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
@@ -44,15 +44,7 @@ def ask_for(method="fold_aggregation", **extra):
 
 
 def question(method="fold_aggregation", **extra):
-    given = {
-        "epsilon": 4,
-        "delta": 0,
-        "estimand": "ATE",
-        "level": 0.95,
-        "mechanism": None,
-        "request_id": None,
-    }
-    return ask(STUDY, method, protects="record", **(given | extra))
+    return AteArguments(protects="record", method=method, **({"epsilon": 4} | extra)).about(STUDY)
 
 
 class Line:

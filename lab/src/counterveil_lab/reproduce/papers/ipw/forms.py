@@ -9,7 +9,6 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.datasets import Dataset, ihdp, nsw
@@ -18,7 +17,6 @@ from counterveil.published import proved_weighting as proved
 from counterveil.published import weighting as published
 from counterveil.published.asking import ACCEPT, PublishedQuestion
 from counterveil.published.matching import fit_without_intercept
-from counterveil.questions.ate import ask
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 
@@ -67,11 +65,10 @@ PLAIN, PARTLY, RELEASED = "without noise", "published, before the last noise", "
 LONG, HAJEK, HT = "published, before the last noise, rows longer than one", "ours, hajek", "ours, ht"
 
 
-def question_of(study: cv.Study, epsilon: float) -> Question:
+def question_of(epsilon: float) -> Question:
     """Return the question that every form answers."""
-    return ask(
-        study,
-        "doubly_robust",  # a method of `cv.ate`: the forms take the rest of the question
+    return Question.ask(
+        method="ipw",
         protects="record",
         epsilon=epsilon,
         delta=DELTA,
@@ -93,7 +90,7 @@ def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str
     plain = published.weighted_sum(z[second] @ fitted, table.treated[second], y, Estimand.ATE)
     found = []
     for place, epsilon in enumerate(epsilons):
-        asked = question_of(table.study, epsilon)
+        asked = question_of(epsilon)
         seed = 1000 * run + 10 * place
         plan = published.paper_plan(PublishedQuestion.of(asked, ACCEPT))
         drawn = published.release(Gate(plan, SeededNoise(seed)), plan, table, (first, second), Estimand.ATE)
