@@ -107,9 +107,9 @@ def test_a_report_that_shows_private_covariates_is_found(monkeypatch):
     assert not found(name, ReplayTester(), (0, 3)).violated
     shown = []
 
-    def with_table(answer, ask, session, arguments):
+    def with_table(answer, session, arguments):
         shown.append(table_one(session.table))
-        return replace(true(answer, ask, session, arguments), by_arm=shown[-1])
+        return replace(true(answer, session, arguments), by_arm=shown[-1])
 
     monkeypatch.setattr(asking, "_for_reports", with_table)
     finding = found(name, ReplayTester(), (0, 3))

@@ -5,20 +5,20 @@ import time
 from pathlib import Path
 
 from counterveil.cli import main
-from counterveil.questions import Curator
+from counterveil.federation import site
 
 SECRET = "MRN=4711 outcome=7.1"
-_answer = Curator.ate
+_answer = site.ask_of
 
 
-def leaks(curator, **arguments):
+def leaks(curator, arguments):
     """Fail with a text that quotes a record, as a careless library would."""
     raise RuntimeError(SECRET)
 
 
-def stalls(curator, **arguments):
+def stalls(curator, arguments):
     """Pay and get the answer, then hold it back until the test allows it to leave."""
-    result = _answer(curator, **arguments)
+    result = _answer(curator, arguments)
     folder = Path(sys.argv[-1])
     (folder / "paid").touch()
     while not (folder / "go").exists():
@@ -28,6 +28,6 @@ def stalls(curator, **arguments):
 
 if __name__ == "__main__":
     fault, folder = sys.argv[1:]
-    Curator.ate = {"leaks": leaks, "stalls": stalls}[fault]
+    site.ask_of = {"leaks": leaks, "stalls": stalls}[fault]
     sys.argv = ["counterveil", "federation", "site", "run", folder]
     main()
