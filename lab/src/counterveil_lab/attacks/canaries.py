@@ -9,6 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
+from counterveil import published
 from counterveil.audit import AuditReport, OneRunTester, audit
 from counterveil.audit.protocols import FloatArray
 from counterveil.datasets import lalonde
@@ -29,7 +30,7 @@ def _trial() -> Dataset:
 
 
 def _ask(curator: Curator, **words: object) -> object:
-    return curator.ate(protects="record", method="matching", **words)  # type: ignore[arg-type]
+    return published.record_matching_proved(curator, **words)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
