@@ -19,6 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import PurePath
 from string import Formatter
@@ -188,16 +189,26 @@ def explanation(code: str) -> str | None:
         return None
     parts = [f"# {code}: {outline(rows[0]['problem'])}"]
     for row in rows:
-        said = {"expected": "Expected", "fix": "To fix"}
-        parts += [f"{word}: {outline(row[name])}." for name, word in said.items() if name in row]
+        said = {"Expected": outline(row.get("expected", "")), "To fix": outline(row["fix"])}
+        parts += [f"{word}: {text.rstrip('.')}." for word, text in said.items() if text]
     parts += [rows[0]["why"]]
-    parts += [f"```python\n{rows[0]['example'].strip()}\n```"] if "example" in rows[0] else []
+    parts += [f"```\n{rows[0]['example'].strip()}\n```"] if "example" in rows[0] else []
     return "\n\n".join(parts) + "\n"
 
 
 def outline(text: str) -> str:
-    """Return a text of the table with the names of its facts, in capitals, in place of their values."""
-    return "".join(before + (name or "").upper() for before, name, _, _ in _TEXT.parse(text))
+    """Return a text of the table with the names of its facts, in capitals, in place of their values.
+
+    A fact that adjoins a word is a part of the sentence that some cases have, and is left out. A text that is one fact
+    says nothing: it is empty.
+    """
+    pieces = list(_TEXT.parse(text))
+    found = ""
+    for (before, name, _, _), (after, *_) in pairwise([*pieces, ("", None, None, None)]):
+        found += before
+        apart = not found[-1:].isalnum() and not after[:1].isalnum()
+        found += name.upper() if name and apart else ""
+    return found if len(pieces) != 1 or pieces[0][0] else ""
 
 
 def unforeseen(fault: BaseException) -> CounterveilError:
@@ -213,11 +224,9 @@ def unforeseen(fault: BaseException) -> CounterveilError:
     return refusal("CV-X060", kind=type(fault).__name__, place=place)
 
 
-def installing(extras: str, otherwise: str = "") -> str:
+def installing(extras: str) -> str:
     """Return how an optional part is installed; the package is on no registry, so from a checkout of it."""
-    return f"in a checkout of Counterveil: pip install '.[{extras}]'" + (
-        f"; {otherwise}" if otherwise else ""
-    )
+    return f"in a checkout of Counterveil: pip install '.[{extras}]'"
 
 
 def shown(value: object) -> str:

@@ -39,10 +39,9 @@ def errors_page() -> str:
 def _code(code: str, rows: list[dict[str, str]]) -> Iterator[str]:
     yield f"### {code}"
     for row in rows:
-        said = [f"**{_plain(row['problem'])}**"]
-        said += [f"Expected: {_plain(row['expected'])}."] if row.get("expected", "{")[0] != "{" else []
-        said += [f"To fix: {_plain(row['fix']).rstrip('.')}."] if row["fix"][0] != "{" else []
-        yield " ".join(said)
+        named = {"Expected": _plain(row.get("expected", "")), "To fix": _plain(row["fix"])}
+        said = [f"{word}: {text.rstrip('.')}." for word, text in named.items() if text]
+        yield " ".join([f"**{_plain(row['problem'])}**", *said])
     yield rows[0]["why"]
 
 

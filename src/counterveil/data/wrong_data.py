@@ -79,4 +79,4 @@ def unknown_database(kind: str, known: Iterable[str]) -> CounterveilError:
 
 def too_many_groups(most: int, rows: int, strata: int) -> CounterveilError:
     """Return CV-D055, from the number of rows and of declared strata alone."""
-    return refusal("CV-D055", most=most, most_2=most // 2, rows=rows, strata=strata)
+    return refusal("CV-D055", most=most, fewer=most // 2, rows=rows, strata=strata)

@@ -120,7 +120,7 @@ class Budget:
     def check_rows(self, rows: int) -> None:
         """Raise CV-P006 where delta permits publishing one of so many rows, a public number."""
         if self.delta * rows >= 1:
-            raise refusal("CV-P006", rows=rows, rows_2=100 * rows, delta=show(self.delta))
+            raise refusal("CV-P006", rows=rows, advised=100 * rows, delta=show(self.delta))
 
     def to_dict(self) -> dict[str, str]:
         """Return the exact rationals as text."""

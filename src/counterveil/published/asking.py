@@ -52,7 +52,7 @@ class PublishedQuestion(CateQuestion):
     def require_acceptance(self, proof: Proof, why: str) -> None:
         """Raise CV-C001 unless the analyst accepted a result whose guarantee is not proved."""
         if proof is not Proof.FINITE_SAMPLE and self.accept != ACCEPT:
-            raise refusal("CV-C001", proof=proof.value, accept=ACCEPT, why=why, accept_2=self.accept)
+            raise refusal("CV-C001", proof=proof.value, accept=ACCEPT, why=why, given=self.accept)
 
     @property
     def own_budget(self) -> Budget:

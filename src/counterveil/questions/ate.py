@@ -267,7 +267,7 @@ def _refuse_other_than_ratios(question: Question) -> None:
         question.method not in (method, AUTO) or question.settings is not None or question.trim is not None
     )
     if wrong or question.estimand is not Estimand.ATE:
-        raise refusal("CV-P673", method=method, method_2=question.method, estimand=question.estimand.value)
+        raise refusal("CV-P673", method=method, given=question.method, estimand=question.estimand.value)
 
 
 def _form(question: Question) -> Estimator:

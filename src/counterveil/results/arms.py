@@ -128,5 +128,5 @@ def refuse_several_outcomes(study: Study) -> None:
         raise refusal(
             "CV-S141",
             names=", ".join(map(repr, study.several.names[:3])),
-            names_2=", ..." * (len(study.several.names) > 3),
+            more=", ..." * (len(study.several.names) > 3),
         )

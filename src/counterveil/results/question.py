@@ -265,7 +265,7 @@ def refuse_extremes(study: Study, budget: Budget) -> None:
             "CV-P642",
             outcome=study.outcome,
             largest_outcome=float(LARGEST_OUTCOME),
-            largest_outcome_2=float(1 / LARGEST_OUTCOME),
+            least_width=float(1 / LARGEST_OUTCOME),
             lo=float(bounds.lo),
             hi=float(bounds.hi),
         )
@@ -300,7 +300,7 @@ def refuse_unknown_method(method: str, known: Sequence[str], where: str = "") ->
             known=" or ".join(map(repr, known)),
             where=where,
             method=method,
-            method_2=_called_here(method, known),
+            hint=_called_here(method, known),
         )
 
 

@@ -64,8 +64,6 @@ class Responses:
 
 
 # Proof: resuming.proof.md
-
-
 class Gate:
     """Lets each release of a reserved plan through once; made by `Session.run` after the budget is reserved.
 

@@ -320,9 +320,6 @@ def _account_name(
     return dataset, True
 
 
-# The charter that fits a study, as a steward's first draft.
-
-
 def drafted_charter(study: Study, unit: Unit) -> Charter:
     """Return a charter that permits a study at one level of protection and nothing beyond it."""
     public = study.public_columns if unit is Unit.OUTCOME else ()

@@ -53,9 +53,6 @@ from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
 from counterveil.statistics.moments.scoring import Cells, Score, Scoring, scoring
 
-# Effects at queries by bins: the mean score of everyone in the query's bin, all bins for the price of one.
-
-
 # A bin holds about so many people at least, and so many times its noise.
 _FEWEST, _NOISES = 150, 12.0
 _MOST_CUTS = 9
@@ -138,9 +135,6 @@ def _answers(
     )
 
 
-# The choice between a function and one number, and of a method, from public numbers alone.
-
-
 # Rows times mu a function from which the R-learner is as accurate as the T-learner.
 _STRONG = 150.0
 
@@ -169,9 +163,6 @@ def automatic_outcome(session: Session, question: CateQuestion) -> CateModel:
 def one_number(session: Session, question: CateQuestion) -> CateModel:
     """Return the average effect that `ate` answers with for the whole budget, the same for everybody."""
     return one_effect_model(session.study, question.level, average_effect(session, question))
-
-
-# Which form answers which question about effects: the table behind `method=`, `protects=` and `settings=`.
 
 
 Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]

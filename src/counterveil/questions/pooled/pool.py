@@ -74,7 +74,7 @@ One = TypeVar("One")
 def check_agreement(sites: Named) -> None:
     """Raise unless the results answer one question about different people."""
     if len(sites) < 2:
-        raise refusal("CV-P500", sites=len(sites), sites_2="" if len(sites) == 1 else "s")
+        raise refusal("CV-P500", sites=len(sites), plural="" if len(sites) == 1 else "s")
     _check_same(sites)
     _check_distinct(sites)
 

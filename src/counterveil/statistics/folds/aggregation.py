@@ -60,7 +60,7 @@ def require_folds(study: Study, question: Question, rows: int, folds: int | None
         raise refusal("CV-P427", estimand=question.estimand.value)
     wanted = FEWEST_FOLDS if folds is None else folds
     if rows // wanted < 2:
-        raise refusal("CV-P424", wanted=2 * wanted, wanted_2=wanted, rows=rows)
+        raise refusal("CV-P424", wanted=2 * wanted, count=wanted, rows=rows)
 
 
 def most_folds(rows: int, columns: int) -> int:

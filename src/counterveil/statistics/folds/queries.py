@@ -86,7 +86,7 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     fewest = max(_FEWEST_ROWS, _ROWS_A_COLUMN * (features.columns + 2))
     folds = max(_FEWEST_FOLDS, rows // fewest) if settings.folds is None else settings.folds
     if rows // folds < 2:
-        raise refusal("CV-P551", folds=2 * folds, folds_2=folds, rows=rows)
+        raise refusal("CV-P551", folds=2 * folds, count=folds, rows=rows)
     low, high = study.outcome_range
     plan = vector_plan(question, {"coefficients": Fraction(1)})
     points = public_points(study, _POINTS)

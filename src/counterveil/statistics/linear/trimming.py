@@ -47,7 +47,7 @@ def trimmed(table: Table, trim: float | str) -> Trimmed:
     kept = np.flatnonzero((score >= limit) & (score <= 1 - limit))
     treated = int(table.treated[kept].sum())
     if min(treated, len(kept) - treated) < _FEWEST:
-        raise refusal("CV-S065", limit=limit, limit_2=1 - limit, treated=treated, kept=len(kept) - treated)
+        raise refusal("CV-S065", limit=limit, upper=1 - limit, treated=treated, kept=len(kept) - treated)
     return Trimmed(table.take(kept) if len(kept) < table.rows else table, limit, table.rows)
 
 

@@ -727,7 +727,7 @@ def _check(features: NDArray[np.floating], treated: NDArray[np.bool_], noise_var
     if features.ndim != 2 or treated.shape != (len(features),) or treated.dtype != np.bool_:
         raise refusal("CV-P262", features=features.shape, treated=treated.shape, dtype=treated.dtype)
     if not treated.any() or treated.all():
-        raise refusal("CV-P263", treated=int(treated.sum()), treated_2=len(treated))
+        raise refusal("CV-P263", treated=int(treated.sum()), rows=len(treated))
     if not (math.isfinite(noise_variance) and noise_variance >= 0.0):
         raise refusal("CV-P260", noise_variance=noise_variance)
 
