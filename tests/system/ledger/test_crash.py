@@ -15,6 +15,29 @@ from counterveil.privacy import Budget, Charge, PureEvent, Unit
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
 
 CLIENT = Path(__file__).with_name("crashing_client.py")
+MAKING = ("close", "_connect", "_create", "_sync", "fsync", "link")
+# For each line, a process that dies before or after one step of making a file.
+MAKER = """
+import os, signal, sys
+from counterveil.accounting import open_ledger, sql_store
+
+def make(name, place, moment):
+    owner = sql_store.os if name in ("link", "fsync", "close") else sql_store
+    real = getattr(owner, name)
+    def die(*arguments, **options):
+        if moment == "after":
+            real(*arguments, **options)
+        os.kill(os.getpid(), signal.SIGKILL)
+    setattr(owner, name, die)
+    open_ledger(place, create=True)
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        make(*line.split())
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 TENTH = Budget("0.1")
 CHARGE = Charge(TENTH, (PureEvent(TENTH.epsilon),))
 
@@ -27,19 +50,23 @@ def spend(ledger, request_id):
     return '{"estimate": 1}'
 
 
-def crash_at(place, step):
-    """Run the client until it dies at `step`; return what it was told before, or None if it survived."""
-    done = subprocess.run(
-        [sys.executable, str(CLIENT), place, str(step)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if done.returncode == 0:
+@pytest.fixture(scope="module")
+def client():
+    """A program that starts a process for each crash, with what it needs imported before."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, str(CLIENT)], **pipes) as running:
+        yield running
+
+
+def crash_at(client, place, step):
+    """Have a process die at `step`; return what it was told before, or None if it survived."""
+    client.stdin.write(f"{place} {step}\n")
+    client.stdin.flush()
+    *told, status = client.stdout.readline().split()
+    if status == "0":
         return None
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    return done.stdout.split()
+    assert int(status) == -signal.SIGKILL
+    return told
 
 
 def check_after_crash(place, before, told):
@@ -79,7 +106,7 @@ def check_retry(ledger, kinds):
     assert drawn == (["5/1"] if "release" in kinds else ["6/1"])
 
 
-def crashed_at(step, tmp_path, cluster):
+def crashed_at(step, client, tmp_path, cluster):
     """Return what a crash at one step leaves of a ledger of its own, or None where the client survives."""
     place = cluster.emptied() if cluster else str(tmp_path / f"ledger-{step}.db")
     with open_ledger(place, create=True) as ledger:
@@ -87,20 +114,20 @@ def crashed_at(step, tmp_path, cluster):
         for number in range(3):
             spend(ledger, f"r{number}")
         before = ledger.entries()
-    told = crash_at(place, step)
+    told = crash_at(client, place, step)
     return None if told is None else check_after_crash(place, before, told)
 
 
 # Every fifth step and the last ones here, and all of them marked slow.
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_every_step(kind, stride, tmp_path, request):
+def test_every_step(kind, stride, client, tmp_path, request):
     cluster = request.getfixturevalue("cluster") if kind == "postgresql" else None
     seen, step = [], 0
-    while (kinds := crashed_at(step, tmp_path, cluster)) is not None:
+    while (kinds := crashed_at(step, client, tmp_path, cluster)) is not None:
         seen.append(kinds)
         step += stride
-    last = (crashed_at(each, tmp_path, cluster) for each in range(step - stride + 1, step))
+    last = (crashed_at(each, client, tmp_path, cluster) for each in range(step - stride + 1, step))
     seen += [kinds for kinds in last if kinds is not None]
     # The states that a crash can leave all occurred, in this order, so the steps were really passed.
     stages = [len(kinds) for kinds in seen]
@@ -111,28 +138,18 @@ def test_every_step(kind, stride, tmp_path, request):
 
 def test_a_crash_while_the_file_is_made_leaves_nothing_half_made(tmp_path):
     """The file appears complete or not at all, whichever step of its making is the last."""
-    program = (
-        "import os, signal, sys\n"
-        "from pathlib import Path\n"
-        "from counterveil.accounting import open_ledger, sql_store\n"
-        "name = sys.argv[1]\n"
-        "real = getattr(sql_store.os if name in ('link', 'fsync', 'close') else sql_store, name)\n"
-        "def die(*arguments, **options):\n"
-        "    if sys.argv[3] == 'after':\n"
-        "        real(*arguments, **options)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "setattr(sql_store.os if name in ('link', 'fsync', 'close') else sql_store, name, die)\n"
-        "open_ledger(sys.argv[2], create=True)\n"
+    cases = [(name, moment) for name in MAKING for moment in ("before", "after")]
+    words = [f"{name} {tmp_path}/{name}-{moment}.db {moment}" for name, moment in cases]
+    done = subprocess.run(
+        [sys.executable, "-c", MAKER], input="\n".join(words), text=True, capture_output=True
     )
-    for name in ("close", "_connect", "_create", "_sync", "fsync", "link"):
-        for moment in ("before", "after"):
-            place = tmp_path / f"{name}-{moment}.db"
-            done = subprocess.run([sys.executable, "-c", program, name, str(place), moment], check=False)
-            assert done.returncode == -signal.SIGKILL
-            assert place.exists() == ((name, moment) == ("link", "after"))
-            with open_ledger(place, create=True) as ledger:
-                ledger.register("trial", Budget(1))
-                assert ledger.verify().ok
+    assert done.stdout.split() == [str(-signal.SIGKILL)] * len(cases), done.stderr
+    for name, moment in cases:
+        place = tmp_path / f"{name}-{moment}.db"
+        assert place.exists() == ((name, moment) == ("link", "after"))
+        with open_ledger(place, create=True) as ledger:
+            ledger.register("trial", Budget(1))
+            assert ledger.verify().ok
 
 
 def test_a_server_that_loses_power_keeps_what_it_confirmed(cluster):
