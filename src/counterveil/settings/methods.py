@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from fractions import Fraction
-from math import isfinite
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -555,10 +554,12 @@ class FoldQueries(Settings):
 
 _WEIGHT = Allowed("a number above 0, at most 1", lambda weight: is_number(weight) and 0 < weight <= 1)
 _WEIGHTS = Allowed(
-    "for each site a number above 0, at most 1", lambda own: all(map(_WEIGHT.fits, own.values()))
+    "for each site a number above 0, at most 1",
+    lambda own: isinstance(own, Mapping) and all(map(_WEIGHT.fits, own.values())),
 )
 _VARIANCES = Allowed(
-    "finite numbers of at least 0", lambda least: all(isfinite(one) and one >= 0 for one in least.values())
+    "finite numbers of at least 0",
+    lambda least: isinstance(least, Mapping) and all(is_number(one, 0) for one in least.values()),
 )
 Named = Sequence[tuple[str, object]]
 

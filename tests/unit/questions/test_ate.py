@@ -97,27 +97,12 @@ def test_seeded_noise_marks_everything():
         assert SIMULATED in rendering
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_result_survives_json(unit):
-    result = cv.ate(trial(n=300), study(), protects=unit, epsilon=1)
-    copy = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict())))
-    assert copy == result
-    assert copy.interval(0.8) == result.interval(0.8)
-    assert str(copy) == str(result)
-
-
 def test_levels_nest_and_do_not_spend():
     result = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1)
     (a, b), (c, d) = result.interval(0.99), result.interval(0.5)
     assert a < c < result.estimate < d < b
     with pytest.raises(ParameterError, match="CV-P015"):
         result.interval(95)
-
-
-def test_tidy_has_brooms_names():
-    (row,) = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1).tidy()
-    assert {"term", "estimate", "std_error", "statistic", "p_value", "conf_low", "conf_high"} <= row.keys()
-    assert row["conf_low"] < row["estimate"] < row["conf_high"]
 
 
 def test_curator_spends_one_budget_over_several_questions():

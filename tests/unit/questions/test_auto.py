@@ -158,13 +158,6 @@ def test_the_answer_is_that_of_the_method_by_name():
     assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
 
 
-@pytest.mark.parametrize("kappa", [0, -0.1, 1.5, True, float("nan"), "much"])
-def test_bounds_out_of_range_are_refused(kappa):
-    for settings in (cv.settings.Auto, cv.settings.DoublyRobust):
-        with pytest.raises(ParameterError, match="CV-P025"):
-            settings(kappa=kappa)
-
-
 def test_settings_of_other_methods_are_refused():
     data = synth(seed=1, n=100)
     with pytest.raises(ParameterError, match="CV-P019"):

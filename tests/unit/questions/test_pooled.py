@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from fractions import Fraction
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.privacy import SIMULATED, Proof
 from counterveil.privacy.caveats import AtSites, FoldModels, NotAdjusted, SitesLeftOut, Target
-from counterveil.questions import PooledResult
 from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
@@ -188,53 +186,6 @@ def test_random_effects_leave_out_a_site_that_is_drowned_in_noise():
     found = cv.pool(parts, method="random_effects")
     assert [part.weight for part in found.sites] == pytest.approx([0.25] * 4 + [0])
     assert found.not_covered[0] == SitesLeftOut(("site 5",))
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_facts_survive_json(sites, method):
-    found = cv.pool({"north": sites[0], "south": sites[1], "west": sites[2]}, method=method, level=0.9)
-    facts = json.loads(json.dumps(found.to_dict()))
-    again = PooledResult.from_dict(facts)
-    assert again.to_dict() == found.to_dict()
-    assert [part.name for part in again.sites] == ["north", "south", "west"]
-    assert facts["sites"][0]["interval"]["level"] == 0.9
-
-
-def test_tidy_has_a_row_a_site_and_one_for_all(sites):
-    rows = cv.pool(sites).tidy()
-    assert [row["type"] for row in rows] == ["study", "study", "study", "summary"]
-    assert {"site", "weight", "estimate", "std_error", "conf_low", "p_value", "epsilon"} <= set(rows[0])
-    assert set(rows[-1]) == set(rows[0])
-
-
-class Page(HTMLParser):
-    def __init__(self, text):
-        super().__init__()
-        self.tags = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attributes):
-        self.tags.append(tag)
-
-    def handle_data(self, data):
-        self.text += data
-
-
-def test_renderings_show_every_site_and_the_whole(sites, tmp_path):
-    found = cv.pool({"north": sites[0], "a<b": sites[1], "west": sites[2]})
-    said = str(found)
-    for word in ("north", "a<b", "west", "pooled", "weight", "Heterogeneity:", "Q = ", "tau"):
-        assert word in said
-    assert "for all" not in said
-    table = found.to_latex()
-    assert table.count(r"\\") == 6
-    assert "pooled &" in table
-    page = Page(found.to_html(tmp_path / "page.html").read_text(encoding="utf-8"))
-    assert page.tags.count("polygon") == 1
-    assert page.tags.count("circle") == 3
-    assert "a<b" in page.text
-    assert "Heterogeneity" in page.text
 
 
 def test_files_and_facts_are_read(sites, tmp_path):

@@ -85,9 +85,3 @@ def test_a_plan_knows_it():
 
 def test_the_command_line_reads_it():
     assert settings_from_text("difference_in_means", ["variance_share=0"]) == ALONE
-
-
-@pytest.mark.parametrize("share", [1, -0.1, "much"])
-def test_shares_out_of_range_are_refused(share):
-    with pytest.raises(CounterveilError, match="CV-P025"):
-        cv.settings.DifferenceInMeans(variance_share=share)

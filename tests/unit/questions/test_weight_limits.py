@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.errors import ParameterError
 from counterveil.inference import held_weights
 from counterveil.questions import PooledResult
 
@@ -70,15 +69,6 @@ def test_limits_survive_being_written_down(sites):
     assert again.weight_limits == effect.weight_limits
     assert again.estimate == effect.estimate
     assert "at most 40% each" in " ".join(str(effect).split())
-
-
-@pytest.mark.parametrize(
-    "limits",
-    [{"most_weight": 0}, {"most_weight": 1.5}, {"own": {"a": -1}}, {"least_variance": {"a": float("nan")}}],
-)
-def test_limits_that_are_none_are_refused(limits):
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.settings.WeightLimits(**limits)
 
 
 def test_the_estimate_is_cut_to_what_effects_can_be():

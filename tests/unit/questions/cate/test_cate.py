@@ -292,20 +292,6 @@ def test_refusals_come_before_anything_is_spent(words, code):
         ask(**words)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        {"basis": "wavelet"},
-        {"degree": 0},
-        {"knots": 0},
-        {"products": 1},
-    ],
-)
-def test_settings_are_checked(words):
-    with pytest.raises(cv.CounterveilError, match="CV-P025"):
-        Cate(**words)
-
-
 def test_too_many_functions_are_refused():
     with pytest.raises(cv.CounterveilError, match="CV-P526"):
         ask(data=dataset_2(300), settings=Cate(degree=5))

@@ -105,23 +105,6 @@ def test_a_rule_made_of_a_model_is_said_to_flatter_the_rows_it_was_learned_on():
     assert [Caveat.FITTED_TO_SAME_ROWS in said for said in learned] == [True, False]
 
 
-def test_facts_survive_json_and_every_rendering_says_simulated(tmp_path):
-    found = value(SOUTH, n=3000, cost="1/2")
-    again = cv.results.PolicyValue.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again == found
-    assert again.interval(0.8) == found.interval(0.8)
-    page = found.to_html(tmp_path / "value.html").read_text()
-    for text in (str(found), page, found.to_latex()):
-        assert SIMULATED in text
-        assert "policy - nobody" in text
-    assert "after a cost of 0.5" in str(found)
-    assert [row["contrast"] for row in found.tidy()] == [
-        "policy - nobody",
-        "policy - everybody",
-        "everybody - nobody",
-    ]
-
-
 @pytest.mark.parametrize(
     ("policy", "arguments", "code"),
     [

@@ -7,28 +7,6 @@ import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"degree": 3},
-        {"degree": True},
-        {"unaffordable": "guess"},
-        {"unaffordable": "contrast"},
-        {"kappa": 0},
-        {"kappa": 1.5},
-        {"bends": -0.1},
-        {"bends": 5},
-        {"means": (0.0,)},
-        {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
-        {"covariance": ((1.0,),), "degree": 2},
-    ],
-)
-def test_settings_out_of_range_are_refused(wrong):
-    with pytest.raises(ParameterError) as refusal:
-        cv.settings.DoublyRobust(**wrong)
-    assert refusal.value.code == "CV-P025"
-
-
 @pytest.mark.parametrize("matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),)])
 def test_what_is_no_correlation_matrix_is_refused(matrix):
     with pytest.raises(ParameterError) as refusal:

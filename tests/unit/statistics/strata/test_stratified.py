@@ -1,6 +1,5 @@
 """Exact matching on strata: what it estimates, for whom, at what price, and what it refuses."""
 
-import json
 from fractions import Fraction
 
 import numpy as np
@@ -185,15 +184,6 @@ def test_bought_cut_points(protects):
     assert abs(result.estimate - 0.2) < 0.05
 
 
-def test_a_result_survives_json():
-    data, *_ = lopsided()
-    for sensitivity in RECORD:
-        result = ask(data, sensitivity=sensitivity)
-        again = cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict())))
-        assert again.interval() == pytest.approx(result.interval())
-        assert str(again) == str(result)
-
-
 def test_a_real_release_is_promised_in_finite_samples_and_charged(tmp_path):
     data = synth_strata(1, n=500, levels=5)
     ledger = tmp_path / "ledger.db"
@@ -220,18 +210,6 @@ def test_a_table_attached_before_and_a_file_give_the_same_answer(tmp_path):
             for source in (frame, str(path), Table.attach(frame, STUDY))
         ]
         assert answers[0] == answers[1] == answers[2]
-
-
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ({"limit": 1}, "CV-P025"),
-        ({"cuts": {"x": 1}}, "CV-P025"),
-    ],
-)
-def test_settings_that_make_no_sense(words, code):
-    with pytest.raises(ParameterError, match=code):
-        cv.settings.Stratified(**words)
 
 
 def test_studies_that_do_not_fit():
