@@ -2,8 +2,6 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.arms import balance, effective_size, overlap_counts
-from counterveil.numerics.matching import matching_coefficients
-from counterveil.numerics.propensity import fit_propensity
 
 
 def test_differences_and_ratios_are_those_of_the_textbook():
@@ -26,25 +24,6 @@ def test_whole_weights_are_repeated_rows():
     means = [np.repeat(X[arm], times[arm], axis=0).mean(axis=0) for arm in (treated, ~treated)]
     scale = np.sqrt((X[treated].var(axis=0, ddof=1) + X[~treated].var(axis=0, ddof=1)) / 2)
     np.testing.assert_allclose(found.difference, (means[0] - means[1]) / scale, rtol=1e-12)
-
-
-def test_more_rows_than_a_block_and_far_from_zero():
-    rng = np.random.default_rng(3)
-    X, treated = rng.normal(size=(40_000, 1)) + 1e6, rng.random(40_000) < 0.5
-    found = balance(X, treated, np.full(40_000, 0.3))
-    plain = balance(X - 1e6, treated)
-    np.testing.assert_allclose(found.difference, plain.difference, atol=1e-8)
-    np.testing.assert_allclose(found.variance_ratio, plain.variance_ratio, rtol=1e-8)
-
-
-def test_matching_brings_the_arms_together():
-    rng = np.random.default_rng(4)
-    X = rng.random((3000, 3))
-    treated = rng.random(3000) < 1 / (1 + np.exp(2 - 4 * X[:, 0]))
-    score = fit_propensity(X, treated, 1e-3).scores
-    weights = np.abs(matching_coefficients(treated, score, 5).coefficients)
-    assert abs(balance(X, treated).difference[0]) > 0.8
-    assert abs(balance(X, treated, weights).difference[0]) < 0.05
 
 
 def test_constant_columns_are_balanced_or_infinitely_apart():

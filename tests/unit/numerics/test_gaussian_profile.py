@@ -2,7 +2,6 @@ import math
 from fractions import Fraction
 
 import pytest
-from flint import ctx
 from scipy import stats
 
 from counterveil.errors import ParameterError
@@ -74,9 +73,3 @@ def test_arguments_out_of_range_are_refused(call, arguments):
     with pytest.raises(ParameterError) as refused:
         call(*arguments)
     assert refused.value.code == "CV-P110"
-
-
-def test_the_working_precision_is_left_as_found():
-    before = ctx.prec
-    mu_of(Fraction(3, 7), Fraction(1, 10**6))
-    assert ctx.prec == before

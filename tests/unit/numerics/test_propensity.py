@@ -13,7 +13,6 @@ from counterveil.numerics.propensity import (
     fit_propensity,
     gradient_rounding,
     logistic_scores,
-    minimise,
     multinomial_scores,
 )
 from counterveil.numerics.propensity import _Binary as TwoArms
@@ -122,13 +121,6 @@ def test_derivatives_are_those_of_the_value(arms, columns):
         np.testing.assert_allclose(hessian[k], numeric, atol=1e-8)
 
 
-def test_two_arms_are_the_smallest_case_of_several():
-    X, arm = sample(500, 5, 2)
-    two, several = fit_propensity(X, arm == 1, 0.01), fit_multinomial(X, arm, 2, 0.01)
-    np.testing.assert_allclose(several.weights[0], two.weights, atol=1e-9)
-    np.testing.assert_allclose(several.scores[:, 1], two.scores, atol=1e-9)
-
-
 def test_the_scores_are_those_of_the_weights_and_sum_to_one():
     X, arm = sample(3000, 4, 5, 4)
     fit = fit_multinomial(X, arm, 4, 1e-3)
@@ -139,34 +131,6 @@ def test_the_scores_are_those_of_the_weights_and_sum_to_one():
     two = fit_propensity(X, arm > 1, 1e-3)
     np.testing.assert_array_equal(two.scores, logistic_scores(X, two.weights))
     np.testing.assert_allclose(two.scores, expit(X @ two.weights[:-1] + two.weights[-1]), atol=1e-15)
-
-
-def test_many_rows_start_from_a_part_of_them_and_end_at_the_same_place():
-    X, arm = sample(70_000, 3, 6)
-    fit = fit_propensity(X, arm == 1, 1e-4)
-    cold = minimise(TwoArms(X, arm == 1, 1e-4), np.zeros(4), math.log(2), 1e-9)
-    assert fit.steps < cold.steps
-    np.testing.assert_allclose(fit.weights, cold.weights, atol=1e-4)
-    assert exact_gradient(X, arm, fit.weights, 1e-4) <= DEFAULT_TOLERANCE * 2
-
-
-def test_a_start_worse_than_zero_is_not_used():
-    X, arm = sample(100, 2, 7)
-    far = minimise(TwoArms(X, arm == 1, 0.1), np.full(3, 1e6), math.log(2), 1e-9)
-    near = minimise(TwoArms(X, arm == 1, 0.1), np.zeros(3), math.log(2), 1e-9)
-    np.testing.assert_array_equal(far.weights, near.weights)
-
-
-def test_column_order_and_narrow_types_are_accepted():
-    X, arm = sample(5000, 3, 8)
-    X = np.round(X * 8) / 8
-    reference = fit_propensity(X, arm == 1, 0.01).weights
-    np.testing.assert_allclose(
-        fit_propensity(np.asfortranarray(X), arm == 1, 0.01).weights, reference, atol=1e-9
-    )
-    np.testing.assert_allclose(
-        fit_propensity(X.astype(np.float32), arm == 1, 0.01).weights, reference, atol=1e-9
-    )
 
 
 def test_the_rounding_bound_grows_with_rows_columns_and_weak_penalties():

@@ -50,12 +50,6 @@ def test_small_eigenvalues_are_raised_and_what_that_leaves_out_is_said():
     assert floored(matrix, 0.0, 0.01).matrix == pytest.approx(matrix)
 
 
-def test_leakage_grows_with_the_error_and_stops_at_one():
-    quiet, loud = (floored(np.eye(10), error, 0.1).leakage for error in (1e-4, 1e-2))
-    assert 0 < quiet < loud < 1
-    assert floored(np.eye(10), 1.0, 0.1).leakage == 1.0
-
-
 def test_coefficients_drowned_in_noise_go_to_zero_and_clear_ones_stay():
     rng = np.random.default_rng(3)
     truth = rng.normal(size=20)

@@ -16,7 +16,6 @@ from counterveil.numerics.strata import (
     order_free_variance,
     pooled_squares,
     single_effect_sum,
-    unmatched_rows,
     weight_sum,
 )
 
@@ -129,12 +128,6 @@ def test_equal_outcomes_have_no_spread_at_all():
     assert effect_sum(strata, "ATE") == 0
 
 
-def test_no_limit_is_a_limit_that_never_binds():
-    _, strata = made(np.random.default_rng(13), 100, 50)
-    for estimand in ESTIMANDS:
-        assert effect_sum(strata, estimand) == effect_sum(strata, estimand, Fraction(1000))
-
-
 def matched_rows(treated, control):
     """Return the effect sum of the balanced single matching, row by row."""
     t, c = len(treated), len(control)
@@ -178,18 +171,11 @@ def test_single_matching_is_that_of_its_rows():
     assert single_effect_sum(strata) == sum(matched_rows(*pair) for pair in rows)
 
 
+def test_steps_are_those_of_the_tables():
+    assert RANGE_STEPS == OUTCOME_STEPS
+
+
 def test_single_matching_refuses_strata_without_prefixes():
     _, strata = made(np.random.default_rng(19), 5, 5)
     with pytest.raises(ParameterError, match="CV-P331"):
         single_effect_sum(strata)
-
-
-def test_unmatched_rows_are_the_estimands_own():
-    treated, control = np.array([4, 0, 3, 0]), np.array([0, 5, 2, 1])
-    zero, none = np.zeros(4, np.int64), np.zeros(4)
-    strata = Strata(6, np.arange(4), treated, control, zero, zero, none, none)
-    assert [unmatched_rows(strata, estimand) for estimand in ESTIMANDS] == [10, 4, 6]
-
-
-def test_steps_are_those_of_the_tables():
-    assert RANGE_STEPS == OUTCOME_STEPS

@@ -64,8 +64,3 @@ def test_noise_flattens_the_weights_and_its_absence_balances_them():
     assert np.abs(quiet @ features[rows]).max() < 0.2 * np.abs(features[rows].mean(axis=0)).max()
     assert loud.max() == pytest.approx(1 / len(rows), rel=1e-2)
     assert loud.max() < quiet.max()
-
-
-def test_constant_features_give_equal_weights():
-    w = arm_weights(np.zeros((20, 2)), np.arange(5), noise_variance=1.0, settings=SETTINGS)
-    assert np.allclose(w, 0.2)

@@ -111,37 +111,6 @@ def study(**more):
     )
 
 
-@pytest.mark.parametrize("method", ["difference_in_means", "weighting", "matching", "auto"])
-def test_every_order_of_rows_gives_the_same_answer(method):
-    data = trial()
-    order = np.random.default_rng(1).permutation(len(data["y"]))
-    if method == "matching":
-        order = np.arange(len(data["y"]))  # ties are served in the order of rows
-    mixed = {name: values[order] for name, values in data.items()}
-    asked = {"protects": "outcome", "epsilon": 1, "method": method}
-    first, second = (cv.ate(rows, study(), noise=cv.SeededNoise(3), **asked) for rows in (data, mixed))
-    assert first.estimate == pytest.approx(second.estimate, rel=1e-6)
-    assert first.uncertainty.variance == pytest.approx(second.uncertainty.variance, rel=1e-5)
-    assert "clustered by school, 12 clusters" in first.method
-    assert first.details["clusters"] == 12
-
-
-def test_names_of_clusters_do_not_matter_and_a_person_is_in_one():
-    data = trial()
-    named = data | {"school": np.array([f"school {place}" for place in data["school"]])}
-    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
-    first, second = (cv.ate(rows, study(), noise=cv.SeededNoise(3), **asked) for rows in (data, named))
-    assert first.interval() == second.interval()
-    people = data | {"id": np.arange(len(data["y"])) // 2}
-    reduced = cv.ate(people, study(person="id", per_person={"x": "mean"}), noise=cv.SeededNoise(3), **asked)
-    assert (reduced.details["rows"], reduced.details["clusters"]) == (60, 12)
-    assert reduced.guarantee.whose == "person"
-    astray = people | {"school": data["school"] + (np.arange(len(data["y"])) == 0)}
-    with pytest.raises(CounterveilError) as refused:
-        cv.ate(astray, study(person="id", per_person={"x": "mean"}), **asked)
-    assert refused.value.code == "CV-D020"
-
-
 @pytest.mark.parametrize("clusters", [4, 5])
 def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
     with cv.Curator(trial(clusters), study(), budget=cv.Budget(1)) as curator:

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics import arm_loops as pairing_cells
 from counterveil.statistics.linear.kernels.pairing import (
     CELL,
-    consecutive_pairs,
     covariate_pairs,
     score_pairs,
 )
@@ -49,13 +47,6 @@ def test_ties_and_constants_are_no_trouble(kind):
     assert (features[first, 0] != features[second, 0]).sum() <= (4 if kind == "score" else n // CELL * 2)
 
 
-@pytest.mark.parametrize("kind", ["score", "covariates"])
-def test_the_same_arguments_give_the_same_pairs(kind):
-    arm, features = arms_of(300), np.random.default_rng(4).normal(size=(300, 4))
-    one, two = pairs_of(kind, arm, features), pairs_of(kind, arm.copy(), np.asfortranarray(features))
-    np.testing.assert_array_equal(one, two)
-
-
 def test_neighbours_on_the_score_are_paired():
     first, second = score_pairs(np.zeros(6, int), np.array([0.1, 0.9, 0.5, 0.2, 0.6, 0.8]))
     assert {frozenset(pair) for pair in zip(first.tolist(), second.tolist(), strict=True)} == {
@@ -83,44 +74,3 @@ def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
     close, by_score = gap(covariate_pairs(arm, features)), gap(score_pairs(arm, features @ np.ones(4)))
     assert close < 0.2 * by_score
     assert by_score < 4 * 2 / 12  # two independent rows
-
-
-def test_cells_are_small_and_hold_every_row():
-    rng = np.random.default_rng(6)
-    features = rng.normal(size=(1000, 3))
-    rows, stack, starts = np.arange(1000), np.zeros(256, np.int64), np.zeros(1001, np.int64)
-    cells = pairing_cells.cut(features.ravel(), 3, CELL, 256, rows, np.zeros(1000), stack, starts)
-    sizes = np.diff(starts[: cells + 1])
-    assert sizes.max() <= CELL
-    assert sizes.min() >= CELL // 2 - 1
-    assert sorted(rows) == list(range(1000))
-
-
-def test_columns_side_by_side_give_the_same_pairs():
-    arm, features = arms_of(1500), np.random.default_rng(8).normal(size=(1500, 3))
-    expected = covariate_pairs(arm, features)
-    np.testing.assert_array_equal(covariate_pairs(arm, np.asfortranarray(features)), expected)
-    np.testing.assert_array_equal(
-        covariate_pairs(arm, features.astype(np.float32)),
-        covariate_pairs(arm, np.asfortranarray(features.astype(np.float32))),
-    )
-
-
-def test_plain_python_gives_the_same_pairs(monkeypatch):
-    arm, features = arms_of(150), np.random.default_rng(7).normal(size=(150, 3)).round(1)
-    expected = covariate_pairs(arm, features)
-    for name in ("widest", "split", "cut", "pair_up"):
-        function = getattr(pairing_cells, name)
-        monkeypatch.setattr(pairing_cells, name, getattr(function, "py_func", function))
-    np.testing.assert_array_equal(covariate_pairs(arm, features), expected)
-
-
-def test_lists_of_rows_by_score_give_the_same_pairs():
-    rng = np.random.default_rng(6)
-    arm, score = rng.random(301) < 0.3, rng.integers(0, 40, 301) / 40
-    by_score = [
-        rows[np.argsort(score[rows], kind="stable")] for rows in (np.flatnonzero(arm == a) for a in (0, 1))
-    ]
-    found = consecutive_pairs(rows.astype(np.int32) for rows in by_score)
-    for ours, theirs in zip(found, score_pairs(arm, score), strict=True):
-        np.testing.assert_array_equal(ours, theirs)

@@ -11,7 +11,6 @@ from counterveil.errors import InternalError
 from counterveil.statistics.linear.kernels.residual_variance import (
     TRANSITION,
     GroupSquares,
-    RangedFit,
     Spectrum,
     cost,
     residual_variance,
@@ -169,18 +168,6 @@ def test_the_least_cost_is_found(seed):
     found = minimize(total, np.zeros(7), jac=True, method="BFGS", options={"gtol": 1e-9, "maxiter": 10_000})
     assert part.fit.least(y) == pytest.approx(found.fun, abs=2 * part.fit.slack)
     assert part.fit.least(y) >= ridge(y, Z, part.fit.strengths) - part.fit.slack
-
-
-def test_blocks_of_rows_make_no_difference(monkeypatch):
-    part, _ = line(50, 4, 100.0, 3)
-    y = np.random.default_rng(4).random(50)
-    expected = part.fit.least(y)
-    monkeypatch.setattr("counterveil.statistics.linear.kernels.residual_variance._BLOCK", 28)
-    assert part.fit.least(y) == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr("counterveil.statistics.linear.kernels.residual_variance._SMALL", 0)
-    names = ("features", "rows", "centre", "strengths", "covariance", "root")
-    fit = RangedFit(*(getattr(part.fit, name) for name in names))
-    assert fit.least(y) == pytest.approx(expected, abs=1e-12)
 
 
 def two_arms(seed, n=200):

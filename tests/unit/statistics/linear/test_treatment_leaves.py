@@ -68,25 +68,6 @@ def test_leaves_are_distinct_groups_of_enough_rows_that_make_up_the_whole(monkey
     np.testing.assert_array_equal(leaves[:8].sum(axis=0), 1.0)
 
 
-def test_the_same_rows_have_the_same_leaves_in_any_order():
-    x = columns()
-    treated, order = drawn(x, x[0] * x[1]), np.random.default_rng(2).permutation(N)
-    score = np.full(N, 0.5)
-    one, other = treatment_leaves(x, treated, score), treatment_leaves(x[:, order], treated[order], score)
-    np.testing.assert_array_equal(one[:, order], other)
-
-
-def test_many_rows_are_read_in_part_and_leaves_hold_all_of_them(monkeypatch):
-    monkeypatch.setattr(kernel, "_READ", 1000)
-    x = columns()
-    group = x[2] > 0.25
-    leaves = treatment_leaves(x, drawn(x, 2.0 * group - 1.0), np.full(N, 0.4))
-    assert leaves.shape[1] == N
-    # Every leaf of the first tree lies on one side of a cut near the jump.
-    inside = [float(group[leaf > 0].mean()) for leaf in leaves[:4]]
-    assert all(share < 0.1 or share > 0.9 for share in inside)
-
-
 def test_labels_and_constants():
     codes = np.random.default_rng(3).integers(0, 2, (3, N)).astype(np.float32)
     leaves = treatment_leaves(codes, drawn(codes, 2.0 * codes[0] * codes[1] - 1.0), np.full(N, 0.4))

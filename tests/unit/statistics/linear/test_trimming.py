@@ -78,14 +78,6 @@ def test_the_effect_is_that_of_those_kept_and_says_so_first():
     assert "statistics/linear/trimmed_rows.proof.md" in found.guarantee.pages
 
 
-def test_a_limit_that_keeps_everybody_leaves_the_label_alone():
-    found = cv.ate(rows(slope=0.1), STUDY, protects="outcome", epsilon=2, trim=0.05, noise=cv.SeededNoise(1))
-    plain = cv.ate(rows(slope=0.1), STUDY, protects="outcome", epsilon=2, noise=cv.SeededNoise(1))
-    assert found.population is None
-    assert found.caution is None
-    assert found.estimate == plain.estimate
-
-
 def test_outcomes_do_not_choose_rows_and_those_left_out_move_nothing():
     """All outcomes of a small table: the same rows are kept, and only their outcomes count."""
     x = np.array([-3.0, -1.0, -0.5, 0.0, 0.2, 0.5, 1.0, 3.0])
@@ -127,16 +119,6 @@ def test_private_scores_and_arms_without_overlap_are_refused():
     apart = {"x": np.repeat([-3.0, 3.0], 50), "t": np.repeat([0, 1], 50), "y": np.zeros(100)}
     with pytest.raises(StudyError, match="CV-S065"):
         cv.ate(apart, STUDY, protects="outcome", epsilon=1, trim=0.3)
-
-
-def test_a_request_is_another_one_with_another_limit():
-    data = rows(500, slope=1.0)
-    with cv.Curator(data, STUDY, budget=cv.Budget(3)) as curator:
-        asked = {"protects": "outcome", "epsilon": 1, "request_id": "one"}
-        first = curator.ate(trim=0.1, **asked)
-        assert curator.ate(trim=0.1, **asked) == first
-        with pytest.raises(cv.CounterveilError, match="CV-L"):
-            curator.ate(trim=0.2, **asked)
 
 
 def test_trimmed_results_are_pooled_with_trimmed_ones_alone():

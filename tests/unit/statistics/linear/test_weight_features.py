@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 from counterveil.errors import ParameterError
-from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
 
 KINDS = ["number", "binary", "label", "number"]
-# Features are kept in single precision unless asked otherwise.
-SINGLE = 1e-6
 
 
 def covariates(n=900, seed=0):
@@ -63,41 +59,6 @@ def test_bends_are_cosines_of_the_rank_of_the_score_and_slow_ones_have_more():
         assert np.corrcoef(column, np.cos(np.pi * j * rank))[0, 1] > 0.999
 
 
-def test_terms_share_evenly_and_their_sum_has_a_share_of_its_own():
-    X, scores = covariates()
-    rng = np.random.default_rng(3)
-    columns = rng.normal(size=(2, 900))
-    columns = (columns - columns.mean(axis=1, keepdims=True)) / columns.std(axis=1, keepdims=True)
-    followed = TreatmentTerms(columns, columns[0] - 2 * columns[1])
-    shares = FeatureShares(0.0, 0.0, 0.0, terms=0.4, direction=0.1)
-    features = weight_features(X, KINDS, scores, shares, dtype=np.float64, followed=followed)
-    np.testing.assert_allclose(features[:, :2], np.sqrt(0.2) * columns.T, atol=1e-12)
-    assert features.shape == (900, 3)
-    assert features[:, 2].var() == pytest.approx(0.1)
-    assert np.corrcoef(features[:, 2], columns[0] - 2 * columns[1])[0, 1] == pytest.approx(1)
-    none = TreatmentTerms(columns[:0], None)
-    plain = FeatureShares(0.6, 0.3, 0.1, terms=0.4, direction=0.1)
-    same = weight_features(X, KINDS, scores, plain, followed=none)
-    np.testing.assert_array_equal(same, weight_features(X, KINDS, scores, FeatureShares(0.6, 0.3, 0.1)))
-
-
-def test_leaves_share_evenly_and_constant_ones_are_left_out():
-    X, scores = covariates()
-    leaves = np.array([X[:, 0] > 50, X[:, 0] <= 50, X[:, 0] < np.inf], np.float32)
-    shares = FeatureShares(0.0, 0.0, 0.1, leaves=0.6)
-    features = weight_features(X, KINDS, scores, shares, dtype=np.float64, leaves=leaves)
-    np.testing.assert_allclose(features.var(axis=0), [0.2, 0.2, 0.1])
-    np.testing.assert_allclose(np.corrcoef(features[:, 0], leaves[0])[0, 1], 1.0)
-
-
-def test_a_total_scales_all_variances_alike():
-    X, scores = covariates()
-    X[:, 0] = 1.0  # left out, and its share with it
-    plain, scaled = (weight_features(X, KINDS, scores, dtype=np.float64, total=t) for t in (None, 2.0))
-    assert scaled.var(axis=0).sum() == pytest.approx(2.0, rel=1e-10)
-    np.testing.assert_allclose(scaled, plain * math.sqrt(2.0 / plain.var(axis=0).sum()), rtol=1e-9)
-
-
 def test_columns_are_what_they_say():
     X, scores = covariates()
     features = weight_features(X, KINDS, scores, dtype=np.float64)
@@ -116,21 +77,6 @@ def test_columns_are_what_they_say():
     assert correlation(9, np.log(scores / (1 - scores))) == pytest.approx(1)
 
 
-def test_indicators_of_one_label_share_one_scale():
-    X, scores = covariates()
-    features = weight_features(X, KINDS, scores, dtype=np.float64)
-    steps = [np.ptp(features[:, 3 + level]) for level in range(4)]
-    np.testing.assert_allclose(steps, steps[0])
-
-
-def test_strata_hold_equal_numbers_of_rows():
-    X, scores = covariates()
-    features = weight_features(X, KINDS, scores, FeatureShares(0.0, 0.0, 0.0, 1.0, 5), dtype=np.float64)
-    assert features.shape == (900, 5)
-    np.testing.assert_array_equal((features > 0).sum(axis=0), 180)
-    assert features.var(axis=0).sum() == pytest.approx(1.0)
-
-
 def test_unit_and_origin_of_a_covariate_do_not_matter():
     X, scores = covariates()
     moved = X.copy()
@@ -138,18 +84,6 @@ def test_unit_and_origin_of_a_covariate_do_not_matter():
     moved[:, 1] = 1 + X[:, 1]
     plain, other = (weight_features(x, KINDS, scores, dtype=np.float64) for x in (X, moved))
     np.testing.assert_allclose(plain, other, atol=1e-10)
-
-
-def test_names_of_labels_do_not_matter_for_the_weights():
-    X, scores = covariates()
-    renamed = X.copy()
-    renamed[:, 2] = np.array([2.0, 0.0, 3.0, 1.0])[X[:, 2].astype(int)]
-    treated = np.random.default_rng(1).random(900) < scores
-    one, other = (
-        balance_weights(weight_features(x, KINDS, scores, dtype=np.float64), treated, noise_variance=1.0)
-        for x in (X, renamed)
-    )
-    np.testing.assert_allclose(one.values, other.values, atol=1e-12)
 
 
 def test_constant_columns_are_left_out():
@@ -166,13 +100,6 @@ def test_extreme_scores_and_values_stay_finite():
     X[0, 3] = 1e12
     features = weight_features(X, KINDS, scores)
     assert np.isfinite(features).all()
-
-
-def test_single_precision_is_the_default_and_close():
-    X, scores = covariates(20_000)
-    short = weight_features(X, KINDS, scores)
-    assert short.dtype == np.float32
-    np.testing.assert_allclose(short, weight_features(X, KINDS, scores, dtype=np.float64), atol=10 * SINGLE)
 
 
 @pytest.mark.parametrize(

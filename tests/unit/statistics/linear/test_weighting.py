@@ -11,11 +11,11 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand
-from counterveil.privacy.caveats import Caveat, ResidualImbalance
+from counterveil.privacy.caveats import Caveat
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
-from counterveil.statistics.linear.weighting import adjusted_table, weighted_effect, weighting_design
+from counterveil.statistics.linear.weighting import adjusted_table, weighting_design
 from counterveil.statistics.linear.weighting_design import weighted
 
 ESTIMANDS = ("ATE", "ATT", "ATC")
@@ -67,19 +67,6 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand):
         assert (found.weights[arm] * total >= 0).all()
 
 
-def test_noise_is_that_of_the_largest_weight_and_below_matching(confounded):
-    whole = cv.settings.Weighting(variance_share=0)
-    result = ask(confounded, epsilon=0.5, settings=whole)
-    sensitivity = 5 * result.details["max_weight_times_rows"] / 1000
-    assert float(result.uncertainty.noise.sensitivity) == pytest.approx(sensitivity, rel=1e-6)
-    matched = cv.ate(
-        confounded.frame, confounded.study, protects="outcome", epsilon=0.5, method="matching",
-        noise=cv.SeededNoise(1),
-    )  # fmt: skip
-    assert result.std_error.noise < 0.8 * matched.std_error.noise
-    assert result.uncertainty.variance_noise is None
-
-
 @pytest.mark.parametrize(
     ("given", "parts", "told"),
     [
@@ -99,34 +86,6 @@ def test_less_is_supposed_where_the_interval_holds_what_is_left(confounded, give
     assert one.estimate == other.estimate
 
 
-def test_smaller_budgets_have_smaller_largest_weights_and_more_imbalance(confounded):
-    results = [ask(confounded, epsilon=epsilon) for epsilon in ("1/10", 1, 10)]
-    largest = [result.details["max_weight_times_rows"] for result in results]
-    imbalance = [result.details["residual_imbalance"] for result in results]
-    assert largest == sorted(largest)
-    assert imbalance == sorted(imbalance, reverse=True)
-
-
-@pytest.mark.parametrize("seed", [1, 2])
-def test_with_many_rows_outcomes_that_turn_along_the_score_do_not_bias_it(seed):
-    # Bias stays where sampling error falls: with ten bends at one share it was 2.4 and 4.2 standard errors here.
-    rng, n = np.random.default_rng(seed), 10_000
-    x = rng.uniform(-1.0, 1.0, (n, 3))
-    along = x @ (1.0, 0.8, -0.6) * 1.2
-    treated = rng.uniform(size=n) < 1 / (1 + np.exp(-along))
-    means = 1.4 * np.sin(2.0 * along)
-    frame = {"t": treated.astype(int), "y": means} | {f"x{j}": x[:, j] for j in range(3)}
-    study = cv.Study("t", "y", (-4, 4), {f"x{j}": cv.Range(-1, 1) for j in range(3)}, control=0)
-    question = Question.ask(
-        protects="outcome", epsilon=1, delta=0, estimand="ATE", method="weighting", level=0.95,
-        mechanism=None, request_id=None,
-    )  # fmt: skip
-    found = weighted_effect(Table.attach(frame, study), question)
-    ordered = np.concatenate([means[treated], means[~treated]])
-    error = 0.5 * np.sqrt(found.coefficients @ found.coefficients)
-    assert abs(found.coefficients @ ordered) < 1.5 * error
-
-
 @pytest.mark.parametrize(
     ("bias", "randomised", "covariates", "allowed"),
     [
@@ -141,18 +100,6 @@ def test_with_many_rows_outcomes_that_turn_along_the_score_do_not_bias_it(seed):
 def test_intervals_allow_for_more_bias_with_many_covariates(bias, randomised, covariates, allowed):
     settings = cv.settings.Weighting(bias=bias), cv.settings.Arms(bias=bias)
     assert [one.allowed_bias(randomised, covariates) for one in settings] == [allowed, allowed]
-
-
-def test_diagnostics_are_free_and_show_better_balance(confounded):
-    result = ask(confounded)
-    before, after = (
-        sum(row[name] ** 2 for row in result.diagnostics["balance"])
-        for name in ("difference_before", "difference_after")
-    )
-    assert after < before / 10
-    assert all(row["effective"] < row["rows"] for row in result.diagnostics["effective_size"])
-    assert any(isinstance(one, ResidualImbalance) for one in result.not_covered)
-    assert Caveat.CONFOUNDING in result.not_covered
 
 
 @pytest.mark.parametrize("variance_by", ["arm", "row"])
@@ -299,12 +246,6 @@ def test_degenerate_tables_get_an_answer():
                 settings=cv.settings.Weighting(variance_by=variance_by),
             )  # fmt: skip
             assert np.isfinite(result.interval()).all()
-
-
-def test_gaussian_and_laplace_noise_work(confounded):
-    for more in ({"mechanism": "laplace"}, {"delta": 1e-6}):
-        result = ask(confounded, **more)
-        assert abs(result.estimate - 0.5) < 4 * float(result.std_error)
 
 
 def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():

@@ -28,13 +28,6 @@ def test_a_logit_that_bends_is_followed_better_than_by_a_straight_one():
     assert np.abs(score_of(table) - truth).mean() < 0.85 * np.abs(straight - truth).mean()
 
 
-def test_a_straight_logit_stays_nearly_straight():
-    rng = np.random.default_rng(2)
-    x, z = rng.normal(size=(2, 5000))
-    table = attached(rng.random(5000) < 1 / (1 + np.exp(-0.7 * x + 0.5 * z)), x=x, z=z)
-    assert np.abs(score_of(table) - scored(table).score).mean() < 0.02
-
-
 def test_a_few_far_rows_do_not_decide_a_slope():
     rng = np.random.default_rng(3)
     x = rng.normal(size=2000)

@@ -103,18 +103,3 @@ def test_degree_two_removes_what_lines_cannot():
     assert abs(found[2].estimate - EFFECT) < 0.05
     # Four features, their squares where they are numbers, and products across covariates.
     assert found[2].details["features"] == found["auto"].details["features"] == 4 + 1 + 5
-
-
-def test_auto_degree_stays_with_lines_where_products_cost_too_much():
-    assert ask(confounded(), settings=cv.settings.DoublyRobust(degree="auto")).details["features"] == 20
-
-
-def test_a_question_asked_again_costs_nothing():
-    with cv.Curator(
-        confounded().frame, confounded().study, budget=cv.Budget(2, DELTA), noise=None
-    ) as curator:
-        arguments = {"protects": "record", "epsilon": 2, "delta": DELTA, "method": "doubly_robust"}
-        first = curator.ate(**arguments, request_id="one")
-        assert curator.ate(**arguments, request_id="one") == first
-        assert first.guarantee.proof.value == "finite-sample"
-        assert "statistics/moments/arm_grams.proof.md" in first.guarantee.pages

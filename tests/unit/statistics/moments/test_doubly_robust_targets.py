@@ -64,12 +64,3 @@ def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
     with pytest.raises(ParameterError) as refusal:
         ask(confounded(), estimand="ATO", method=method, protects=protects)
     assert refusal.value.code == "CV-P401"
-
-
-def test_auto_estimates_the_overlap_weighted_effect_only_where_it_is_asked_for():
-    asked = ask(confounded(), estimand="ATO", method="auto")
-    assert asked.estimand == "ATO"
-    assert asked.details["chosen_by_auto"].startswith("doubly_robust")
-    # After what the noise and the models say first.
-    assert "overlap-weighted" in " ".join(str(asked).splitlines()[3:6])
-    assert ask(confounded(), method="auto", estimand="ATE").estimand == "ATE"

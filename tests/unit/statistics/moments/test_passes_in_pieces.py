@@ -125,16 +125,3 @@ def test_ctrl_c_in_a_pass_leaves_the_ledger_intact(cores, monkeypatch, tmp_path)
 
 def interrupted(self, rows=0):
     raise KeyboardInterrupt
-
-
-def test_progress_is_shown_after_two_seconds_on_a_terminal_and_taken_away(monkeypatch):
-    said, now = [], [0.0]
-    monkeypatch.setattr("counterveil.data.progress.say", said.append)
-    monkeypatch.setattr("counterveil.data.progress.time.monotonic", lambda: now[0])
-    shown = Progress(1000)
-    for seconds in (1.0, 1.9, 2.1, 2.2, 2.7):
-        now[0] = seconds
-        shown.add(100)
-    shown.close()
-    assert [text.split("%")[0].strip() for text in said] == ["30", "50", "\r\x1b[K".strip()]
-    assert "1000 rows" in said[0]
