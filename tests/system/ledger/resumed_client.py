@@ -116,6 +116,8 @@ def together(place, question, request_id):
 
 
 def main(place, question, request_id=None):
+    # What is imported and compiled for a first answer is there for every process that is forked.
+    ask(":memory:", question, "first", budget=cv.Budget(10**6, "1e-3"))
     if request_id is not None:
         together(place, question, request_id)
         return

@@ -125,7 +125,8 @@ def test_equal_rows_are_one_table(order, name, tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", CONTAINERS)
 def test_a_cell_of_one_person_changes_nobody_else(column, name, tmp_path):
     """In every container that can hold it; what is refused tells no more than that."""
-    for order in ORDERS:
+    # The order decides which row counts; other columns meet one of them.
+    for order in ORDERS if column == "visit" else ["infinite"]:
         cells = rows(order)
         wanted, place, seen = reduced(cells), cells["id"].index(7), 0
         for cell in CELLS:
