@@ -183,11 +183,6 @@ def test_gaussian_rule_refuses_what_it_cannot_count():
         rule.cost(Charge(Budget(1, 1e-7), (ApproximateEvent(Fraction(1), Fraction(1, 10**7)),)))
 
 
-def test_the_default_is_plain_sums():
-    assert rule_for(Budget(1), None).name == "sum"
-    assert rule_for(Budget(1, 1e-6), None).name == "sum"
-
-
 @pytest.mark.parametrize(("budget", "name"), [(Budget(1), "gaussian"), (Budget(1, 1e-6), "pld")])
 def test_unfit_rules_are_refused(budget, name):
     with pytest.raises(LedgerError, match="CV-L012"):

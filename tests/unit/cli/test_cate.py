@@ -40,20 +40,3 @@ def test_a_function_is_written_and_read_off(files):
     low = float(asked.output.splitlines()[1].split(",")[1])
     assert facts["effects"][0]["low"] <= low + 1e-3
     assert json.loads(model.read_text())["spent"] == {"epsilon": "2", "delta": "1/1000000"}
-
-
-def test_json_holds_the_function(files):
-    words = [
-        "cate",
-        str(files / "data.csv"),
-        "--study",
-        str(files / "study.toml"),
-        "--epsilon",
-        "1/2",
-        "--method",
-        "t_learner",
-        "--json",
-    ]
-    facts = json.loads(RUNNER.invoke(app, words).output)
-    assert facts["kind"] == "cate"
-    assert len(facts["weights"]) > 1

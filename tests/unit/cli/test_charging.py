@@ -9,7 +9,6 @@ import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.cli.requests import Charging
 from counterveil.errors import CounterveilError, ParameterError
-from counterveil.questions import settings_from_text
 
 RUNNER = CliRunner()
 
@@ -57,19 +56,6 @@ def test_a_function_with_nowhere_to_go_costs_nothing(folder):
     assert spent() == 0
 
 
-def test_the_last_lines_name_account_request_and_what_is_left(folder):
-    create()
-    first = asked("--ledger", "book.db", "--request-id", "primary", "--report", "report.html").output
-    told = " ".join(first.split("Ledger:")[1].split())
-    assert told.startswith(
-        "book.db, data set 'trial', request 'primary': charged; remaining: epsilon 2 of epsilon 3"
-    )
-    assert first.splitlines()[-1].split() == ["Report:", "report.html"]
-    again = " ".join(asked("--ledger", "book.db", "--request-id", "primary").output.split())
-    assert "stored answer, nothing spent; remaining: epsilon 2" in again
-    assert "Ledger: none" in " ".join(asked().output.split())
-
-
 def test_an_interrupt_while_a_report_is_written_loses_no_answer(folder, monkeypatch):
     create()
 
@@ -107,21 +93,6 @@ def test_the_address_of_a_server_is_not_shown(folder):
     assert "on a server, data set 'trial'" in said
 
 
-def test_the_list_of_entries_says_when_what_and_for_how_much(folder):
-    create()
-    asked("--ledger", "book.db", "--request-id", "primary")
-    shown = RUNNER.invoke(app, ["ledger", "show", "book.db", "--entries"]).output
-    for part in (
-        "note: 'a board'",
-        "granted epsilon 3",
-        "trial: primary",
-        "epsilon 1; ate,",
-        "protects outcome",
-    ):
-        assert part in shown
-    assert max(map(len, shown.splitlines())) <= 80
-
-
 def test_a_missing_head_is_no_fault_of_an_entry(folder):
     create()
     found = RUNNER.invoke(app, ["ledger", "verify", "book.db", "--head", "00"])
@@ -142,31 +113,9 @@ def test_check_says_the_same_whatever_the_values_are(folder):
     assert json.loads(found.output) == {"fits": True, "rows": 400, "findings": []}
 
 
-def test_check_names_what_does_not_fit(folder):
-    (folder / "other.csv").write_text("arm,age\n1,20\n0,30\n")
-    found = RUNNER.invoke(app, ["check", "other.csv", "--study", "study.toml"])
-    assert found.exit_code == 3
-    assert "CV-D001" in found.output
-
-
 def test_a_file_that_is_no_function_is_refused(folder):
     found = RUNNER.invoke(app, ["effect", "study.toml", "trial.csv"])
     assert found.exception.code == "CV-P552"
-
-
-def test_the_version_is_shown():
-    assert RUNNER.invoke(app, ["--version"]).output.strip() == f"counterveil {cv.__version__}"
-
-
-def test_no_word_of_the_list_of_commands_is_cut_off():
-    listed = RUNNER.invoke(app, ["--help"], env={"COLUMNS": "80"}).output.split("Commands:")[1]
-    assert "..." not in listed
-
-
-def test_settings_take_names_separated_by_commas():
-    assert settings_from_text("stratified", ["strata=age,sex"]).strata == ("age", "sex")
-    assert settings_from_text("stratified", ["strata=age"]).strata == ("age",)
-    assert settings_from_text("matching", ["neighbours=3"]).neighbours == 3
 
 
 @pytest.mark.parametrize("study", [None, {"treatment": "arm"}])

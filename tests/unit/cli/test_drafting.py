@@ -71,12 +71,6 @@ def test_open_covariates_are_asked_until_a_point(folder):
     assert 'bmi = { range = "?" }' in written
 
 
-def test_json_holds_text_places_and_questions(folder):
-    facts = json.loads(run(*DRAFT, "--json"))
-    assert facts["places"]["id"] == "ignored"
-    assert {each["code"] for each in facts["open_questions"]} == {"CV-S120"}
-
-
 def test_check_lists_everything_and_returns_three(folder):
     run(*DRAFT, "--treatment", "arm", "--labels", "site=A,C", "--out", "study.toml")
     said = run("check", "t.csv", "--study", "study.toml", code=3)

@@ -27,10 +27,6 @@ def page(name, option):
     return found.output
 
 
-def test_the_commands_have_the_names_that_people_guess():
-    assert {"plan", "estimate", "federation site create", "federation coordinator run"} <= set(COMMANDS)
-
-
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_help_page_lists_every_option_once_without_markup(name):
     text = page(name, "-h")
@@ -41,18 +37,6 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
         assert sum(line.startswith(f"  {each.words} ") for line in text.splitlines()) == 1, each
         # Lines may be folded at any space and hyphen.
         assert f"[{';'.join(each.notes)}]".replace(" ", "") in "".join(text.split()) or not each.notes
-
-
-def test_help_has_a_long_name():
-    assert page("estimate", "--help") == page("estimate", "-h")
-
-
-@pytest.mark.parametrize("name", ["", "ledger", "federation", "federation site", "federation coordinator"])
-def test_a_list_of_commands_is_whole(name):
-    listed = page(name, "-h").partition("Commands:")[2]
-    assert "..." not in listed
-    inside = {words.removeprefix(name).split()[0] for words in COMMANDS if words.startswith(name)}
-    assert inside == {line.split()[0] for line in listed.splitlines() if line.startswith("  ")}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")

@@ -1,7 +1,5 @@
 """Charters and the two totals on the command line."""
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
@@ -59,30 +57,6 @@ def test_a_draft_allows_the_study_that_it_was_made_from(folder):
     assert isinstance(refused, CounterveilError)
     assert refused.code == "CV-L044"
     assert draft(folder, "record") == cv.drafting.Charter(protects=["record"], missing={"relapse": "fill"})
-
-
-def test_show_prints_both_totals_the_charter_and_who_asked(folder):
-    draft(folder)
-    create("--charter", "charter.toml", "--record-epsilon", "1", "--analyst", "the steward")
-    assert estimate("--protects", "outcome", "--analyst", "Ada").exit_code == 0
-    shown = run("ledger", "show", "book.db", "--entries")
-    assert "trial: finite-sample guarantee" in shown
-    assert "public columns: 'age', 'arm'; every other column is private" in shown
-    assert "asked by the steward" in shown
-    assert "asked by Ada" in shown
-    rows = {line.split("│")[2].strip(): line for line in shown.splitlines() if line.startswith("│")}
-    assert "epsilon 2" in rows["outcomes"]
-    assert rows["records"].count("epsilon 1") == 2
-    facts = json.loads(run("ledger", "show", "book.db", "--json"))["accounts"][0]
-    assert facts["record_remaining"]["epsilon"] == "1"
-    assert facts["charter"]["public"] == ["age", "arm"]
-
-
-def test_the_line_of_an_estimate_says_what_is_left_at_each_level(folder):
-    create("--record-epsilon", "1")
-    text = " ".join(estimate("--protects", "outcome").output.split())
-    assert "remaining: epsilon 2 of epsilon 3; for record-level requests epsilon 1 of epsilon 1" in text
-    assert "fixed by the first request" in run("ledger", "show", "book.db")
 
 
 def test_a_charter_that_is_wrong_makes_no_ledger(folder):

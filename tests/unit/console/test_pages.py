@@ -4,7 +4,7 @@ import json
 from fractions import Fraction
 
 import pytest
-from tests.unit.console.visitor import SECRET, STUDY, code_of, words
+from tests.unit.console.visitor import STUDY, code_of, words
 from typer.testing import CliRunner
 
 import counterveil as cv
@@ -78,17 +78,6 @@ def test_other_questions_have_a_page_too(steward, typed, said):
     assert steward.get(f"{answered.url}/effects.csv").status_code == 200
 
 
-def test_a_trimmed_answer_says_so(steward, folder):
-    key = steward.register()
-    study = cv.Study.from_toml(folder / "studies" / "primary.toml")
-    with cv.open_ledger(folder / "ledger.db") as book:
-        asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means", "trim": 0.05}
-        cv.ate(folder / "trial.csv", study, **asked, ledger=book, request_id="t")
-    assert "TRIMMED: the effect is that of people whose propensity scores trim=0.05 keeps" in words(
-        steward.get(f"/data/{key}/requests/2")
-    )
-
-
 def test_a_plan_has_a_table_curves_and_points_for_the_slider(steward):
     key = steward.register()
     typed = {"rows": "60", "epsilons": "0.5 1 2", "draws": "2", "data": key, "method": "difference_in_means"}
@@ -121,16 +110,6 @@ def test_a_text_that_another_program_changed_is_not_overwritten(steward, folder)
     found = steward.client.post("/place/studies/primary", data=form | {"text": "lost"})
     assert (found.status_code, code_of(found)) == (409, "CV-W008")
     assert "# mine" in (folder / "studies" / "primary.toml").read_text()
-
-
-def test_a_check_tells_the_steward_what_does_not_fit(steward, folder):
-    key = steward.register()
-    (folder / "studies" / "primary.toml").write_text(STUDY.replace('"north", "south"', '"north", "east"'))
-    assert "CV-D" in words(steward.get(f"/studies/primary/check?data={key}"))
-    (folder / "studies" / "primary.toml").write_text(STUDY.replace("site = ", "ward = "))
-    found = words(steward.get(f"/studies/primary/check?data={key}"))
-    assert "CV-L041" in found
-    assert SECRET not in found
 
 
 def test_a_ledger_is_listed_by_pages_and_verified(steward, folder):
@@ -185,14 +164,6 @@ def test_the_folder_can_name_its_ledgers_and_rows(console, folder):
     key = steward.register()
     assert (folder / "books" / "l.db").exists()
     assert steward.ask(key).status_code == 200
-
-
-def test_error_codes_are_explained_and_headings_are_markup(steward):
-    found = steward.get("/explain/CV-B001")
-    assert "<h1>CV-B001: data set DATASET has too little budget left</h1>" in found.text
-    assert "<code>" in found.text
-    assert steward.get("/explain/CV-Z999").status_code == 404
-    assert steward.get("/explain/..%2Fpyproject").status_code == 404
 
 
 def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):

@@ -60,15 +60,6 @@ def test_a_proposal_replaces_an_accepted_study_only_where_the_difference_was_sho
     assert (folder / "studies" / "primary.toml").read_text() == wider
 
 
-def test_texts_that_are_too_long_to_compare_are_replaced_knowingly(steward, folder):
-    steward.register()
-    (folder / "studies" / "proposed").mkdir()
-    (folder / "studies" / "proposed" / "primary.toml").write_text(STUDY + "# more\n" * 1_001)
-    shown = steward.get("/studies/primary?proposed=1")
-    assert "too long to be compared here" in words(shown)
-    assert "Replace the accepted study" in words(shown)
-
-
 def options(page, name):
     """Return the values that a choice of a page offers."""
     found = re.search(rf'<select[^>]*name="{name}"[^>]*>(.*?)</select>', page.text, re.S)

@@ -94,8 +94,3 @@ def test_other_hosts_and_origins_are_not(method, headers):
 )
 def test_forms_that_no_browser_sends_are_refused(body):
     assert refused(fields, body) == "CV-W004"
-
-
-def test_line_ends_are_those_of_the_file():
-    assert fields(b"text=a%0D%0Ab&empty=") == {"text": "a\nb", "empty": ""}
-    assert fields(b"") == {}

@@ -7,7 +7,6 @@ import pytest
 
 from counterveil.data import Drop, Fill, Range, Study, Table
 from counterveil.errors import DataError, StudyError
-from counterveil.privacy import Unit
 
 DOSES = {"arms": ("low", "placebo", "high"), "reference": "placebo"}
 
@@ -34,16 +33,6 @@ def test_the_reference_comes_first_and_the_others_keep_their_order():
     assert declared.fingerprint() == study(arms=["placebo", "low", "high"]).fingerprint()
     assert declared != study(reference="low")
     assert declared.fingerprint() != study(reference="low").fingerprint()
-
-
-def test_two_arms_are_as_before():
-    two = Study("arm", "y", (0, 1))
-    assert (two.arms, two.reference, two.treated, two.treatment_labels) == (None, None, 1, (1,))
-    assert two.to_dict()["treated"] == 1
-    assert "arms" not in two.to_dict()
-    table = Table.attach({"arm": [0, 1, 1, 0], "y": [0, 1, 0, 1]}, two)
-    assert table.arm.tolist() == [0, 1, 1, 0]
-    assert table.treated.tolist() == [False, True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -82,12 +71,6 @@ def test_documents_give_the_study_back(tmp_path):
         assert again.fingerprint() == declared.fingerprint()
     assert 'reference = "placebo"' in declared.to_toml()
     assert "treated" not in declared.to_dict()
-
-
-def test_public_facts_name_the_arms():
-    facts = " | ".join(study().public_facts(Unit.OUTCOME))
-    assert "'low' and 'high', compared with the reference 'placebo'" in facts
-    assert "every person's treatment 'arm'" in facts
 
 
 def test_a_table_holds_the_place_of_each_arm():

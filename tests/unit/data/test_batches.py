@@ -78,25 +78,6 @@ def test_batches_are_the_table_to_the_bit(parquet, scratch, kind, tmp_path, monk
                 np.testing.assert_array_equal(joined, values)
 
 
-def test_batches_end_where_blocks_of_kernels_do():
-    from counterveil.numerics.products import BLOCK
-
-    assert batches.BATCH % BLOCK == 0
-
-
-def test_small_files_and_frames_are_read_into_memory(parquet, tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "STREAM_FROM", ROWS + 1)
-    known = Table.attach(parquet, STUDY)
-    for source in sources(parquet, tmp_path):
-        found = rows_of_source(source, STUDY)
-        assert isinstance(found, Table)
-        np.testing.assert_array_equal(found.outcome, known.outcome)
-        np.testing.assert_array_equal(found.covariates["sex"], known.covariates["sex"])
-        assert not found.outcome.flags.writeable
-    monkeypatch.setattr(batches, "STREAM_FROM", 0)
-    assert isinstance(rows_of_source(pa.table(columns(500)), STUDY), Table)
-
-
 def faulty(**changed):
     """Return 9000 rows in which some cells, given by column and row, hold something else."""
     found = {name: column.to_pylist() for name, column in columns(9000).items()}

@@ -56,14 +56,6 @@ def test_ranges_of_both_make_that_of_the_change():
     assert values(Table.attach(data, wide(change_range=(-3, 4)))) == pytest.approx([-3, 4, 4, -3], abs=STEP)
 
 
-def test_several_columns_before_are_averaged():
-    study = cv.Study("t", "y", (0, 9), control=0, before=("a", "b"))
-    data = {"t": [0, 0, 1, 1], "y": [5, 6, 7, 8], "a": [1, 2, 3, 4], "b": [3, 2, 1, 0]}
-    table = Table.attach(data, study)
-    assert values(table) == pytest.approx([3, 4, 5, 6], abs=STEP)
-    assert [int(each[0]) for each in table.measures] == [int(v / 9 * OUTCOME_STEPS) for v in (1, 3, 5)]
-
-
 def test_rows_in_periods_are_compared_by_person():
     frame = panel()
     table = Table.attach(frame, long())

@@ -7,7 +7,6 @@ import pytest
 import counterveil as cv
 from counterveil.data import Layout, Table, strata_of_source
 from counterveil.data.checking import sound_study
-from counterveil.drafting.check import checked
 from counterveil.privacy import Unit
 
 STUDY = """
@@ -51,13 +50,6 @@ def by_column(found):
     return {each.column: each for each in found}
 
 
-def test_data_that_fit_have_no_findings(tmp_path):
-    assert findings(people(), tmp_path) == ()
-    (tmp_path / "study.toml").write_text(STUDY)
-    whole = checked(people(), tmp_path / "study.toml")
-    assert (whole.fits, whole.rows) == (True, 300)
-
-
 def test_all_findings_about_rows_come_at_once(tmp_path):
     frame = people().astype({"age": object, "y": object, "smoker": object})
     frame.loc[0, "site"] = "C"
@@ -98,13 +90,6 @@ def test_labels_and_counts_are_shown_to_the_holder_alone(tmp_path):
         plain = by_column(findings(frame, tmp_path, ledger=book))["site"]
         assert plain.labels is None
         assert "C" not in plain.mend + plain.what
-
-
-def test_numbers_among_labels_are_shown_as_numbers(tmp_path):
-    frame = people().assign(smoker=lambda rows: np.arange(len(rows)) % 3)
-    found = by_column(findings(frame, tmp_path, show_labels=True))["smoker"]
-    assert found.labels == {"2": 100}
-    assert found.mend == "[covariates]\nsmoker = { categories = [0, 1, 2] }"
 
 
 def test_a_charter_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path):
@@ -153,13 +138,6 @@ def test_labels_of_arms_are_not_judged_before_they_are_declared(tmp_path):
     text = STUDY.replace('treated = "drug"', 'treated = "?"')
     assert text != STUDY
     assert codes(findings(people(), tmp_path, text)) == ["CV-S120"]
-
-
-def test_names_that_were_mistyped_are_mended(tmp_path):
-    text = STUDY.replace("age =", "agee =").replace('"arm"', '"amr"')
-    found = by_column(findings(people(), tmp_path, text))
-    assert found["agee"].mend == "[covariates]\nage = { range = [18, 90] }"
-    assert found["amr"].mend == 'treatment = "arm"'
 
 
 def test_advice_blocks_nothing(tmp_path):
@@ -216,13 +194,6 @@ def test_declarations_that_belong_together_are_judged_together(tmp_path):
     assert codes(findings(people(), tmp_path, changes + text)) == ["CV-S002", "CV-D001"]
     ratio = findings(people().assign(visits=2.0), tmp_path, 'per = "visits"\nper_range = [1, 9]\n' + text)
     assert "CV-S002" in codes(ratio)
-
-
-def test_one_fault_among_many_covariates_leaves_the_others():
-    document = {"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], "missing": {"x1": "drop"}}
-    document["covariates"] = {f"x{i}": {"range": [0, 1]} for i in range(200)} | {"wrong": 3}
-    study, found = sound_study(document)
-    assert (len(study.covariates), [each.column for each in found]) == (200, ["wrong"])
 
 
 def test_labels_that_are_not_listed_may_count_as_one():

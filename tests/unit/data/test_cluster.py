@@ -261,13 +261,6 @@ def test_check_names_clusters_and_charters_are_drafted(tmp_path):
     assert 'cluster = "school"' in drafted.output
 
 
-def test_plans_and_pools_refuse_clusters():
-    assert code_of(lambda: cv.plan(study(), rows=100, protects="outcome", epsilon=1)) == "CV-S026"
-    result = cv.ate(pupils(40), study(), protects="outcome", epsilon=4, method="difference_in_means")
-    for site in (result, result.to_dict()):
-        assert code_of(lambda site=site: cv.pool({"one": site, "two": site})) == "CV-P502"
-
-
 def test_changes_and_subsets_have_clusters_and_ratios_do_not():
     frame = pupils(40)
     frame["y0"] = np.clip(frame["y"] - 1, 0, 9)

@@ -45,14 +45,6 @@ def test_numbers_are_clamped_and_labels_are_as_declared() -> None:
     assert found["old"].tolist() == [1, 0, 0, 1]
 
 
-def test_rows_can_be_picked() -> None:
-    table = Table.attach(ROWS, STUDY)
-    for part in (slice(1, 3), np.array([1, 2])):
-        found = covariate_columns(table, part)
-        assert found["age"].tolist() == [35.5, 60.0]
-        assert found["site"].tolist() == ["north", "south"]
-
-
 def test_labels_of_several_types_keep_them() -> None:
     study = Study(
         treatment="t", outcome="y", outcome_range=(0, 1), covariates={"dose": Categories([1, 2.5, "many"])}

@@ -5,12 +5,10 @@ import pickle
 from decimal import Decimal
 from fractions import Fraction
 
-import numpy as np
 import pytest
 
-from counterveil.data import Binary, Range, Study, Table
+from counterveil.data import Binary, Range, Study
 from counterveil.errors import StudyError
-from counterveil.privacy import Unit
 
 AGE = Range(18, 90).cut(30, Decimal("45.5"), "60")
 
@@ -95,15 +93,3 @@ def test_a_document_with_bad_cut_points_is_refused():
     with pytest.raises(StudyError) as caught:
         Study.from_dict(document)
     assert caught.value.code == "CV-S070"
-
-
-def test_cut_points_are_public_facts():
-    study = Study("t", "y", (0, 1), {"age": AGE})
-    assert any("'age' [18, 90] cut at 30, 45.5 and 60" in fact for fact in study.public_facts(Unit.RECORD))
-
-
-def test_a_table_sees_an_ordinary_range():
-    rows = {"t": [0, 1, 0, 1], "y": [0, 1, 0, 1], "age": [10, 30, 50, 95]}
-    cut = Table.attach(rows, Study("t", "y", (0, 1), {"age": AGE}))
-    plain = Table.attach(rows, Study("t", "y", (0, 1), {"age": Range(18, 90)}))
-    assert np.array_equal(cut.covariates["age"], plain.covariates["age"])

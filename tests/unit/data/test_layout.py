@@ -36,18 +36,6 @@ def test_strata_are_the_cells_of_the_chosen_covariates():
     assert text == "30 strata by 'age' (3 bins, cut at 30, 60), 'sex' (2 labels), 'site' (5 labels)"
 
 
-def test_all_covariates_by_default():
-    study = Study("t", "y", (0, 1), {"sex": Binary(), "age": Range(18, 90).cut(30)})
-    assert Layout.of(study) == Layout.of(study, ("sex", "age"))
-    assert Layout.of(study) != Layout.of(study, ("age", "sex"))
-
-
-def test_no_covariates_make_one_stratum():
-    for layout in (Layout.of(Study("t", "y", (0, 1))), Layout.of(STUDY, ())):
-        assert layout.public == 1
-        assert layout.describe() == "one stratum: everybody"
-
-
 def test_other_cut_points_take_the_place_of_the_declared_ones():
     layout = Layout.of(STUDY, ("age", "bmi"), {"age": (Fraction(40),), "bmi": (Fraction(20), Fraction(30))})
     assert layout.sizes == (2, 3)

@@ -2,16 +2,12 @@
 
 from itertools import product
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from tests.thinned import examples
-from typer.testing import CliRunner
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.data import Table
 from counterveil.data.person import identifiers
 from counterveil.errors import CounterveilError
@@ -99,27 +95,6 @@ def test_missing_values_are_passed_over_and_then_follow_the_rule():
     )
 
 
-def test_every_source_gives_the_same_rows(tmp_path):
-    frame = visits()
-    frame["day"] = pd.Timestamp("2021-03-01") + pd.to_timedelta(frame["day"], "D")
-    frame.to_csv(tmp_path / "visits.csv", index=False)
-    frame.to_parquet(tmp_path / "visits.parquet")
-    wanted = Table.attach(frame, study())
-    sources = [
-        tmp_path / "visits.csv",
-        tmp_path / "visits.parquet",
-        pl.from_pandas(frame),
-        {name: frame[name].to_numpy() for name in frame},
-        duckdb.from_df(frame),
-        frame.sample(frac=1, random_state=9),
-    ]
-    for source in sources:
-        table = Table.attach(source, study())
-        assert (table.outcome == wanted.outcome).all()
-        assert (table.arm == wanted.arm).all()
-        assert all((table.covariates[name] == wanted.covariates[name]).all() for name in wanted.covariates)
-
-
 def test_people_may_be_texts_and_are_sorted_as_their_numbers_are():
     frame = visits()
     wanted = Table.attach(frame, study())
@@ -204,15 +179,6 @@ def test_rows_of_nobody_and_treatments_that_vary_are_refused():
     assert refused.value.code == "CV-D019"
 
 
-def test_a_study_with_people_is_read_back(tmp_path):
-    declared = study(per_person={"y": "sum"}, most_rows=4)
-    assert cv.Study.from_dict(declared.to_dict()) == declared
-    path = tmp_path / "study.toml"
-    path.write_text(declared.to_toml())
-    assert cv.Study.from_toml(path) == declared
-    assert declared.fingerprint() != study().fingerprint()
-
-
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_the_guarantee_names_its_unit(protects):
     frame = visits(200)
@@ -275,17 +241,3 @@ def test_names_of_identifiers_are_found():
         "width",
     ]
     assert identifiers(names) == ["patient_id", "PatientID", "user", "customer-no", "id", "mrn"]
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_check_points_at_identifiers(tmp_path, ending):
-    frame, path = visits(), tmp_path / f"visits.{ending}"
-    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
-    declared = tmp_path / "study.toml"
-    declared.write_text(cv.Study("arm", "y", (0, 9), control=0).to_toml())
-    run = CliRunner().invoke(app, ["check", str(path), "--study", str(declared)])
-    assert 'person = "id"' in run.stdout
-    declared.write_text(study().to_toml())
-    run = CliRunner().invoke(app, ["check", str(path), "--study", str(declared)])
-    assert "40 rows" in run.stdout
-    assert "identifiers" not in run.stdout

@@ -1,18 +1,14 @@
 """One row for each person does not depend on where rows stand, nor what is public in it on outcomes."""
 
-from dataclasses import fields
 from decimal import Decimal
 from itertools import permutations, product
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 import counterveil as cv
-from counterveil.data import Layout, Table, batches, rows_of_source, strata_of_source, strata_of_table
+from counterveil.data import Table, batches, rows_of_source
 from counterveil.data.cells import from_array, from_cells
 from counterveil.data.people import identity, places, whole_people
 from counterveil.errors import CounterveilError, DataError
@@ -152,29 +148,6 @@ def test_places_in_time_keep_their_order(kind):
         assert last_outcomes(rows) == [2**24 * (last > 0)] * 4
 
 
-@pytest.mark.parametrize("unit", ["us", "ns"])
-def test_the_end_of_summer_time(unit, tmp_path):
-    """Two moments whose local texts stand in the other order, from frames, files and relations of a local zone."""
-    rows = pd.DataFrame({"id": np.arange(8) // 2, "arm": np.arange(8) // 2 % 2, "y": [0.0, 9.0] * 4})
-    rows["when"] = pd.Series(ZONED * 4).dt.as_unit(unit)
-    rows.to_parquet(tmp_path / "rows.parquet")
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'Europe/Berlin'")
-    relation = connection.read_parquet(str(tmp_path / "rows.parquet"))
-    for source in (
-        rows,
-        pl.from_pandas(rows),
-        pa.Table.from_pandas(rows),
-        tmp_path / "rows.parquet",
-        relation,
-    ):
-        assert last_outcomes(source) == [2**24] * 4
-    with pytest.raises(DataError, match="CV-D013"):
-        last_outcomes(relation.project('* REPLACE (CAST("when" AS TIMETZ) AS "when")'))
-    with pytest.raises(DataError, match="CV-D013"):
-        last_outcomes(rows.assign(when=rows["when"] - ZONED[0]))
-
-
 def test_decimals_name_people_as_engines_write_them():
     small = [Decimal("-1E-7"), Decimal("0E-7"), Decimal("1E-7"), Decimal("2"), Decimal("-1")]
     texts = ["-0.0000001", "0", "0.0000001", "2", "-1"]
@@ -262,18 +235,3 @@ def test_large_files_are_refused_as_frames_are(tmp_path, monkeypatch):
         with pytest.raises(CounterveilError) as here:
             Table.attach(wrong, varied)
         assert str(there.value) == str(here.value)
-
-
-def test_strata_of_people_in_large_files_are_those_of_tables(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "STREAM_FROM", 0)
-    rows = frame().assign(day=1)
-    rows.to_parquet(tmp_path / "rows.parquet")
-    known = {"age": AGES.cut(2, 5), "site": cv.Categories(["a", "b"])}
-    declared = study(covariates=known, per_person={"arm": "first"})
-    layout = Layout.of(declared)
-    there = strata_of_source(tmp_path / "rows.parquet", declared, layout)
-    here = strata_of_table(Table.attach(rows, declared), layout)
-    assert there.rows == here.rows
-    for field in fields(here):
-        found, wanted = getattr(there, field.name), getattr(here, field.name)
-        assert np.array_equal(found, wanted) if isinstance(wanted, np.ndarray) else found == wanted

@@ -84,22 +84,3 @@ def test_a_stream_that_a_library_keeps_can_be_written_to_afterwards(capfd):
     finally:
         logger.removeHandler(handler)
     assert capfd.readouterr() == ("", "")
-
-
-def test_it_is_a_decorator(capfd):
-    @silence()
-    def answer():
-        speak("inside")
-        return 42
-
-    assert answer() == answer() == 42
-    assert capfd.readouterr() == ("", "")
-
-
-def test_a_stream_that_a_library_closes_is_made_anew(capfd):
-    with silence():
-        sys.stdout.close()
-    with silence():
-        print("inside")
-    print("after")
-    assert capfd.readouterr().out.split() == ["after"]

@@ -1,7 +1,5 @@
 """Strata: the numbers themselves, by hand and by brute force; refusals as when attaching."""
 
-from fractions import Fraction
-
 import duckdb
 import numpy as np
 import pandas as pd
@@ -24,8 +22,6 @@ from counterveil.data import (
     Table,
     check_columns,
     engines,
-    histogram_of_rows,
-    histogram_of_source,
     strata_of_source,
     strata_of_table,
 )
@@ -106,34 +102,6 @@ def test_squares_are_the_doubles_nearest_to_exact_sums():
         strata_of_source(pd.DataFrame(rows), table.study, Layout.of(table.study)),
     ):
         assert strata.treated_square.tolist() == [float(exact)]
-
-
-def test_many_strata_are_not_laid_out(monkeypatch):
-    names = [f"c{place}" for place in range(12)]
-    study = Study("t", "y", (0, 1), {name: Categories(range(30)) for name in names})
-    rng = np.random.default_rng(4)
-    rows = {"t": np.arange(50) % 2, "y": rng.random(50)} | {name: rng.integers(0, 30, 50) for name in names}
-    layout = Layout.of(study)
-    strata = strata_of_table(Table.attach(rows, study), layout, True)
-    assert strata.public == 30**12
-    assert strata.rows == len(strata.place) == 50
-    assert as_lists(strata_of_source(pl.DataFrame(rows), study, layout)) == as_lists(strata)
-
-
-def test_sums_in_chunks_are_the_same(monkeypatch):
-    table = Table.attach(ROWS, STUDY)
-    before = as_lists(strata_of_table(table, Layout.of(STUDY), True))
-    monkeypatch.setattr("counterveil.data.strata._CHUNK", 1)
-    monkeypatch.setattr("counterveil.data.strata._DENSE", 0)
-    assert as_lists(strata_of_table(table, Layout.of(STUDY), True)) == before
-
-
-def test_a_source_counts_only_the_columns_that_strata_need(tmp_path):
-    study = Study("t", "y", (0, 1), dict(STUDY.covariates) | {"unused": Categories(["a", "b"])})
-    rows = ROWS.append_column("unused", pa.array(["a", None, "z"] * 3))
-    found = strata_of_source(parquet(rows, tmp_path), study, Layout.of(study, ("age", "sex")))
-    expected = strata_of_table(Table.attach(ROWS, STUDY), Layout.of(STUDY), True)
-    assert as_lists(found) == as_lists(expected)
 
 
 @SOURCES
@@ -270,16 +238,6 @@ def test_labels_without_end_are_refused_without_fetching_them(tmp_path, monkeypa
     assert code(many, c=["label 0"] * 1000) == "CV-D055"
 
 
-def test_histograms():
-    study = Study(
-        "t", "y", (0, 1), {"age": Range(18, 90), "sex": Binary("f", "m")}, missing={"age": Fill(60)}
-    )
-    rows = ROWS.set_column(2, "age", pa.array([20, 30, 30, None, 60, 95, 45, -5, None], pa.float64()))
-    cuts = (Fraction(30), Fraction(60), Fraction(89))
-    assert histogram_of_source(rows, study, "age", cuts).tolist() == [2, 3, 3, 1]
-    assert histogram_of_rows(Table.attach(rows, study), "age", cuts).tolist() == [2, 3, 3, 1]
-
-
 def test_columns_are_checked_without_reading_rows(tmp_path):
     class Rows(dict):
         def __getitem__(self, key):
@@ -299,13 +257,6 @@ def test_columns_are_checked_without_reading_rows(tmp_path):
     with pytest.raises(DataError) as caught:
         check_columns(dates, STUDY)
     assert caught.value.code == "CV-D013"
-
-
-def test_frames_are_not_changed():
-    frame = pd.DataFrame(ROWS.to_pydict(), index=[5] * 9)
-    before = frame.copy()
-    strata_of_source(frame, STUDY, Layout.of(STUDY))
-    pd.testing.assert_frame_equal(frame, before)
 
 
 def test_names_that_differ_in_case_only():

@@ -158,11 +158,6 @@ def test_randomised_is_a_truth_value(bad):
     refused("CV-S012", randomised=bad)
 
 
-def test_one_rule_for_all_columns():
-    study = Study("t", "y", (0, 1), {"x": Range(0, 1)}, missing=Drop())
-    assert dict(study.missing) == {"t": Drop(), "y": Drop(), "x": Drop()}
-
-
 def test_documents_give_the_study_back(tmp_path):
     study = full_study()
     assert Study.from_dict(study.to_dict()) == study
@@ -251,13 +246,6 @@ def test_fingerprints_follow_the_meaning():
     assert one.fingerprint() != other.fingerprint()
 
 
-def test_floats_of_a_range_lie_inside_it():
-    bounds = Range("1/3", 0.7)
-    low, high = bounds.floats()
-    assert bounds.lo <= Fraction(low)
-    assert Fraction(high) <= bounds.hi
-
-
 def test_public_facts_name_what_is_public():
     study = full_study()
     outcome, record = (" | ".join(study.public_facts(unit)) for unit in (Unit.OUTCOME, Unit.RECORD))
@@ -272,18 +260,3 @@ def test_public_facts_name_what_is_public():
         assert "pattern of missing values is public" in text
         assert "probability 0.5" in text
         assert "'rural'" in text
-
-
-def test_what_a_study_keeps_is_its_own():
-    study = full_study()
-    first = study.fingerprint(), study.public_facts(Unit.OUTCOME), study.outcome_bounds
-    assert (study.fingerprint(), study.public_facts(Unit.OUTCOME), study.outcome_bounds) == first
-    moved = study.changed(outcome_range=(Fraction(0), Fraction(2)))
-    assert moved.outcome_bounds.hi == 2
-    assert moved.fingerprint() != study.fingerprint()
-    # Equal labels of two types have texts of their own.
-    one, other = (Study("arm", "score", (0, 1), treated=label) for label in (1, True))
-    assert one.public_facts(Unit.RECORD) == Study("arm", "score", (0, 1), treated=1).public_facts(Unit.RECORD)
-    assert other.public_facts(Unit.RECORD) == Study("arm", "score", (0, 1), treated=True).public_facts(
-        Unit.RECORD
-    )

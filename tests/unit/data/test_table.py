@@ -38,16 +38,6 @@ def test_a_small_table():
     assert table.study is study
 
 
-def test_steps_lie_below_the_value_by_less_than_a_step():
-    study = Study("t", "y", (-3, 7))
-    values = np.linspace(-3, 7, 1001)
-    table = Table.attach({"t": np.arange(1001) % 2, "y": values}, study)
-    unit = float(table.outcome_unit)
-    back = -3 + unit * table.outcome
-    assert np.all(back <= values + 1e-12)
-    assert np.all(values < back + unit * (1 + 1e-6))
-
-
 @pytest.mark.parametrize("bounds", [(0, 60), (0.1, 0.7), ("1/3", 10), (-1e300, 1e300), (0, 1e-150)])
 def test_the_bounds_are_the_first_and_the_last_step(bounds):
     study = Study("t", "y", bounds)
@@ -100,20 +90,6 @@ def test_text_labels_are_compared_letter_by_letter():
     study = Study("t", "y", (0, 1), {"zip": Categories(["0123", "77"])})
     assert Table.attach(data(zip=["0123", "77"] * 2), study).covariates["zip"].tolist() == [0, 1, 0, 1]
     refused("CV-D006", data(zip=["123", "77"] * 2), study)
-
-
-def test_numbers_in_many_forms():
-    study = Study("t", "y", (0, 10), {"x": Range(0, 2**70)})
-    table = Table.attach(
-        data(y=["1", " 2.5 ", True, Decimal("7.5")], x=[2**63, 10**400, -(10**400), 1]), study
-    )
-    assert table.outcome.tolist() == [OUTCOME_STEPS * tenth // 100 for tenth in (10, 25, 10, 75)]
-    assert table.covariates["x"].tolist() == [2.0**63, 2.0**70, 0.0, 1.0]
-
-
-def test_true_and_false_in_text_are_one_and_zero():
-    table = Table.attach(data(y=["true", "False", "TRUE", "false"]), PLAIN)
-    assert table.outcome.tolist() == [OUTCOME_STEPS, 0, OUTCOME_STEPS, 0]
 
 
 def test_column_not_there():
@@ -243,28 +219,3 @@ def test_masked_arrays():
     refused("CV-D003", data(y=masked))
     table = Table.attach(data(y=masked), Study("t", "y", (0, 1), missing={"y": Fill(0)}))
     assert same(table, Table.attach(data(), table.study))
-
-
-def test_columns_read_together_are_those_read_one_by_one():
-    values = {
-        "a": [-0.0, 0.0, 7.5, -3.0, np.inf, -np.inf],
-        "b": [0.25, 1e300, -1e300, 0.5, 0.0, 1.0],
-        "flag": [0.0, 1.0, 1.0, 0.0, 1.0, 0.0],
-        "kind": [3.0, 5.0, 9.0, 3.0, np.inf, 5.0],
-    }
-    covariates = {
-        "a": Range(0, 5),
-        "b": Range("0.1", "0.7"),
-        "flag": Binary(),
-        "kind": Categories([3, 5, "rest"], other="rest"),
-    }
-    study = Study("t", "y", (0, 1), covariates)
-    rows = {"t": [0, 1] * 3, "y": [0.5] * 6}
-    found = Table.attach(rows | {name: np.array(column) for name, column in values.items()}, study)
-    # Cells of Python are read one by one.
-    single = Table.attach(rows | values, study)
-    for name in covariates:
-        assert found.covariates[name].tobytes() == single.covariates[name].tobytes(), name
-    strange = {"flag": np.array([0.0, 1.0, 2.0, 0.0, 1.0, 0.0])}
-    with pytest.raises(DataError, match="CV-D007"):
-        Table.attach(rows | {name: np.array(column) for name, column in values.items()} | strange, study)

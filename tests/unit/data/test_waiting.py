@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from counterveil.data import progress
-from counterveil.data.progress import Progress, Waiting
+from counterveil.data.progress import Waiting
 from counterveil.data.silence import note, say, silence
 
 
@@ -40,29 +40,6 @@ def test_it_tells_how_far_it_is_and_is_taken_away(said, monkeypatch):
     assert sum(text.startswith("log") for text in told) == 1
     # Closed twice, it says nothing more.
     assert lines == told
-
-
-def test_what_is_quick_says_nothing(said, monkeypatch):
-    lines, _ = said
-    monkeypatch.setattr(progress, "_PATIENCE", 60.0)
-    with Waiting("estimate"):
-        pass
-    assert lines == []
-
-
-def test_the_line_of_a_pass_is_not_written_over(said, monkeypatch):
-    lines, shown = said
-    monkeypatch.setattr(progress, "_PASSING", [float("inf")])
-    monkeypatch.setattr(progress, "_LONG", 0.0)
-    monkeypatch.setattr(progress, "note", lambda _: shown.set())
-    with Waiting("estimate"):
-        assert shown.wait(30)
-    assert lines == []
-    monkeypatch.setattr(progress, "_PASSING", [float("-inf")])
-    passing = Progress(10)
-    passing._due = float("-inf")
-    passing.add(5)
-    assert progress._PASSING[0] > 0
 
 
 def test_a_log_gets_notes_and_no_lines_of_a_terminal():

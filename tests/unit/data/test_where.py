@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
-from counterveil.data import Table, batches, rows_of_source
+from counterveil.data import Table
 from counterveil.data.cells import from_cells
-from counterveil.data.where import Where, only_subset
+from counterveil.data.where import Where
 from counterveil.errors import StudyError
 
 SCORE = cv.Range(0, 9)
@@ -175,18 +175,6 @@ def test_every_source_has_the_same_subset(tmp_path):
         assert table.treated.tolist() == (wanted.arm == "high").tolist()
 
 
-def test_files_in_batches_have_the_same_subset(tmp_path, monkeypatch):
-    monkeypatch.setattr(batches, "STREAM_FROM", 10)
-    monkeypatch.setattr(batches, "BATCH", 64)
-    frame = trial()
-    frame.to_parquet(tmp_path / "t.parquet")
-    chosen = study(where="age >= 18", others="leave out")
-    found = rows_of_source(str(tmp_path / "t.parquet"), chosen)
-    assert not isinstance(found, Table)
-    wanted = Table.attach(frame, chosen)
-    assert np.concatenate([part.outcome for part in found.batches()]).tolist() == wanted.outcome.tolist()
-
-
 def test_an_estimate_is_that_of_the_rows_alone(tmp_path):
     frame = trial()
     chosen = study(where="age >= 18", others="leave out", randomised=True)
@@ -251,11 +239,6 @@ def test_a_column_that_is_not_there_is_named():
         Table.attach(trial(), study(where="aeg >= 18"))
 
 
-def test_without_a_condition_nothing_is_copied():
-    columns = cv.data.sources.read(ROWS, ("age",), frozenset())
-    assert only_subset(columns, None) is columns
-
-
 def test_a_plan_is_about_people_of_the_study():
     chosen = study(where="site == 'A'", others="leave out", randomised=True)
     asked = {"rows": 200, "epsilon": 1, "protects": "outcome", "draws": 2, "method": "difference_in_means"}
@@ -308,9 +291,3 @@ def test_several_studies_share_a_file(tmp_path):
     for wrong in (path, f"{path}#higher"):
         with pytest.raises(cv.CounterveilError, match="CV-S125"):
             cv.Study.from_toml(wrong)
-
-
-def test_a_file_whose_name_has_the_sign_in_it_is_that_file(tmp_path):
-    path = tmp_path / "study#1.toml"
-    path.write_text(study().to_toml())
-    assert cv.Study.from_toml(path) == study()

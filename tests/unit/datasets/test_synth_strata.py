@@ -21,12 +21,6 @@ def test_levels_and_truth():
     assert Table.attach(dataset.frame, dataset.study).rows == 200_000
 
 
-def test_a_seed_is_a_study():
-    one, same, other = synth_strata(1, n=100), synth_strata(1, n=100), synth_strata(2, n=100)
-    assert (one.frame["y"] == same.frame["y"]).all()
-    assert not (one.frame["y"] == other.frame["y"]).all()
-
-
 @pytest.mark.parametrize("wrong", [{"n": 5}, {"levels": 1}, {"levels": 2.5}])
 def test_refusals(wrong):
     with pytest.raises(DataError, match="CV-D043"):

@@ -26,12 +26,6 @@ def test_the_effect_is_the_one_asked_for(outcome, effect, share):
     assert Table.attach(dataset.frame, dataset.study).rows == 40_000
 
 
-def test_the_seed_decides_everything():
-    one, two, other = (simulated_trial(50, 0.1, seed=seed).frame for seed in (1, 1, 2))
-    assert all(np.array_equal(one[name], two[name]) for name in one)
-    assert not np.array_equal(one["x"], other["x"])
-
-
 def test_small_trials_have_both_arms():
     for seed in range(50):
         treated = simulated_trial(8, 0.0, share=0.1, seed=seed).frame["treated"]

@@ -75,12 +75,6 @@ def test_a_codebook_may_name_the_roles():
     assert made.study() == cv.Study("a", "b", (0, 1), control=0, randomised=False)
 
 
-def test_named_covariates_are_the_only_ones():
-    made = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": ["age"], "person": "patient_id"})
-    assert [name for name, role in made.places.items() if role == "covariate"] == ["age"]
-    assert made.study().person.column == "patient_id"
-
-
 def test_types_say_the_kind_and_nothing_of_the_values():
     frame = pd.DataFrame(
         {"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]}

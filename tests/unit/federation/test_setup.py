@@ -1,5 +1,3 @@
-import stat
-
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -16,13 +14,6 @@ def test_a_new_site_passes_its_check(new_site):
     assert facts["rows"] == 400
     assert facts["ledger"] == "sound"
     assert facts["left"].startswith("epsilon 3")
-
-
-def test_secrets_are_readable_by_their_owner_alone(new_site, new_study):
-    folder, study = new_site().file.folder, new_study("North", "South").path
-    secret = [folder / "site.toml", *(folder / "keys" / name for name in ("node", "server.key", "secret"))]
-    secret += [study / "keys" / name for name in ("server.key", "secret", "token")]
-    assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
 
 
 def test_nothing_is_made_twice(new_site, new_study):

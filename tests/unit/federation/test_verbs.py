@@ -77,18 +77,6 @@ def test_the_verbs_from_keys_to_result(federation, pigeons):
     assert len(say("federation", "coordinator", "result", study, "--method", "ivw")["sites"]) == 3
 
 
-def test_a_report_has_a_forest_plot_and_names_who_is_missing(federation):
-    study = federation / "study"
-    answers = {name: Site(SiteFile.read(federation / name)).answer for name in ("North", "South")}
-    folder = StudyFolder(study)
-    for name, answer in answers.items():
-        folder.keep(name, Reply.from_text(answer(folder.request(name, 4e9).to_text())))
-    say("federation", "coordinator", "result", study, "--report", federation / "pooled.html")
-    page = (federation / "pooled.html").read_text()
-    assert "<svg" in page
-    assert "sites without a valid answer: West" in page
-
-
 def test_a_ratio_from_keys_to_report(tmp_path, trial, records):
     declaration = tmp_path / "declaration.toml"
     declaration.write_text(trial.study.to_toml())

@@ -9,7 +9,6 @@ from counterveil.inference.confounding import (
     as_strong_as,
     bias_bound,
     e_value,
-    nearest_to,
     outcome_r2_needed,
     ratio_of_difference,
     robustness_value,
@@ -74,19 +73,6 @@ def test_a_confounder_at_the_robustness_value_causes_just_that_bias(bias):
     if share < 1 - 1e-6:
         assert bias_bound(0.7, share, share) == pytest.approx(bias, rel=1e-6)
         assert bias_bound(0.7, share, outcome_r2_needed(bias, 0.7, share)) == pytest.approx(bias, rel=1e-6)
-
-
-def test_what_needs_no_confounder():
-    assert robustness_value(0.0, 1.0) == 0.0 == outcome_r2_needed(0.0, 1.0, 0.1)
-    assert outcome_r2_needed(1.0, 1.0, 0.0) == inf
-    assert robustness_value(1.0, 0.0) == 1.0
-
-
-def test_the_end_nearest_to_no_effect():
-    assert nearest_to((0.1, 0.4), 0.0) == 0.1
-    assert nearest_to((-0.4, -0.1), 0.0) == -0.1
-    assert nearest_to((-0.1, 0.2), 0.0) == 0.0
-    assert nearest_to((0.5, 0.8), 1.0) == 0.8
 
 
 def _short_and_long(rng, n, strength):

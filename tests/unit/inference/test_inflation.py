@@ -48,12 +48,6 @@ def test_coverage_holds_for_every_variance_and_fails_without_inflation(ratio, ki
         assert min(coverage(v, distribution, variance_noise, kappa / 2, cap) for v in variances) < 1 - ALPHA
 
 
-def test_much_smaller_than_a_high_quantile():
-    variance_noise = PlainLaplace(5.0)
-    quantile = float(variance_noise.quantile(np.array([0.995]))[0])
-    assert inflation(PlainLaplace(1.0), variance_noise, 1e6, ALPHA) < quantile / 4
-
-
 @pytest.mark.parametrize("cap", [0.02, 0.5, 5.0, 100.0])
 def test_coverage_holds_up_to_the_cap(cap):
     distribution, variance_noise = PlainLaplace(1.0), PlainLaplace(1.0)
@@ -62,12 +56,6 @@ def test_coverage_holds_up_to_the_cap(cap):
         min(coverage(v, distribution, variance_noise, kappa, cap) for v in cap * np.linspace(0, 1, 9))
         >= 1 - ALPHA
     )
-
-
-def test_a_large_cap_costs_nothing():
-    distribution, variance_noise = PlainLaplace(1.0), PlainLaplace(5.0)
-    near, far = (inflation(distribution, variance_noise, cap, ALPHA) for cap in (1500.0, 1e6))
-    assert near == pytest.approx(far, rel=0.05)
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1e-3, 1e-4])

@@ -166,10 +166,3 @@ def test_bias_is_averaged_and_lengthens_the_interval():
     biased = PooledUncertainty((known(bias=1.0), known(bias=3.0)), (0.5, 0.5))
     assert biased.half_width(LEVEL) == pytest.approx(plain.half_width(LEVEL) + 2.0)
     assert biased.p_value(5.0, LEVEL) == pytest.approx(plain.p_value(3.0, LEVEL))
-
-
-def test_one_site_with_all_the_weight_has_its_own_interval():
-    site = known()
-    pooled = PooledUncertainty((site, known(variance=3.0)), (1.0, 0.0))
-    assert pooled.half_width(LEVEL) == pytest.approx(site.half_width(LEVEL), rel=1e-6)
-    assert pooled.total_sd == pytest.approx(site.total_sd)

@@ -6,7 +6,6 @@ from scipy import integrate, stats
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Ball, Grid, Laplace, SeededNoise
-from counterveil.privacy import PureEvent
 
 ROUNDING = 1e-12
 DIMENSIONS = [1, 2, 5]
@@ -83,12 +82,6 @@ def test_moments_are_those_of_the_closed_form():
         lambda y, x: np.exp(Ball(1, 1, 2).log_density([x, y])), 0, 30, 0, 30, epsabs=1e-6
     )
     assert 4 * mass == pytest.approx(1, abs=1e-4)
-
-
-def test_the_event_and_the_facts():
-    assert Ball(1, 2, 3).event == PureEvent(Fraction(2))
-    facts = {"mechanism": "ball", "sensitivity": "1", "epsilon": "2", "dimension": "3"}
-    assert Ball(1, 2, 3).to_dict() == facts
 
 
 @pytest.mark.parametrize(

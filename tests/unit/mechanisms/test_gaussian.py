@@ -1,12 +1,10 @@
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from scipy import optimize
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Gaussian, Grid, SeededNoise
-from counterveil.privacy import Budget, GaussianEvent
+from counterveil.privacy import Budget
 
 BUDGETS = [Budget("1/10", "1e-6"), Budget(1, "1e-5"), Budget(10, "1e-5")]
 
@@ -75,15 +73,6 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert noise.kinks(-10.0, 10.0, 1).size == 0
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(16, rel=0.02)
-
-
-def test_the_standard_deviation_is_the_published_one():
-    assert float(Gaussian.calibrated(1, Budget(1, "1e-5")).scale) == pytest.approx(3.7306, abs=1e-4)
-
-
-def test_the_event_and_the_facts():
-    assert Gaussian(1, "1/2").event == GaussianEvent(Fraction(1, 2))
-    assert Gaussian(1, "1/2").to_dict() == {"mechanism": "gaussian", "sensitivity": "1", "mu": "1/2"}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Laplace, SeededNoise
 from counterveil.mechanisms.source import Grid
-from counterveil.privacy import LaplaceEvent
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 
@@ -61,12 +60,6 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
     draws = noise.draw(200_000, Grid.for_scale(noise.scale), SeededNoise(4)) * 4 / 2**24
     assert draws.var() == pytest.approx(32, rel=0.02)
-
-
-def test_the_event_and_the_facts():
-    noise = Laplace(0.1, 0.3)
-    assert noise.event == LaplaceEvent(Fraction(3, 10))
-    assert noise.to_dict() == {"mechanism": "laplace", "sensitivity": "1/10", "epsilon": "3/10"}
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ import pytest
 from flint import arb, ctx
 
 from counterveil.errors import ParameterError
-from counterveil.mechanisms import Grid, Laplace, Lomax, SeededNoise
+from counterveil.mechanisms import Grid, Lomax, SeededNoise
 from counterveil.mechanisms.lomax import round_down
-from counterveil.privacy import PureEvent
 
 SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2), ("1.7", "0.63")]
 ROUNDING = 1e-12
@@ -113,18 +112,6 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     assert np.allclose(distribution.cdf(distribution.quantile(p)), p)
     assert np.array_equal(distribution.kinks(-1.0, 1.0, 1), [0.0])
     assert Lomax(1, "1/2").distribution(Fraction(1)).variance == np.inf
-
-
-def test_it_approaches_laplace_noise_as_the_smoothness_vanishes():
-    assert Lomax(1, "1/100000").distribution(Fraction(1)).variance == pytest.approx(
-        Laplace(1, 1).variance, rel=1e-3
-    )
-
-
-def test_the_event_and_the_facts():
-    assert Lomax(1, "1/10").event == PureEvent(Fraction(1))
-    assert Lomax.usual("1/2") == Lomax("1/2", "1/20")
-    assert Lomax(1, 0.1).to_dict() == {"mechanism": "lomax", "epsilon": "1", "smoothness": "1/10"}
 
 
 @pytest.mark.parametrize(

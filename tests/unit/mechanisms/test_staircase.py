@@ -6,9 +6,8 @@ import pytest
 from scipy import integrate, optimize
 
 from counterveil.errors import ParameterError
-from counterveil.mechanisms import Laplace, Staircase
+from counterveil.mechanisms import Staircase
 from counterveil.mechanisms.staircase import StaircaseDistribution, least_variance_gamma
-from counterveil.privacy import PureEvent
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 
@@ -100,16 +99,6 @@ def test_the_kinks_are_the_jumps_of_the_density():
     smooth = np.linspace(-5, 5, 1000)
     far = np.min(np.abs(smooth[:, None] - kinks[None, :]), axis=1) > 1e-3
     assert np.allclose(noise.log_density(smooth[far] + 1e-4), noise.log_density(smooth[far] - 1e-4))
-
-
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_variance_is_below_that_of_laplace_noise(epsilon):
-    assert Staircase(1, epsilon).variance < Laplace(1, epsilon).variance
-
-
-def test_the_event_and_the_facts():
-    assert Staircase(1, 2).event == PureEvent(Fraction(2))
-    assert Staircase(1, 2).to_dict() == {"mechanism": "staircase", "sensitivity": "1", "epsilon": "2"}
 
 
 @pytest.mark.parametrize(("sensitivity", "epsilon", "code"), [(0, 1, "CV-P100"), (1, 0, "CV-P101")])

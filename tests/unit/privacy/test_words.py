@@ -20,7 +20,6 @@ from counterveil.privacy import (
     Unit,
     event_from_dict,
     event_to_dict,
-    pure_epsilon,
 )
 
 HALF = Fraction(1, 2)
@@ -36,10 +35,6 @@ EVENTS = [
 @pytest.mark.parametrize("event", EVENTS)
 def test_events_survive_json(event):
     assert event_from_dict(event_to_dict(event)) == event
-
-
-def test_only_pure_events_have_a_pure_epsilon():
-    assert [pure_epsilon(event) for event in EVENTS] == [HALF, HALF, None, HALF, None]
 
 
 def test_unknown_event_is_refused():

@@ -19,20 +19,17 @@ from counterveil.published.cate import (
     Nuisances,
     Rows,
     Search,
-    fitted_effect,
     loss_at,
 )
-from counterveil.published.finite_queries import largest_influence, published, published_factor
+from counterveil.published.finite_queries import largest_influence
 from counterveil.published.gaussian_process import (
     EXTRA_VARIANCE,
     Kernel,
     PublishedFunction,
-    QueryPath,
     batch_factor,
     fitted_kernel,
     literal_penalty,
     path_factor,
-    public_centres,
     published_scale,
     release,
 )
@@ -83,13 +80,6 @@ def test_the_dr_learner_has_the_doubly_robust_score():
     assert (loss.rho == 1).all()
 
 
-@pytest.mark.parametrize("learner", ["R", "DR"])
-def test_both_learners_find_a_linear_effect(learner):
-    rows = rows_of(20_000)
-    effect = fitted_effect(rows, KNOWN, learner, "linear")
-    assert effect(np.array([[0.0, 0.5], [1.0, 0.5]])) == pytest.approx([0.0, 2.0], abs=0.15)
-
-
 # The scale
 
 
@@ -102,35 +92,6 @@ def test_sampling_finds_the_supremum_where_the_gradient_is_zero():
     supremum = (8.5 - 2.7) / 0.66 + 51.8
     assert 0.99 * supremum < found.value <= supremum
     assert found.single < 0.5 * supremum
-
-
-def test_no_random_point_is_above_the_supremum():
-    effect = learners.fitted_regressor("linear", rows_of().x, rows_of().y)
-    found = largest_influence(KNOWN, effect, "R", BOX, (-1.0, 8.5), Search(4, 2000)).value
-    x = np.random.default_rng(9).uniform(size=(20_000, 2))
-    for treated in (False, True):
-        loss = loss_at(KNOWN, "R", x, np.full(len(x), treated))
-        for end in (-1.0, 8.5):
-            assert np.abs(loss.rho * (loss.phi(end) - effect(x))).max() <= found * (1 + 1e-9)
-
-
-def test_the_main_text_omits_the_mean_weight():
-    rows, factor = rows_of(), published_factor(Budget(1, Fraction(1, 10**5)), 150)
-    assert factor == pytest.approx(5 * sqrt(2 * log(150) * log(2e5)) / 150)
-    scales = [
-        published(
-            rows,
-            KNOWN,
-            rows.x[:2],
-            BOX,
-            InfluenceSettings(effect="linear", formula=form, points=200, starts=2),
-            factor,
-        ).scale
-        for form in ("proof", "main_text")
-    ]
-    weight = loss_at(KNOWN, "R", rows.x, rows.treated).weight.mean()
-    assert scales[0] * weight == pytest.approx(scales[1])
-    assert 4 < scales[0] / scales[1] < 6
 
 
 # The kernel
@@ -164,12 +125,6 @@ def test_the_fit_is_the_minimiser_of_its_objective():
     assert some(rows.x) == pytest.approx(fitted(rows.x), abs=1e-3)
 
 
-def test_public_centres_do_not_depend_on_rows():
-    assert public_centres(BOX, 50).shape == (50, 2)
-    assert (public_centres(BOX, 50) == public_centres(BOX, 50)).all()
-    assert public_centres(BOX, None) is None
-
-
 # The process
 
 
@@ -185,12 +140,6 @@ def test_the_growing_factor_is_that_of_the_batch_and_jitter_only_adds_variance()
     assert (np.diag(made) - 1 >= 0.9 * EXTRA_VARIANCE).all()
     batch, order = batch_factor(kernel, points)
     assert (batch @ batch.T)[np.ix_(order, order)] == pytest.approx(made, abs=1e-8)
-
-
-def test_a_repeated_query_adds_no_row():
-    path = QueryPath(Kernel.normalised(0.4, 1, "unit"))
-    assert [path.ask(np.array([x])) for x in (0.1, 0.7, 0.1, 0.7, 0.3)] == [0, 1, 0, 1, 2]
-    assert path.factor().shape == (3, 3)
 
 
 def answers(algorithm, effects, points, seed, height="unit", scale=0.1):
@@ -245,17 +194,6 @@ def test_finite_queries_answer_and_say_that_the_claim_is_refuted(learner, effect
     # The scale of the noise follows the rows: it is not told, and no interval is given.
     assert np.isinf(found.std_error).all()
     assert cv.results.CateAnswers.from_dict(found.to_dict()) == found
-
-
-def test_any_learner_in_scikit_learns_style_will_do():
-    settings = InfluenceSettings(
-        learner="DR",
-        effect=KNeighborsRegressor(20),
-        outcome=KNeighborsRegressor(20),
-        propensity="logistic",
-        points=200,
-    )
-    assert np.isfinite(ask("influence", settings).effect()).all()
 
 
 class Diverged:

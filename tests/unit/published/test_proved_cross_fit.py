@@ -29,16 +29,6 @@ def test_is_near_the_truth_and_covers_it(estimand, epsilon, delta):
     assert result.interval_of is None
 
 
-def test_says_what_is_not_covered_and_what_was_done():
-    result = ask()
-    assert isinstance(result.not_covered[0], MisspecifiedModels)
-    assert result.details["adjusted"] is True
-    assert 0 < result.details["slope_shrinkage"] <= 1
-    assert "published/robust_score.proof.md" in result.guarantee.pages
-    assert "mechanisms/ball.proof.md" not in result.guarantee.pages
-    assert cv.results.Result.from_dict(result.to_dict()).to_dict() == result.to_dict()
-
-
 def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
     rng = np.random.default_rng(5)
     frame = dict(DATA.frame)

@@ -1,7 +1,5 @@
 """Matching with private records: what it estimates, what it says about it, what it refuses."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,6 @@ from counterveil.data.features import UnitFeatures
 from counterveil.errors import ClaimError, ParameterError, StudyError
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Proof
-from counterveil.privacy.caveats import Shrinkage
 from counterveil.published import matching as paper
 from counterveil.published import proved_matching as ours
 from counterveil.published.proved_matching import USUAL, record_matching_plan
@@ -80,42 +77,6 @@ def test_it_is_a_difference_in_means_shrunk_by_randomized_response(module, weigh
     # The unshrunk effect is far outside, so that this test can fail.
     assert abs(mean - difference) > 8 * error
     assert found[:, 1].mean() == pytest.approx(predicted, rel=0.15)
-
-
-def test_every_rendering_says_that_there_is_no_interval_for_the_effect(tmp_path):
-    result = ask_for()
-    page = result.to_html(tmp_path / "page.html").read_text()
-    for rendering in (str(result), result.to_latex(), page, json.dumps(result.to_dict())):
-        assert "NO VALID INTERVAL FOR THE EFFECT" in rendering.replace("\n", " ")
-    assert result.not_covered[0] == Shrinkage(result.details["shrinkage"])
-    assert "this is the interval to report" not in page
-    assert result.tidy()[0]["conf_of"] in result.caution
-    assert cv.results.Result.from_dict(json.loads(json.dumps(result.to_dict()))) == result
-
-
-def test_an_interval_for_the_effect_is_not_cautioned_about():
-    trial = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True, control=0)
-    result = cv.ate(people(), trial, protects="record", epsilon=1, noise=SeededNoise(1))
-    assert result.caution is None
-    assert "NO VALID INTERVAL" not in str(result)
-    assert result.tidy()[0]["conf_of"] == "the effect"
-
-
-def test_what_is_divided_by_the_shrinkage_stands_beside_the_estimate():
-    found = ask_for()
-    factor = found.details["shrinkage"]
-    assert 0 < factor < 1
-    assert found.details["debiased_estimate"] == pytest.approx(found.estimate / factor)
-    assert found.details["se_debiased"] == pytest.approx(found.std_error.total / factor, rel=1e-6)
-
-
-def test_shrinkage_is_the_difference_of_two_shares():
-    truth, q = 0.8, 0.3
-    s = truth * q + (1 - truth) * (1 - q)
-    released = np.arange(100_000) < s * 100_000
-    found = ours.shrinkage_of(Responses(released, truth))
-    assert found.share == pytest.approx(q, abs=1e-4)
-    assert found.factor == pytest.approx(truth * q / s - (1 - truth) * q / (1 - s), abs=1e-4)
 
 
 def test_the_whole_budget_is_spent_in_the_published_parts():

@@ -218,19 +218,6 @@ def test_an_empty_public_stratum_is_counted():
     )
 
 
-def test_two_strata_alike_are_not_one():
-    # Somebody can move from one stratum of 2 and 12 to another; within one, only a change of arm is left.
-    assert local_change(counts_of([(2, 12)] * 2), "ATE", "all") == 7 + 5
-    assert local_change(counts_of([(2, 12)]), "ATE", "all") == 7 + 2
-
-
-def test_slack_is_added_and_a_billion_rows_are_no_trouble():
-    counts = counts_of([(5 * 10**8, 5 * 10**8 - 3), (2, 1)], 10**9)
-    plain = smooth_change(counts, Fraction(1, 100), "ATE", "all")
-    assert smooth_change(counts, Fraction(1, 100), "ATE", "all", Fraction(1, 3)) == plain + Fraction(1, 3)
-    assert float(plain) == pytest.approx(max(exp(-k / 100) * (6 + k) for k in range(1, 200)), rel=0.1)
-
-
 def test_refusals_name_parameters_only():
     counts = counts_of([(1, 1)])
     with pytest.raises(ParameterError, match="CV-P320"):

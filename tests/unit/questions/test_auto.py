@@ -170,16 +170,6 @@ def test_a_study_with_nothing_to_go_by_is_refused():
         ask(data.frame, cv.Study("treated", "y", (0, 1), control=0))
 
 
-def test_a_repeated_request_is_answered_again_with_its_choice():
-    data = synth(seed=1, n=1000)
-    with cv.Curator(data.frame, data.study, budget=cv.Budget(2), noise=SeededNoise(0)) as curator:
-        first, second = (
-            curator.ate(protects="record", epsilon=2, settings=KAPPA, request_id="once") for _ in range(2)
-        )
-    assert first == second
-    assert chosen(second) == "doubly_robust"
-
-
 def test_more_features_than_one_release_holds_leave_the_declared_bound():
     names = [f"x{k}" for k in range(150)]
     rng = np.random.default_rng(0)

@@ -6,11 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.accounting import Looks
-from counterveil.cli.app import app
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.ate import answer as answer_ate
 from counterveil.questions.interim import SPENDING, alphas
@@ -201,41 +199,3 @@ def test_what_is_looked_at_is_private():
 def test_arguments_that_make_no_plan_are_refused(change):
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
     assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"
-
-
-def test_looks_on_the_command_line(tmp_path):
-    import pandas as pd
-
-    data, study, charter, book = (
-        tmp_path / name for name in ("d.csv", "study.toml", "charter.toml", "book.db")
-    )
-    pd.DataFrame(people(100)).to_csv(data, index=False)
-    study.write_text(STUDY.to_toml())
-    run = CliRunner().invoke
-    drafted = run(
-        app,
-        [
-            "ledger",
-            "charter",
-            "--study",
-            str(study),
-            "--protects",
-            "outcome",
-            "--looks",
-            "100,200",
-            "--epsilon",
-            "2",
-        ],
-    )
-    charter.write_text(drafted.stdout)
-    run(
-        app,
-        ["ledger", "create", str(book), "--dataset", "trial", "--epsilon", "2", "--charter", str(charter)],
-    )
-    words = ["look", str(data), "--study", str(study), "--protects", "outcome", "--number", "1"]
-    shown = run(app, [*words, "--ledger", str(book)])
-    assert shown.exit_code == 0, shown.output
-    assert "request 'look at y@1': charged" in " ".join(shown.output.split())
-    again = run(app, [*words, "--ledger", str(book)])
-    assert "stored answer, nothing spent" in " ".join(again.output.split())
-    assert run(app, words).exception.code == "CV-P730"

@@ -1,7 +1,6 @@
 """Moments released once: one charge, free regressions, files without data, and what is refused."""
 
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,21 +129,6 @@ def test_changed_facts_are_refused(released, change):
         Moments.from_dict(lopsided)
 
 
-def test_what_is_shown(released):
-    text = released.regress("y ~ t + age").summary()
-    assert "OLS Regression Results" in text
-    assert "nonrobust + noise" in text
-    assert "standard errors are classical" in text
-    assert "Not covered" not in text
-    assert "UNEQUAL VARIANCES" in released.regress("y ~ t + age").full()
-    assert max(map(len, text.splitlines())) <= 80
-    assert "SIMULATED" in str(released)
-    assert "rows with unusual covariates are downweighted" in " ".join(released.full().split())
-    assert repr(released).startswith("<Moments: 8 columns")
-    assert released._repr_html_().count("<table") == 1
-    assert released.regress("y ~ t")._repr_html_()
-
-
 @pytest.mark.parametrize("protects", ["record", "outcome"])
 def test_r_squared_is_that_of_statsmodels(protects):
     models = pytest.importorskip("statsmodels.regression.linear_model")
@@ -172,42 +156,6 @@ def test_r_squared_is_that_of_statsmodels(protects):
         adjusted = float(fit.summary().partition("Adj. R-squared")[2].split("\n")[0].split()[-1])
         assert adjusted == pytest.approx(other.rsquared_adj, abs=0.011)
     assert found.regress("y ~ 1").r_squared == pytest.approx(0.0, abs=1e-6)
-
-
-def test_a_share_that_noise_makes_negative_is_not_printed(released):
-    fit = released.regress("y ~ t")
-    hidden = replace(fit, fit=replace(fit.fit, total=fit.fit.total / 3))
-    assert hidden.r_squared < -0.5
-    assert "not determined (noise)" in hidden.summary()
-    # That of instruments can be below zero.
-    assert "-1." in replace(hidden, method="2SLS").summary().partition("R-squared:")[2].split("\n")[0]
-
-
-def test_cells_of_a_regression_do_not_run_together(released):
-    fit = released.regress("y ~ t + before")
-    for unit in (1e-4, 3.3e-7, 12345.678, 9.87654e8):
-        scaled = replace(fit, fit=replace(fit.fit, coefficients=fit.fit.coefficients * -unit))
-        scaled = replace(
-            scaled,
-            fit=replace(scaled.fit, sampling=fit.fit.sampling * unit**2, noise=fit.fit.noise * unit**2),
-        )
-        rows = [line.split() for line in scaled.summary().splitlines() if line.startswith(("t ", "before"))]
-        assert [len(row) for row in rows] == [8, 8]
-
-
-def test_a_coefficient_is_printed_in_one_line(released):
-    fit = released.regress("y ~ t*age")
-    one = fit.partial("t", {"age": 40})
-    assert repr(one).startswith(f"<Coefficient: t + 40 t:age {one.estimate:.3f} [")
-    assert repr(one).endswith("p <0.001>")
-    assert fit.combination({"age": -1, "t:age": -2.5}).name == "-age - 2.5 t:age"
-
-
-def test_unbounded_intervals_say_so(released):
-    weak = released.regress("y ~ before + [site=n ~ age]")
-    assert weak.to_dict()["weak"]
-    assert "WEAK" in weak.summary()
-    json.dumps(weak.to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -33,17 +33,6 @@ def truth(data, name):
     return (one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2)
 
 
-def test_it_is_charged_once_and_resent():
-    with cv.Curator(people(500), STUDY, budget=cv.Budget(1)) as curator:
-        first = curator.overlap(epsilon="0.4", request_id="arms")
-        assert curator.remaining("record").epsilon == pytest.approx(0.6)
-        again = curator.overlap(epsilon="0.4", request_id="arms")
-        assert again == first
-        assert curator.remaining("record").epsilon == pytest.approx(0.6)
-    assert first.guarantee.unit.value == "record"
-    assert "statistics/moments/arm_balance.proof.md" in first.guarantee.pages
-
-
 @pytest.mark.parametrize("budget", [{"epsilon": 1}, NORMAL, {"epsilon": "0.2", "delta": "1e-6"}])
 def test_intervals_cover_the_differences_of_these_people(budget):
     data = people()

@@ -70,11 +70,6 @@ def test_a_site_with_much_noise_is_left_out():
     assert found.std_error.total < both.std_error.total / 5
 
 
-def test_pooling_is_shorter_than_the_best_site(sites):
-    widths = [np.ptp(s.interval()) for s in sites]
-    assert np.ptp(cv.pool(sites).interval()) < min(widths)
-
-
 def test_the_promise_is_that_of_the_weakest_site():
     mixed = [site(400, 1, epsilon=1), site(400, 2, epsilon=2, delta=1e-6), site(400, 3, epsilon="1/2")]
     found = cv.pool(mixed)
@@ -153,11 +148,6 @@ def test_whether_a_variance_shares_noise_is_declared_and_survives_json():
     del facts["uncertainty"]["variance_apart"]
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([apart, facts])
-
-
-def test_different_methods_at_different_sites():
-    found = cv.pool([site(600, 1), site(600, 2, method="weighting"), site(600, 3, method="matching")])
-    assert found.heterogeneity.df == 2
 
 
 def test_sites_that_differ_are_noticed_and_random_effects_allow_for_it():

@@ -90,12 +90,6 @@ def test_rare_outcomes_are_no_release_sent_twice():
         cv.pool([lost[0], lost[1], lost[0]])
 
 
-def test_the_words_are_those_of_averages_over_sites(sites):
-    said = str(cv.pool(sites))
-    assert "averaged over sites by size" in " ".join(said.split())
-    assert "everyone in the study" not in said
-
-
 def test_what_is_not_pooled_is_refused(sites):
     results = list(sites.values())
     for method in ("ivw", "random_effects"):
@@ -168,18 +162,6 @@ def test_documents_of_another_form_are_refused(sites, change):
         cv.pool({"north": bad, "south": sites["south"].to_dict()})
 
 
-def test_every_site_is_shown_beside_the_average(sites, tmp_path):
-    found = cv.pool(sites, method="all")
-    assert [one.name for one in found.table] == [*SIZES, "pooled"]
-    assert [row["type"] for row in found.tidy()] == ["study"] * 3 + ["summary"]
-    assert found.table[0].estimate == pytest.approx(sites["north"].estimate)
-    assert found.table[-1].interval() == found.interval()
-    page = found.to_html(tmp_path / "pooled.html").read_text()
-    assert "over 3 sites" in page
-    assert "south" in str(found)
-    assert "The effects of the sites are in the table" in found.write_up()
-
-
 def test_facts_of_any_site_in_the_average_come_first():
     said = {
         "population": (KeptPeople(800, 900, 0.1), KeptPeople(300, 400, 0.2)),
@@ -199,30 +181,6 @@ def test_facts_of_any_site_in_the_average_come_first():
         assert left.condition == NotAdjusted(1.0)
     # As the average of differences says it.
     assert found.caution == found.as_measure("difference").caution
-
-
-def test_every_site_is_listed_with_its_own_budget(sites):
-    found = cv.pool(sites | {"lost": site(50, 2, next(iter(sites.values())).guarantee.unit.value, "1/100")})
-    rows = {row["site"]: (row["epsilon"], row["weight"] > 0) for row in found.tidy()}
-    assert rows == {**dict.fromkeys(SIZES, (1.0, True)), "lost": (0.01, False), "pooled": (1.0, True)}
-    assert [row["epsilon"] for row in found.as_measure("lift").tidy()] == [
-        row["epsilon"] for row in found.tidy()
-    ]
-    assert MeasureResult.from_dict(json.loads(json.dumps(found.to_dict()))).tidy() == found.tidy()
-    # What is said of intervals is said of the pooled one.
-    assert found.interval()[1] < np.inf == found.table[3].interval()[1]
-    assert "no upper end" not in str(found)
-
-
-def test_the_words_are_those_of_the_way_of_pooling(sites):
-    one = cv.pool(sites, method="largest")
-    assert "the means are those of north alone" in one.to_dict()["sentence"]
-    assert one.method == "means of both arms, of the largest site alone"
-    held = cv.pool(sites, weight_limits=cv.settings.WeightLimits(0.4))
-    assert "up to a limit on each weight" in held.to_dict()["sentence"]
-    numbers = cv.pool([site(rows, rows, measure="nnt") for rows in (300, 400)]).to_dict()["sentence"]
-    assert "everyone in the sites" in numbers
-    assert "with the weights shown" in numbers
 
 
 @pytest.mark.parametrize("method", ["mvagg", "ivw"])

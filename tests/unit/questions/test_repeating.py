@@ -1,7 +1,6 @@
 """What a report says of how to repeat an analysis asks the same question again."""
 
 import shlex
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,10 +9,7 @@ from typer.testing import CliRunner
 import counterveil as cv
 from counterveil.cli.app import app
 from counterveil.cli.options import described
-from counterveil.questions.ate import AteArguments
-from counterveil.questions.cate.cate import CateArguments
-from counterveil.questions.policy.policy import PolicyValueArguments
-from counterveil.questions.repeating import _EVERY, COMMANDS, command_line, literal, repeat_of
+from counterveil.questions.repeating import _EVERY, COMMANDS, command_line
 
 
 def people(rows=60):
@@ -82,14 +78,6 @@ def test_the_command_asks_the_same(matched, tmp_path, monkeypatch):
     assert matched.method in text
 
 
-def test_what_is_left_out_is_what_is_usual():
-    usual = AteArguments(protects="record", epsilon=1, delta="0", level="0.95")
-    assert usual.given() == {"protects": "record", "epsilon": 1}
-    # A function without a delta has one of its own, so that 0 must be said there; a rule has its own cost.
-    assert CateArguments(epsilon=1, delta=0).given()["delta"] == 0
-    assert PolicyValueArguments(epsilon=1, policy=None, cost=0).given()["cost"] == 0
-
-
 def test_every_option_exists_on_the_command_line():
     commands = {
         command.name or command.callback.__name__.replace("_", "-"): command.callback
@@ -99,28 +87,6 @@ def test_every_option_exists_on_the_command_line():
         known = {each.name for each in described(commands[command])}
         for name in (*_EVERY, *options):
             assert f"--{'set' if name == 'settings' else name.replace('_', '-')}" in known, (command, name)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, True, 3, 0.25, "a'b", ("x",), ("x", 2), [1.5], {"age": [40, 65], "site": None}, np.float64(0.5)],
-)
-def test_values_are_written_as_they_are_read(value):
-    assert eval(literal(value)) == value
-
-
-def test_other_values_have_their_own_words():
-    assert literal(Fraction(1, 3)) == "'1/3'"
-    policy = cv.Policy.where(age=(20, 50), site=["a", "b"])
-    assert literal(policy) == "cv.Policy.where(**{'age': (20.0, 50.0), 'site': ['a', 'b']})"
-    assert literal(object()) is None
-    assert literal([object()]) is None
-    found = repeat_of(
-        "cate", STUDY, CateArguments(epsilon=1, delta=0, queries={"age": np.array([30.0])}).given()
-    )
-    assert "queries = ...  # dict, as it was passed" in found.python
-    assert "delta=0" in found.python
-    assert found.command == ""
 
 
 def test_groups_and_requests_are_words_of_a_command():

@@ -209,20 +209,6 @@ def test_a_plan_simulates_times():
             cv.plan(told, rows=800, protects="record", epsilon=2, **given)
 
 
-@pytest.mark.parametrize("censoring", ["middle", "end"])
-def test_a_picture_has_curves_and_numbers_at_risk(censoring, tmp_path):
-    pytest.importorskip("matplotlib").use("Agg")
-    found = asked(settings=cv.settings.Survival(censoring=censoring))
-    axes = cv.plots.survival(found)
-    assert [line.get_label() for line in axes.get_lines()] == ["treated", "control"]
-    steps = len(axes.get_lines()[0].get_xdata())
-    assert steps == (5 if censoring == "middle" else 9)
-    assert f"{round(found.at_risk('treated')[0]):,}" in axes.get_xticklabels()[0].get_text()
-    page = found.to_html(tmp_path / "page.html").read_text()
-    assert page.count("<polygon") == 4
-    assert f">{round(found.at_risk('control')[1]):,}<" in page
-
-
 def test_strata_that_noise_would_hide_are_merged_and_said():
     draw = np.random.default_rng(3)
     rows = 3000

@@ -34,13 +34,3 @@ def test_means_deviations_and_shares_are_those_of_the_arms():
     for code, label in enumerate("abc"):
         shares = [float((place[arm] == code).sum() / arm.sum()) for arm in arms]
         assert by_name[f"place = {label}"]["means"] == shares
-
-
-def test_it_is_made_once_for_all_questions_of_the_same_rows():
-    rng = np.random.default_rng(5)
-    columns = {"t": np.arange(80) % 2, "y": rng.random(80), "x": rng.random(80)}
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
-    with cv.Curator(columns, study, budget=cv.Budget(3), noise=cv.SeededNoise(1)) as curator:
-        asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
-        first, second = curator.ate(**asked), curator.ate(**asked)
-    assert first.by_arm is second.by_arm

@@ -5,7 +5,6 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.questions.typed_settings import settings_from_text
 
 ALONE = cv.settings.DifferenceInMeans(variance_share=0)
 RNG = np.random.default_rng(5)
@@ -81,7 +80,3 @@ def test_a_plan_knows_it():
     )
     assert alone.noise < usual.noise
     assert alone.half_width > usual.half_width
-
-
-def test_the_command_line_reads_it():
-    assert settings_from_text("difference_in_means", ["variance_share=0"]) == ALONE

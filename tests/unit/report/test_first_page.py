@@ -5,10 +5,10 @@ import pytest
 from tests.unit.report.pages import read
 
 import counterveil as cv
-from counterveil.privacy.caveats import Caveat, ParallelTrends, Target, written
+from counterveil.privacy.caveats import Target, written
 from counterveil.report import html_page, markdown_page
 from counterveil.report.markdown import escaped
-from counterveil.report.pictures import forest_plot, labels, ticks
+from counterveil.report.pictures import forest_plot
 from counterveil.report.words import answer_words, protection_words
 
 HOSTILE = (
@@ -43,48 +43,11 @@ def facts(weighted):
     return weighted.page_facts()
 
 
-def test_zero_inside_and_outside_are_said(facts):
-    effect = facts["effects"][0]
-    effect["interval"] = effect["interval"] | {"low": 0.1, "high": 0.3}
-    assert "Zero lies outside" in " ".join(answer_words(facts))
-    effect["interval"] = effect["interval"] | {"low": -0.1, "high": 0.3}
-    assert "Zero lies inside" in " ".join(answer_words(facts))
-    effect["estimate"] = -0.2
-    assert "lower than without" in answer_words(facts)[0]
-
-
 def test_without_an_interval_for_the_effect_none_is_told(facts):
     facts["interval_of"] = written(Target.CONFOUNDED_DIFFERENCE)
     said = " ".join(answer_words(facts))
     assert "No interval for the effect" in said
     assert "Zero lies" not in said
-
-
-def test_what_has_to_be_supposed_is_said(facts):
-    assert "only if nothing but the declared covariates" in answer_words(facts)[-1]
-    for caveat, said in (
-        (ParallelTrends("y", adjusted=False, of_untreated=False), "This supposes parallel trends: without"),
-        (Caveat.NOTHING_ADJUSTED, "Nothing was adjusted for"),
-        (Caveat.UNDECLARED_COVARIATES, "Covariates that were not declared"),
-    ):
-        facts["not_covered"] = [written(caveat)]
-        assert said in answer_words(facts)[-1]
-    facts["not_covered"] = [written(Caveat.CLAMPING)]
-    assert "outside" in answer_words(facts)[-1] or "inside" in answer_words(facts)[-1]
-
-
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "said"),
-    [
-        ("1", "0", "more than 2.72."),
-        ("1/10", "0", "more than 1.11."),
-        ("8", "1/1000", "more than 2,981, up to an additional probability of 0.001."),
-        ("40", "0", "e to the power of 40"),
-    ],
-)
-def test_epsilon_is_a_factor_on_the_odds(facts, epsilon, delta, said):
-    facts["guarantee"] = facts["guarantee"] | {"epsilon": epsilon, "delta": delta}
-    assert said in protection_words(facts)[0]
 
 
 @pytest.mark.parametrize(
@@ -122,21 +85,6 @@ def test_a_fence_is_longer_than_the_backticks_in_it(facts):
     assert escaped("a|b_c\n<d>") == r"a\|b\_c \<d\>"
 
 
-def test_the_covariates_of_public_arms_are_exact(weighted):
-    data, found = people(), weighted.by_arm
-    treated = data["t"] == 1
-    assert [arm["rows"] for arm in found["arms"]] == [100, 100]
-    age, a, _ = found["covariates"]
-    one, other = data["age"][treated], data["age"][~treated]
-    assert age["means"] == pytest.approx([one.mean(), other.mean()])
-    assert age["sds"] == pytest.approx([one.std(ddof=1), other.std(ddof=1)])
-    scale = np.sqrt((one.var(ddof=1) + other.var(ddof=1)) / 2)
-    assert age["difference"] == pytest.approx((one.mean() - other.mean()) / scale)
-    assert a["covariate"] == "site = a"
-    assert a["means"] == pytest.approx([np.mean(data["site"][part] == "a") for part in (treated, ~treated)])
-    assert f"{one.mean():.4g} ({one.std(ddof=1):.3g})" in html_page(weighted.page_facts())
-
-
 def test_private_arms_have_no_table_but_its_price_or_what_was_bought(tmp_path):
     data, declared = people(400), study(randomised=True)
     result = cv.ate(data, declared, protects="record", epsilon=2, method="trial")
@@ -148,14 +96,6 @@ def test_private_arms_have_no_table_but_its_price_or_what_was_bought(tmp_path):
     assert "cv.overlap(data" not in page
     assert "bought as a release of its own" in page
     assert "share treated along the score" in read(page).text or "Share treated" in page
-
-
-def test_marks_of_an_axis_are_few_round_numbers():
-    assert labels(ticks(-0.13, 0.52)) == ["0.0", "0.2", "0.4"]
-    assert labels(ticks(0, 1)) == ["0.0", "0.5", "1.0"]
-    assert labels(ticks(-3000, 12000)) == ["0", "5,000", "10,000"]
-    for low, high in ((0, 1e-9), (-5, 7), (1e6, 3e6), (0.1, 0.100001)):
-        assert 1 <= len(ticks(low, high)) <= 5
 
 
 def test_intervals_without_ends_have_no_picture(facts):

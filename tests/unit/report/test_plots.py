@@ -56,21 +56,6 @@ def test_a_forest_shows_every_group_with_both_intervals(groups, tmp_path):
     assert path.stat().st_size > 5000
 
 
-def test_results_of_arms_and_policies_have_forests_too():
-    value = cv.policy_value(
-        rows(3000),
-        study(share=0.5),
-        policy=cv.Policy.where(age=(50, 80)),
-        cost=1,
-        epsilon=1,
-        noise=cv.SeededNoise(1),
-    )
-    said = texts(cv.plots.forest(value))
-    assert "policy - everybody" in said
-    assert "gain in y per person" in said
-    assert "people" not in said.split("Strong")[1].split("policy")[0]
-
-
 def test_a_real_release_carries_no_stamp():
     result = cv.groups(rows(3000), study(share=0.5), by="site", protects="record", epsilon=1)
     assert "SIMULATED" not in texts(cv.plots.forest(result))
@@ -113,15 +98,23 @@ def test_an_effect_curve_holds_the_others_and_shows_its_band(model):
     assert ax.lines[0].get_ydata() == pytest.approx(model.effect(people))
 
 
-def test_one_effect_and_pooled_ones_have_forests(groups):
-    data, declared = rows(600), study(share=0.5)
-    asked = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
-    sites = {name: cv.ate(data, declared, **asked) for name in ("north", "south")}
-    ax = cv.plots.forest(sites["north"])
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["ATE"]
-    pooled = cv.plots.forest(cv.pool(sites))
-    assert [label.get_text() for label in pooled.get_yticklabels()] == ["pooled", "south", "north"]
-    assert "hold for all" not in texts(pooled)
+def test_curves_are_refused_along_labels_and_strangers(model):
+    for feature, at in (("site", {}), ("height", {}), ("age", {"height": 3})):
+        with pytest.raises(ParameterError, match="CV-P023"):
+            cv.plots.effect_curve(model, feature, at=at)
+
+
+def test_without_matplotlib_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError) as refused:
+        plot_frame.pyplot()
+    assert refused.value.code == "CV-E040"
+
+
+def test_importing_the_package_and_its_plots_does_not_load_matplotlib():
+    code = "import sys, counterveil as cv; cv.plots.forest; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
 
 
 def test_a_love_plot_shows_every_covariate_before_and_after(groups):
@@ -144,22 +137,3 @@ def test_overlap_shows_the_scores_of_both_arms():
     assert "propensity score" in texts(ax)
     with pytest.raises(ParameterError, match="CV-P026"):
         cv.plots.overlap(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
-
-
-def test_curves_are_refused_along_labels_and_strangers(model):
-    for feature, at in (("site", {}), ("height", {}), ("age", {"height": 3})):
-        with pytest.raises(ParameterError, match="CV-P023"):
-            cv.plots.effect_curve(model, feature, at=at)
-
-
-def test_without_matplotlib_it_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError) as refused:
-        plot_frame.pyplot()
-    assert refused.value.code == "CV-E040"
-
-
-def test_importing_the_package_and_its_plots_does_not_load_matplotlib():
-    code = "import sys, counterveil as cv; cv.plots.forest; print('matplotlib' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

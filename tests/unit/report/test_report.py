@@ -6,7 +6,6 @@ from tests.unit.report.pages import read
 
 import counterveil as cv
 from counterveil.report.text import escape
-from counterveil.report.view import percent, probability, rounded
 
 
 @pytest.fixture(scope="module")
@@ -16,36 +15,6 @@ def result():
     data = {"t_1 & <b>": t, "y%": rng.random(400) + 0.2 * t}
     study = cv.Study(treatment="t_1 & <b>", outcome="y%", outcome_range=(0, 2), randomised=True)
     return cv.ate(data, study, protects="outcome", epsilon=1)
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "text"),
-    [(1.23456, 0.02, "1.235"), (1234.567, 120.0, "1,235"), (0.5, 0.0, "0.5"), (float("inf"), 1.0, "inf")],
-)
-def test_digits_follow_the_error(value, error, text):
-    assert rounded(value, error) == text
-
-
-def test_small_texts():
-    assert probability(0.0001) == "<0.001"
-    assert probability(0.0214) == "0.021"
-    assert percent(0.95) == "95 %"
-
-
-def test_full_text_holds_every_part(result):
-    text = result.full()
-    for part in (
-        "estimate",
-        "sampling",
-        "noise",
-        "95 % interval",
-        "Guarantee:",
-        "Public:",
-        "Spent:",
-        "Not covered:",
-    ):
-        assert part in text
-    assert max(map(len, text.splitlines())) < 80
 
 
 def test_latex_is_escaped_and_balanced(result):

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import guide, kept, page, verdicts
+from benchmarks.accuracy import guide, kept, verdicts
 from benchmarks.accuracy.entries import (
     APPROXIMATE,
     AUTO,
     OUTCOME,
     PURE,
-    SLOW,
     Entry,
     counts_at,
     entries,
@@ -18,8 +17,7 @@ from benchmarks.accuracy.entries import (
 )
 from benchmarks.accuracy.outcomes import first_as_asked, outcome, outcomes
 from benchmarks.accuracy.running import Row, answered, saved
-from benchmarks.accuracy.standing import cells, compared, gap, ranked
-from benchmarks.accuracy.summary import COUNTED, Share, shares, text
+from benchmarks.accuracy.standing import cells, compared, ranked
 from benchmarks.accuracy.testing import rejections
 from benchmarks.accuracy.verdicts import (
     _OURS,
@@ -105,33 +103,6 @@ def test_ours_is_first_or_the_reason_is_given():
     assert not refused.no_better
 
 
-def test_a_lead_within_chance_is_none_that_is_clear():
-    narrow = outcome(KEY, cells(league(other=(0.011, -0.009, 0.05, -0.012)))[KEY])
-    assert narrow.auto
-    assert not narrow.auto_clear
-
-
-def test_another_method_of_ours_is_named_where_it_is_closer_than_auto():
-    own = rows("ours, stratified (outcome)", [0.001, -0.001, 0.0012, -0.001])
-    found = outcome(KEY, cells([*league(), *own])[KEY])
-    assert found.auto
-    assert not found.near
-    assert found.closer.startswith("ours, stratified (outcome) adjusts for a few covariates")
-    assert outcome(KEY, cells(league())[KEY]).closer == ""
-
-
-def test_methods_are_compared_over_common_draws():
-    found = cells([*league(), *rows("IPW, Laplace", [0.011, 0.011, 0.0, 0.0])])[KEY]
-    short = cells(rows("IPW, Laplace", [0.011, 0.011, 0.011]))[KEY]["IPW, Laplace"]
-    paired = gap(found[AUTO[OUTCOME]], short)
-    assert paired.draws == 3
-    assert paired.mean == pytest.approx((0.01**2 * 2 + 0.012**2) / 3 - 0.011**2)
-    apart = replace(short, squares={draw + 10: square for draw, square in short.squares.items()})
-    unpaired = gap(found[AUTO[OUTCOME]], apart)
-    assert unpaired.mean == pytest.approx(0.000122 - 0.011**2)
-    assert unpaired.error == pytest.approx(np.var([1e-4, 1e-4, 1.44e-4, 1.44e-4], ddof=1) ** 0.5 / 2)
-
-
 def test_at_a_delta_the_better_of_two_answers_counts():
     pure, close, far = [0.01] * 4, [0.001] * 4, [0.1] * 4
     made = [
@@ -212,46 +183,6 @@ def test_the_frozen_league_says_what_moved(tmp_path):
     assert all("draws frozen, 3 now" in str(one) for one in fewer)
 
 
-def test_the_guide_replaces_its_own_section_only(tmp_path):
-    path = tmp_path / "page.md"
-    path.write_text("# Choose\n\nText.\n")
-    guide.rewrite(cells(league()), path)
-    once = path.read_text()
-    assert once.startswith("# Choose\n\nText.\n\n" + guide.BEGIN)
-    assert "has 1 cells" in once
-    assert "at equal guarantee in 1 cells, clearly in 1" in once
-    assert "cover the truth in 100.0 % of 4 answers" in once
-    path.write_text(once + "\nAfter.\n")
-    guide.rewrite(cells(league()), path)
-    assert path.read_text() == once + "\nAfter.\n"
-
-
-def test_the_summary_counts_cells():
-    ended = outcomes(cells(league()))
-    won = dict.fromkeys(COUNTED, 1) | {"refused": 0, "no_better": 0, "beaten": 0}
-    assert shares(ended)[0] == Share(OUTCOME, 1, won)
-    assert shares(ended)[-1] == Share("all", 1, won)
-    assert "lost" not in text(cells(league()))
-    (behind,) = outcomes(cells(league(auto=(0.02, -0.02, 0.021, -0.02), other=(0.01, -0.01, 0.012, -0.012))))
-    assert behind.beaten
-    assert not behind.ours
-
-
-def test_the_page_has_pictures_numbers_reasons_and_verdicts():
-    rows = [replace(row, data="LaLonde") for row in league(auto=(0.05, -0.05, 0.049, -0.051))]
-    made = page.page(cells(rows), {"PrivATE, label": "refuted: gallery"}, {}, [])
-    assert made.count("data:image/png;base64,") == 1
-    assert '<td class="first">2.03</td>' in made
-    assert '<td class="apart">0</td>' in made
-    assert "has no interval" in made
-    assert "refuted: gallery" in made
-    assert "Not measured" in made
-    assert "kappa = 0.25" in made
-    assert "those of 20 other draws, widened by 2 %" in made
-    assert "in 100 steps instead of 1,000 and more, and it may have 4 MB" in made
-    assert all(f"{name} {count}" in made for name, count in SLOW.items())
-
-
 def test_audits_tell_a_third_of_the_noise_from_all_of_it():
     rival = RIVALS["OLS, Laplace"]
     shown, broken = examined(rival)
@@ -282,15 +213,3 @@ def test_global_matching_is_refuted_by_two_neighbours_and_by_nothing_else(monkey
     assert verdict(RIVALS["GlobalDPM"]).startswith("refuted: epsilon 1.25 at n = 4, claimed 1")
     monkeypatch.setattr(verdicts.ours, "matched_effect", lambda _: 0.0)
     assert verdict(RIVALS["GlobalDPM"]).startswith("NOT REFUTED")
-
-
-def test_too_few_answers_decide_nothing():
-    few = league(auto=(0.5, -0.5, 0.5), other=(0.01, -0.01, 0.01))
-    found = outcomes(cells(few))[0]
-    assert not found.auto
-    assert not found.auto_clear
-    assert "no other method has" in found.why
-    alone = rows(AUTO[OUTCOME], [0.01], half=0.02) + rows(AUTO[OUTCOME], [0.0] * 3, refusal="CV-P404")
-    mixed = outcomes(cells([*league()[4:], *alone]))[0]
-    assert mixed.refused
-    assert not mixed.auto

@@ -44,16 +44,6 @@ def test_a_failing_example_is_named_with_its_line(write, tmp_path):
     assert check_docs.main([str(tmp_path)]) == 1
 
 
-def test_blocks_marked_so_and_other_languages_do_not_run(write, tmp_path):
-    page = write(
-        "README.md",
-        "<!-- no-run -->\n```python\nraise SystemExit(1)\n```\n\n"
-        "```bash\nexit 1\n```\n\n```\nraise Error\n```\n",
-    )
-    assert check_docs.run_page(page, tmp_path) is None
-    assert [block.run for block in check_docs.blocks_of(page.read_text())] == [False, True, True]
-
-
 def test_links_that_lead_nowhere_are_named(write, tmp_path):
     write("docs/other.md", "# The one heading, here\n")
     write(

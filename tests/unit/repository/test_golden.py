@@ -22,12 +22,6 @@ def test_the_last_bit_of_a_number_is_reported():
     assert line == f"x: estimate was [1.0], is [{now!r}]"
 
 
-def test_texts_are_compared_on_request():
-    before, after = {"x": record()}, {"x": record(printed="b")}
-    assert [*differences(before, after, text=False)] == []
-    assert [*differences(before, after, text=True)] == ["x: printed has another text"]
-
-
 @pytest.mark.parametrize(
     ("after", "line"),
     [

@@ -4,9 +4,7 @@ import inspect
 from dataclasses import replace
 
 import pytest
-from benchmarks.growth.command import Run, show
 from benchmarks.growth.kept import Kept, Ratios, findings
-from benchmarks.growth.measuring import PEER
 from benchmarks.growth.questions import ASKED
 
 import counterveil as cv
@@ -102,39 +100,6 @@ def test_a_note_excuses_an_aim_and_nothing_else():
     slow = replace(KEPT, columns=400.0, peer=2.0, growth=14.0)
     assert findings(slow, slow, "why") == []
     assert findings(replace(slow, columns=600.0, peer=3.0), slow, "why") == ["CPU worse"]
-
-
-def test_a_fixed_cost_that_gets_smaller_is_no_fault():
-    assert findings(replace(KEPT, growth=9.0), replace(KEPT, growth=5.0), None) == []
-
-
-def figures(cpu, small, large):
-    return {"cpu": cpu, "bare": 0.01, "bytes": 200.0 * large, "compiling": 0.0}
-
-
-def test_ratios_are_of_the_larger_size(capsys):
-    name = next(iter(ASKED))
-    run = Run(
-        (1000, 10_000),
-        {
-            (PEER, 1000): figures(0.2, 1000, 1000),
-            (PEER, 10_000): figures(2.0, 1000, 10_000),
-            (name, 1000): figures(0.1, 1000, 1000),
-            (name, 10_000): figures(1.0, 1000, 10_000),
-        },
-    )
-    assert run.ratios(name) == KEPT
-    assert show(run, [name], None, {}) == 0
-    kept = Kept("a machine", (1000, 10_000), {name: replace(KEPT, columns=50.0, peer=0.25)}, {})
-    assert show(run, [name], kept, {}) == 1
-    assert "CPU worse" in capsys.readouterr().out
-
-
-def test_an_entry_that_failed_counts_as_wrong(capsys):
-    name = next(iter(ASKED))
-    run = Run((1000, 10_000), {(name, 1000): figures(0.1, 1000, 1000), (name, 10_000): "CV-P404"})
-    assert show(replace(run), [name], None, {}) == 1
-    assert "failed: CV-P404" in capsys.readouterr().out
 
 
 def test_the_file_is_read_as_it_was_written(tmp_path):

@@ -6,7 +6,6 @@ import pytest
 from tools.reference.__main__ import PAGES, ROOT, drift, main
 from tools.reference.api_page import undescribed
 from tools.reference.cli_page import cli_page
-from tools.reference.docstrings import call, doc_of, shown_default
 from tools.reference.figures import marked_pages
 
 import counterveil as cv
@@ -54,28 +53,6 @@ def test_every_exit_code_is_listed():
     for kind in errors.CounterveilError.__subclasses__():
         assert f"| {kind.exit_code} | " in page, kind
     assert "`CV-C...`" in page
-
-
-def test_a_docstring_is_read_in_parts():
-    def asked(a: int, *, b: str = "x", c: tuple[str, ...] = ()) -> int:
-        """Return a.
-
-        More of it.
-
-        Args:
-            a: first, over
-                two lines.
-            b, c: both.
-
-        After it.
-        """
-        return a
-
-    found = doc_of(asked)
-    assert found.paragraphs == ["Return a.", "More of it.", "After it."]
-    assert found.entries == {"a": "first, over two lines.", "b": "both.", "c": "both."}
-    assert call("asked", asked) == 'asked(a, *, b="x", c=()) -> int'
-    assert shown_default(("x",)) == '("x",)'
 
 
 def test_figures_of_pages_are_those_of_the_tables_they_quote(tmp_path):

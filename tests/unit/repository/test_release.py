@@ -1,12 +1,10 @@
 """Files that a release needs agree with each other; `make wheel` builds and tries the packages themselves."""
 
-import json
 import re
 import tomllib
 from pathlib import Path
 
-import pytest
-from tools.release import bill, differences, pins, versions
+from tools.release import differences, versions
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -72,44 +70,6 @@ def test_packed_files_that_differ_from_tracked_ones_are_named():
         "wheel lacks src/counterveil/b.md",
     ]
     assert differences(sdist[1:], [*wheel[:1], "counterveil/b.md"], tracked) == ["sdist lacks README.md"]
-
-
-def test_pins_leave_our_own_packages_out():
-    items = [("Zope", "2"), ("counterveil", "1"), ("counterveil_lab", "1"), ("abc", "3.1")]
-    report = {"install": [{"metadata": {"name": name, "version": number}} for name, number in items]}
-    assert pins(report) == ["abc==3.1", "zope==2"]
-
-
-@pytest.fixture
-def materials():
-    def item(name, **more):
-        return {"metadata": {"name": name, "version": "1", **more}}
-
-    needs = ["typing_extensions>=4", 'pandas>=2; extra == "pandas"']
-    return bill(
-        {
-            "installed": [
-                item("counterveil", requires_dist=needs, license_expression="Apache-2.0"),
-                item("typing-extensions", classifier=["License :: OSI Approved :: Python License"]),
-                item("pandas"),
-                item("pip"),
-            ]
-        }
-    )
-
-
-def test_a_bill_of_materials_names_packages_licences_and_needs(materials):
-    assert json.loads(json.dumps(materials)) == materials
-    assert materials["metadata"]["component"]["licenses"] == [{"expression": "Apache-2.0"}]
-    assert [part["purl"] for part in materials["components"]] == [
-        "pkg:pypi/pandas@1",
-        "pkg:pypi/typing-extensions@1",
-    ]
-    assert materials["components"][1]["licenses"] == [{"license": {"name": "Python License"}}]
-    assert materials["dependencies"][0] == {
-        "ref": "pkg:pypi/counterveil@1",
-        "dependsOn": ["pkg:pypi/typing-extensions@1"],
-    }
 
 
 def test_every_core_dependency_has_an_upper_limit_above_what_was_tested():

@@ -72,12 +72,6 @@ def test_models_are_said_in_every_rendering(answers):
     assert again.caution == said
 
 
-def test_a_trial_rests_on_no_model(answers):
-    assert answers["trial"].assumes is None
-    assert answers["trial"].caution is None
-    assert "assumes" not in answers["trial"].tidy()[0]
-
-
 def test_room_for_hidden_bends_is_a_part_of_the_variance(answers):
     found, lines = answers["study"], answers["lines"]
     assert lines.estimate == found.estimate

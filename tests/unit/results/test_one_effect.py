@@ -37,14 +37,6 @@ def test_effects_of_first_order_are_found_more_often_than_among_all_functions():
     assert np.mean(p_values(truth) <= 0.05) > np.mean(np.array(alone) <= 0.05) > 0.1
 
 
-def test_directions_without_variance_say_nothing():
-    flat = np.zeros((SIZE, SIZE))
-    flat[0, 0] = 1.0
-    assert Unshrunk(np.zeros(SIZE), flat, ORDERS, np.zeros(SIZE)).differing() == 1.0
-    alone = Unshrunk(np.ones(1), np.ones((1, 1)), np.zeros(1), np.ones(1))
-    assert alone.differing() == 1.0
-
-
 def trial(effect, rows, seed=3):
     rng = np.random.default_rng(seed)
     x, t = rng.uniform(size=rows), rng.integers(0, 2, rows)

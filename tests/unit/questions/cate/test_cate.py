@@ -11,7 +11,6 @@ import pytest
 
 import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
-from counterveil.results.functions import default_delta
 from counterveil.settings import Cate
 from counterveil.statistics.moments.functions import choose_design, strength
 from counterveil.statistics.moments.kernels.unit_rows import higher_functions
@@ -170,12 +169,6 @@ def test_public_numbers_choose_the_functions():
     assert strength(1000, cv.Budget(1), 10) < strength(1000, cv.Budget(1, "1e-6"), 10)
 
 
-def test_delta_is_chosen_by_the_number_of_rows(model):
-    assert default_delta(3000) == cv.Budget(1, "1e-6").delta
-    assert default_delta(10**7) == cv.Budget(1, "1e-8").delta
-    assert model.spent == cv.Budget(3, "1e-6")
-
-
 def test_model_is_saved_small_and_read_back(model, tmp_path):
     path = model.save(tmp_path / "model.json")
     assert path.stat().st_size < 100_000
@@ -230,13 +223,6 @@ def test_people_are_read_from_any_table(model):
     assert model.effect_interval(POINTS, alpha=0.05)[0] == pytest.approx(model.interval(POINTS)[0])
 
 
-def test_queries_give_answers(model):
-    found = ask(queries=POINTS)
-    assert isinstance(found, cv.results.CateAnswers)
-    assert found.effect() == pytest.approx(model.effect(POINTS))
-    assert found.interval()[1] == pytest.approx(model.interval(POINTS)[1], rel=1e-5)
-
-
 def test_labels_and_binaries_and_other_bases():
     rng = np.random.default_rng(2)
     n = 6000
@@ -266,15 +252,6 @@ def test_labels_and_binaries_and_other_bases():
         found.effect([{"age": 50, "sex": "x", "site": "a"}])
     with pytest.raises(cv.CounterveilError, match="CV-P522"):
         found.effect([{"age": 50, "sex": "f"}])
-
-
-def test_curator_charges_one_budget_and_answers_again_for_nothing():
-    with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(2, "1e-5"), noise=cv.SeededNoise(1)) as curator:
-        first = curator.cate(epsilon=1, delta="1e-6", request_id="who")
-        again = curator.cate(epsilon=1, delta="1e-6", request_id="who")
-        assert again.effect(POINTS) == pytest.approx(first.effect(POINTS))
-        left = curator.remaining()
-        assert left.epsilon < 2
 
 
 @pytest.mark.parametrize(

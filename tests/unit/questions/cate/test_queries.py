@@ -1,14 +1,11 @@
 """Effects at a finite set of queries: bins, fold aggregation, and the object that holds the answers."""
 
-import json
-
 import numpy as np
 import pytest
 from tests.unit.questions.groups.group_data import rows, study
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.privacy import SIMULATED
 
 PEOPLE = {
     "site": ["north", "south", "east", "south"],
@@ -88,11 +85,6 @@ def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
     assert capsys.readouterr().out == ""
 
 
-def test_more_folds_mean_less_noise():
-    few, many = (ask("fold_aggregation", n=3000, settings=cv.settings.FoldQueries(folds=k)) for k in (10, 40))
-    assert np.array(few.noise) == pytest.approx(4 * np.array(many.noise))
-
-
 @pytest.mark.parametrize("kind", [cv.results.CateAnswers, cv.results.CateModel, cv.Policy])
 @pytest.mark.parametrize(
     "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]
@@ -105,22 +97,6 @@ def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
         kind.load(path)
     assert refused.value.code == ("CV-P545" if kind is cv.Policy else "CV-P552")
     assert "found.json" in str(refused.value)
-
-
-def test_answers_survive_json_and_say_simulated(tmp_path):
-    found = ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None}))
-    again = cv.results.CateAnswers.load(found.save(tmp_path / "answers.json"))
-    assert again == found
-    assert json.loads((tmp_path / "answers.json").read_text())["warning"] == SIMULATED
-    assert str(found).startswith(f"*** {SIMULATED}")
-    low, high = found.interval(0.9)
-    least, most = found.band(0.9)
-    assert (least < low).all()
-    assert (high < most).all()
-    assert found.effect_interval(alpha=0.1)[0] == pytest.approx(low)
-    first = found.tidy()[0]
-    assert first["site"] == "north"
-    assert first["conf_low"] < first["estimate"] < first["conf_high"]
 
 
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():

@@ -37,13 +37,6 @@ def test_sizes_add_up_to_the_public_number_of_rows():
     assert found.sizes == pytest.approx(SIZES)
 
 
-def test_noise_of_sizes_moves_means_by_what_is_said():
-    rng = np.random.default_rng(1)
-    noisy = [replace(CELLS, sizes=SIZES + rng.normal(0, CELLS.size_sd, 3)) for _ in range(4000)]
-    found = [effect_sums(one, SCORE, ROWS, UNIT, COST) for one in noisy]
-    assert np.std([one.means for one in found], axis=0) == pytest.approx(found[0].size_sd, rel=0.05)
-
-
 def test_errors_that_both_models_show_are_taken_off():
     # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
     none, a, b = np.zeros(2), 0.1, 0.2

@@ -1,15 +1,11 @@
 """Values of policies and targeting curves: truths, rules of every kind, storage, renderings, refusals."""
 
-import json
-
 import numpy as np
 import pytest
 from tests.unit.questions.groups.group_data import EFFECTS, AgeModel, rows, study
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.privacy import SIMULATED
-from counterveil.privacy.caveats import Caveat
 
 SOUTH = cv.Policy.where(site=["south"])
 # Half of the people are in the north, three tenths in the south, one fifth in the east.
@@ -32,13 +28,6 @@ def test_finds_what_a_rule_gains(delta, cost):
     assert found.share == pytest.approx(0.3, abs=0.02)
     assert found.over_none.estimate - found.over_all.estimate == pytest.approx(found.gains[2].estimate)
     assert found.estimate == found.over_none.estimate
-
-
-def test_adjusts_where_the_study_is_no_trial():
-    data, declared = rows(30_000, confounded=True), study(randomised=False)
-    found = cv.policy_value(data, declared, policy=SOUTH, epsilon=4, delta=1e-6, noise=cv.SeededNoise(2))
-    assert "doubly robust" in found.method
-    assert found.over_none.estimate == pytest.approx(0.45, abs=0.06)
 
 
 def test_a_function_and_the_same_conditions_agree():
@@ -95,14 +84,6 @@ def test_labels_are_compared_as_a_study_compares_them():
     for label in (True, 1):
         assert cv.Policy.where(smoker=[label]).decide(columns).tolist() == [False, True, True, False]
     assert not cv.Policy.where(smoker=["yes"]).decide(columns).any()
-
-
-def test_a_rule_made_of_a_model_is_said_to_flatter_the_rows_it_was_learned_on():
-    learned = [
-        value(rule, n=400).not_covered
-        for rule in (cv.Policy.from_model(AgeModel()), cv.Policy.where(age=(40, 65)))
-    ]
-    assert [Caveat.FITTED_TO_SAME_ROWS in said for said in learned] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -185,19 +166,6 @@ def test_thresholds_are_bought_at_quantiles_of_the_ranking():
     assert len(found.gains) == 4
     assert found.shares == pytest.approx((0.25, 0.5, 0.75, 1.0), abs=0.06)
     assert any("ranking" in name for name, _ in found.releases)
-
-
-def test_bands_are_wider_and_facts_survive_json(tmp_path):
-    found = curve(AgeModel(), bins=3)
-    for (low, high), (least, most) in zip(found.interval(), found.interval(simultaneous=True), strict=True):
-        assert least < low < high < most
-    again = cv.results.TargetingCurve.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again == found
-    page = found.to_html(tmp_path / "curve.html").read_text()
-    assert SIMULATED in str(found)
-    assert SIMULATED in page
-    assert "qini" in str(found)
-    assert [row["share"] for row in found.tidy()][-1] == 1.0
 
 
 @pytest.mark.parametrize(

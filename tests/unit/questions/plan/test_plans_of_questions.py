@@ -5,10 +5,8 @@ from math import inf
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import counterveil as cv
-from counterveil.cli.app import app
 from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
 from counterveil.questions.plan.people import assumed_of, people_of_question
@@ -118,11 +116,6 @@ def test_a_ratio_is_planned_on_its_own_scale():
     assert Plan.from_dict(json.loads(json.dumps(rare.to_dict(), allow_nan=False))) == rare
 
 
-def test_hardly_any_noise_is_asked_with_the_delta_of_the_plan():
-    found = plan(TRIAL, measure="ratio", mean=0.3, mechanism="gaussian", delta="1e-6", draws=1)
-    assert 0 < found.without_privacy < found.answers[0].half_width
-
-
 def test_each_outcome_has_its_own_width_and_the_first_is_in_the_table():
     found = plan(METRICS, question="outcomes", mean={"death": 0.2, "days": 30}, importance={"days": 2})
     one = found.answers[0]
@@ -220,15 +213,3 @@ def test_what_cannot_be_planned_is_refused(study, wrong, code):
 def test_options_of_other_questions_are_refused(wrong):
     with pytest.raises(cv.CounterveilError, match="CV-P701"):
         plan(OFFERED, protects="record", **wrong)
-
-
-def test_the_command_line_takes_numbers_by_outcome(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text(METRICS.to_toml())
-    words = ["plan", "--study", str(path), "--rows", "400", "--protects", "outcome", "--epsilon", "1"]
-    words += ["--question", "outcomes", "--mean", "death=0.2", "--mean", "days=30", "--effect", "death=-0.1"]
-    words += ["--together", "0.4", "--importance", "death=2", "--draws", "1", "--json"]
-    found = json.loads(CliRunner().invoke(app, words).output)
-    mean, effect = {"death": 0.2, "days": 30.0}, {"death": -0.1}
-    given = {"question": "outcomes", "importance": {"death": 2.0}, "together": 0.4, "draws": 1, "rows": 400}
-    assert found == plan(METRICS, mean=mean, effect=effect, **given).to_dict()

@@ -73,13 +73,6 @@ def test_people_fit_the_study_that_they_were_made_from(labels):
     assert low <= found.frame["age"].min() < found.frame["age"].max() <= high
 
 
-def test_ten_people_are_enough_for_two_in_each_arm():
-    for seed in range(20):
-        for declared in (study(), study(randomised=True)):
-            found = people(declared, rows=10, seed=seed, share=0.01)
-            assert 2 <= found.treated.sum() <= 8
-
-
 @pytest.mark.parametrize(
     ("declared", "assumed"),
     [
@@ -128,14 +121,6 @@ def test_covariates_have_the_summaries_and_the_correlations_that_are_public():
     assert np.corrcoef(apart.frame["age"], apart.frame["visits"])[0, 1] == pytest.approx(-0.42, abs=0.1)
     assert abs(np.corrcoef(apart.frame["age"], apart.frame["sex"] == "f")[0, 1]) < 0.03
     assert np.corrcoef(found.frame["age"], found.frame["sex"] == "f")[0, 1] > 0.3
-
-
-def test_a_covariate_of_two_ends_or_of_one_value_is_made_too():
-    declared = study(covariates={"flag": cv.Range(0, 1), "fixed": cv.Range(0, 1)})
-    found = people(declared, covariates={"flag": (0.2, 0.4), "fixed": (0.3, 0.0)})
-    assert set(np.unique(found.frame["flag"])) == {0.0, 1.0}
-    assert found.frame["flag"].mean() == pytest.approx(0.2, abs=0.01)
-    assert np.unique(found.frame["fixed"]) == pytest.approx([0.3])
 
 
 @pytest.mark.parametrize(
