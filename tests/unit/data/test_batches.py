@@ -146,9 +146,8 @@ def test_rows_that_change_between_passes_are_refused(tmp_path, monkeypatch):
         pq.write_table(pa.table(columns(3000)), path)
         rows = rows_of_source(path, STUDY)
         pq.write_table(pa.table(later), path)
-        with pytest.raises(DataError) as refused:
+        with pytest.raises(DataError, match="CV-D056"):
             list(rows.batches())
-        assert refused.value.code == "CV-D056"
 
 
 def test_a_custody_holds_no_rows_of_a_large_file(parquet, monkeypatch):

@@ -82,9 +82,8 @@ def test_missing_values_are_passed_over_and_then_follow_the_rule():
     frame = visits()
     frame.loc[frame["id"] == 3, "y"] = np.nan
     frame.loc[(frame["id"] == 4) & (frame["day"] == frame.loc[frame["id"] == 4, "day"].min()), "age"] = np.nan
-    with pytest.raises(CounterveilError) as refused:
+    with pytest.raises(CounterveilError, match="CV-D003"):
         Table.attach(frame, study())
-    assert refused.value.code == "CV-D003"
     table = Table.attach(frame, study(missing={"y": cv.drafting.Fill(7), "age": cv.drafting.Fill(0)}))
     assert outcomes(table)[3] == pytest.approx(7, abs=1e-5)
     own = frame.sort_values("day").groupby("id")["age"].first()
@@ -164,19 +163,16 @@ def test_a_person_changes_one_row_at_most(rules, most_rows):
     ],
 )
 def test_declarations_that_do_not_fit_are_refused(more, code):
-    with pytest.raises(CounterveilError) as refused:
+    with pytest.raises(CounterveilError, match=code):
         cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, **more)
-    assert refused.value.code == code
 
 
 def test_rows_of_nobody_and_treatments_that_vary_are_refused():
     frame = visits()
-    with pytest.raises(CounterveilError) as refused:
+    with pytest.raises(CounterveilError, match="CV-D020"):
         Table.attach(frame.assign(arm=np.arange(len(frame)) % 2), study())
-    assert refused.value.code == "CV-D020"
-    with pytest.raises(CounterveilError) as refused:
+    with pytest.raises(CounterveilError, match="CV-D019"):
         Table.attach(frame.assign(id=frame["id"].where(frame["id"] != 5)), study())
-    assert refused.value.code == "CV-D019"
 
 
 @pytest.mark.parametrize("protects", ["outcome", "record"])

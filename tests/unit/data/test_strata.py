@@ -173,13 +173,11 @@ def test_refusals_are_those_of_attaching(code, flaw, source, tmp_path):
     columns = {name: cells for name, cells in (GOOD | flaw).items() if cells is not None}
     made = source(pa.table(columns), tmp_path)
     for call in (lambda: Table.attach(made, study), lambda: strata_of_source(made, study, Layout.of(study))):
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=code):
             call()
-        assert caught.value.code == code
     if code in ("CV-D001", "CV-D013"):
-        with pytest.raises(DataError) as caught:
+        with pytest.raises(DataError, match=code):
             check_columns(made, study)
-        assert caught.value.code == code
 
 
 @SOURCES
@@ -189,9 +187,8 @@ def test_dropped_rows_are_not_looked_at(source, tmp_path):
     made = source(pa.table(GOOD | flaw), tmp_path)
     assert strata_of_source(made, study, Layout.of(study)).rows == 4
     nothing = source(pa.table(GOOD | {"age": pa.array([None] * 5, pa.float64())}), tmp_path)
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="CV-D008"):
         strata_of_source(nothing, study, Layout.of(study))
-    assert caught.value.code == "CV-D008"
 
 
 @pytest.mark.parametrize("constant", [False, True])
@@ -207,9 +204,8 @@ def test_the_bounds_in_a_parquet_header_do_not_hide_nan(tmp_path, constant):
             study = Study("t", "y", (0, 1), covariates, missing=rule)
             layout = Layout.of(study)
             if rule is None:
-                with pytest.raises(DataError) as caught:
+                with pytest.raises(DataError, match="CV-D003"):
                     strata_of_source(parquet(rows, tmp_path), study, layout)
-                assert caught.value.code == "CV-D003"
                 continue
             expected = as_lists(strata_of_table(Table.attach(rows, study), layout, True))
             assert as_lists(strata_of_source(parquet(rows, tmp_path), study, layout)) == expected
@@ -254,9 +250,8 @@ def test_columns_are_checked_without_reading_rows(tmp_path):
         with pytest.raises(DataError):
             check_columns(source, STUDY)
     dates = pl.DataFrame(ROWS.to_pydict()).with_columns(age=pl.date(2000, 1, 1))
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="CV-D013"):
         check_columns(dates, STUDY)
-    assert caught.value.code == "CV-D013"
 
 
 def test_names_that_differ_in_case_only():
@@ -273,6 +268,5 @@ def test_several_arms_are_not_compared():
         lambda: strata_of_table(table, Layout.of(study)),
         lambda: strata_of_source(ROWS, study, Layout.of(study)),
     ):
-        with pytest.raises(StudyError) as caught:
+        with pytest.raises(StudyError, match="CV-S075"):
             call()
-        assert caught.value.code == "CV-S075"

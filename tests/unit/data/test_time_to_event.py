@@ -59,21 +59,18 @@ def test_a_number_of_cells_makes_cells_of_one_length():
     ],
 )
 def test_what_cannot_be_is_refused(given):
-    with pytest.raises(cv.CounterveilError) as caught:
+    with pytest.raises(cv.CounterveilError, match="CV-S090"):
         cv.Study("arm", outcome="days", event="died", **given)
-    assert caught.value.code == "CV-S090"
 
 
 def test_a_horizon_without_an_event_is_refused():
-    with pytest.raises(cv.CounterveilError) as caught:
+    with pytest.raises(cv.CounterveilError, match="CV-S090"):
         cv.Study("arm", outcome="days", outcome_range=(0, 1), horizon=1)
-    assert caught.value.code == "CV-S090"
 
 
 def test_other_codes_of_events_are_refused():
-    with pytest.raises(cv.CounterveilError) as caught:
+    with pytest.raises(cv.CounterveilError, match="CV-D090"):
         Table.attach({"arm": [0, 1, 0, 1], "days": [1, 1, 2, 2], "died": [1, 2, 1, 1]}, STUDY)
-    assert caught.value.code == "CV-D090"
 
 
 def test_rows_of_a_person_end_with_the_last():

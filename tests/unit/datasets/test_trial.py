@@ -37,6 +37,5 @@ def test_small_trials_have_both_arms():
     [{"n": 7}, {"n": 10.5}, {"effect": 1.5}, {"outcome": "counts"}, {"share": 0}, {"share": 1.0}],
 )
 def test_settings_out_of_range(wrong):
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(DataError, match="CV-D043"):
         simulated_trial(**({"n": 100, "effect": 0.1} | wrong))
-    assert caught.value.code == "CV-D043"

@@ -119,9 +119,8 @@ def test_moments_and_quantiles_are_those_of_the_closed_form():
     [(0, 1, "CV-P101"), (1, 0, "CV-P103"), (1, -1, "CV-P103"), (1, 1, "CV-P103"), (1, "99/100", "CV-P103")],
 )
 def test_parameters_out_of_range_are_refused(epsilon, smoothness, code):
-    with pytest.raises(ParameterError) as refused:
+    with pytest.raises(ParameterError, match=code):
         Lomax(epsilon, smoothness)
-    assert refused.value.code == code
 
 
 def test_a_law_of_scale_zero_is_refused():

@@ -25,18 +25,16 @@ def test_three_tenths_add_up():
     "value", ["one", float("nan"), float("inf"), "1/0", None, True, "1e999999999", "9" * 1000, Decimal("NaN")]
 )
 def test_what_is_no_number_is_refused(value):
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError, match="CV-P003"):
         exact(value, "epsilon")
-    assert refusal.value.code == "CV-P003"
 
 
 @pytest.mark.parametrize(
     ("epsilon", "delta", "code"), [(0, 0, "CV-P004"), (-1, 0, "CV-P004"), (1, 1, "CV-P005")]
 )
 def test_out_of_range(epsilon, delta, code):
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError, match=code):
         Budget(epsilon, delta)
-    assert refusal.value.code == code
 
 
 def test_round_trip_and_text():

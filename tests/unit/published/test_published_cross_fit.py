@@ -25,12 +25,10 @@ def test_refuses_before_it_spends():
     wrong = {"CV-P432": {"delta": 0}, "CV-P433": {"estimand": "ATT"}}
     with cv.Curator(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as curator:
         for code, changed in wrong.items():
-            with pytest.raises(ParameterError) as refused:
+            with pytest.raises(ParameterError, match=code):
                 cv.published.cross_fit(curator, **(given | changed))
-            assert refused.value.code == code
-        with pytest.raises(ClaimError) as unproved:
+        with pytest.raises(ClaimError, match="CV-C001"):
             cv.published.cross_fit(curator, **(given | {"accept": None}))
-        assert unproved.value.code == "CV-C001"
         assert curator.remaining().epsilon == 4
 
 

@@ -162,9 +162,8 @@ def test_intervals_nest():
     ],
 )
 def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError, match=code):
         cv.arms("no such file.csv", study(), **({"protects": "outcome", "epsilon": 1} | wrong))
-    assert refusal.value.code == code
 
 
 @pytest.mark.parametrize(
@@ -176,9 +175,8 @@ def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
     ],
 )
 def test_studies_that_do_not_fit_the_question(declared, method, code):
-    with pytest.raises(StudyError) as refusal:
+    with pytest.raises(StudyError, match=code):
         cv.arms("no such file.csv", study(**declared), protects="outcome", epsilon=1, method=method)
-    assert refusal.value.code == code
 
 
 def test_the_automatic_choice_weights_where_nobody_declared_a_trial():

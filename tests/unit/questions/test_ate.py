@@ -106,9 +106,8 @@ def test_confounding_is_said_where_no_trial_is_declared():
 )
 def test_wrong_arguments_are_refused_before_the_data_are_looked_at(wrong, code):
     arguments = {"protects": "outcome", "epsilon": 1} | wrong
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError, match=code):
         cv.ate("no such file.csv", study(), **arguments)
-    assert refusal.value.code == code
 
 
 def test_the_name_that_a_method_has_elsewhere_is_told():

@@ -35,9 +35,8 @@ def test_bins_answer_with_the_effect_of_the_bin(delta):
 def test_bins_of_all_covariates_are_as_fine_as_public_numbers_afford():
     fine, coarse = ask("bins"), ask("bins", n=2000)
     assert fine.details["bins"] > coarse.details["bins"] >= 6
-    with pytest.raises(ParameterError) as refused:
+    with pytest.raises(ParameterError, match="CV-P550"):
         ask("bins", n=300)
-    assert refused.value.code == "CV-P550"
 
 
 def test_fold_aggregation_answers_with_what_the_learner_says():
@@ -125,13 +124,11 @@ def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     ],
 )
 def test_refusals(method, settings, code):
-    with pytest.raises(cv.CounterveilError) as refused:
+    with pytest.raises(cv.CounterveilError, match=code):
         ask(method, n=300, settings=settings())
-    assert refused.value.code == code
 
 
 @pytest.mark.parametrize("method", ["bins", "fold_aggregation"])
 def test_without_queries_there_is_nothing_to_answer(method):
-    with pytest.raises(ParameterError) as refused:
+    with pytest.raises(ParameterError, match="CV-P523"):
         ask(method, n=300, queries=None)
-    assert refused.value.code == "CV-P523"

@@ -121,16 +121,14 @@ def test_simultaneous_intervals_contain_the_single_ones():
     ],
 )
 def test_refusals_come_before_the_data(arguments, code):
-    with pytest.raises((ParameterError, StudyError)) as refused:
+    with pytest.raises((ParameterError, StudyError), match=code):
         ask(None, study(share=0.5), **arguments)
-    assert refused.value.code == code
 
 
 def test_unaffordable_adjustment_is_refused_before_anything_is_spent():
     with cv.Curator(rows(200), study(randomised=False), budget=cv.Budget(1)) as curator:
-        with pytest.raises(ParameterError) as refused:
+        with pytest.raises(ParameterError, match="CV-P544"):
             curator.groups(by="site", protects="record", epsilon="1/10")
-        assert refused.value.code == "CV-P544"
         assert curator.remaining().epsilon == 1
 
 

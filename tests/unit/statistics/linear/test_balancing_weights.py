@@ -266,9 +266,8 @@ def test_repair_reaches_the_sum_inside_the_bounds(excess):
 def test_wrong_arguments_are_refused(change, code):
     features, treated = design(40, 2, seed=0)
     arguments = {"features": features, "treated": treated, "noise_variance": 1.0} | change
-    with pytest.raises(ParameterError) as refusal:
+    with pytest.raises(ParameterError, match=code):
         balance_weights(**arguments)
-    assert refusal.value.code == code
 
 
 @pytest.mark.parametrize("change", [{"signal": 0.0}, {"residual": -1.0}, {"tolerance": math.nan}])

@@ -114,9 +114,8 @@ def study(**more):
 @pytest.mark.parametrize("clusters", [4, 5])
 def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
     with cv.Curator(trial(clusters), study(), budget=cv.Budget(1)) as curator:
-        with pytest.raises(CounterveilError) as refused:
+        with pytest.raises(CounterveilError, match="CV-S066"):
             curator.ate(protects="outcome", epsilon=1, method="difference_in_means")
-        assert refused.value.code == "CV-S066"
         assert curator.remaining().epsilon == 1
 
 
@@ -130,9 +129,8 @@ def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
     ],
 )
 def test_methods_that_would_take_rows_for_independent_are_refused(asked):
-    with pytest.raises(CounterveilError) as refused:
+    with pytest.raises(CounterveilError, match="CV-S026"):
         cv.ate(trial(), study(), epsilon=1, **asked)
-    assert refused.value.code == "CV-S026"
 
 
 def test_other_questions_are_refused_too():
@@ -149,7 +147,6 @@ def test_other_questions_are_refused_too():
             lambda: curator.overlap(protects="record", epsilon=1),
         ]
         for ask in asked:
-            with pytest.raises(CounterveilError) as refused:
+            with pytest.raises(CounterveilError, match="CV-S026"):
                 ask()
-            assert refused.value.code == "CV-S026"
         assert curator.remaining().epsilon == 50

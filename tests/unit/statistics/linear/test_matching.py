@@ -68,10 +68,8 @@ def test_a_study_without_covariates_is_refused_before_anything_is_spent():
     frame = {"t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.5]}
     study = cv.Study("t", "y", (0, 1))
     with cv.Curator(frame, study, budget=cv.Budget(1)) as curator:
-        with pytest.raises(StudyError) as refused:
+        with pytest.raises(StudyError, match="CV-S051"):
             curator.ate(protects="outcome", epsilon=1, method="matching")
-        assert refused.value.code == "CV-S051"
-        with pytest.raises(StudyError) as refused:
+        with pytest.raises(StudyError, match="CV-S051"):
             cv.published.outcome_matching(curator, epsilon=1)
-        assert refused.value.code == "CV-S051"
         assert curator.remaining().epsilon == 1
