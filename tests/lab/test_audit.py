@@ -7,16 +7,11 @@ from tests.figures import DRAWN, PRINTED, assert_same
 from typer.testing import CliRunner
 
 from counterveil.cli.app import app
-from counterveil_lab.attacks import command
-from counterveil_lab.attacks.command import EVERYTHING, examine, page, summary
+from counterveil_lab.attacks.command import EVERYTHING
 
 
 def run(*words):
     return CliRunner().invoke(app, ["audit", *words])
-
-
-def test_names_are_listed():
-    assert run("--list").stdout.split("\n")[:-1] == list(EVERYTHING)
 
 
 def test_one_report_is_printed_and_as_json():
@@ -60,14 +55,6 @@ def test_the_pages_of_the_repository_are_those_that_the_command_writes(root, tmp
             assert line == other
     table = (root / "docs/explanation/how-we-attack-ourselves.md").read_text()
     assert {name for name in EVERYTHING if f"| `{name}` |" not in table} == set()
-
-
-def test_a_table_says_what_differs(monkeypatch):
-    found = [examine(EVERYTHING["account/two studies"])]
-    assert "1 passed" in summary(found)
-    assert page(found).endswith("minutes of CPU.\n")
-    monkeypatch.setattr(command, "EVERYTHING", {})
-    assert run("weighting").exit_code != 0
 
 
 @pytest.fixture

@@ -1,47 +1,17 @@
 """The table of every method: cells, pairs of draws, interrupted files, and answers that are not computed twice."""
 
 from dataclasses import astuple
-from math import nan
 
 import pytest
 from experiments.every_method import asking
 from experiments.every_method.designs import Design, simulated
 from experiments.every_method.runs import Row, run, saved
-from experiments.every_method.table import cells, gaps
 
 import counterveil as cv
 
 
 def row(number, method, error, epsilon="1", delta="0", half=1.0, valid=1, refusal=""):
     return Row(number, method, epsilon, delta, error, half, 1, valid, "", refusal)
-
-
-def test_a_cell_counts_what_was_answered():
-    rows = [
-        row(0, "ipw", 3.0, half=3.5),
-        row(1, "ipw", -4.0, half=3.5),
-        row(2, "ipw", nan, refusal="CV-P404"),
-    ]
-    cell = cells(rows)["ipw", "1", "0"]
-    assert (cell.draws, cell.coverage, cell.refusal) == (2, 0.5, "CV-P404")
-    assert cell.rmse == pytest.approx(12.5**0.5)
-    assert cell.width == 7.0
-
-
-def test_the_choice_is_compared_over_draws_that_both_have():
-    rows = [row(k, "auto", 2.0) for k in range(12)] + [row(k, "ipw", 1.0) for k in range(12)]
-    rows += [row(12, "auto", 100.0), *(row(k, "cross_fit", 0.1) for k in range(3))]
-    (gap,) = gaps("made up", rows, valid_only=False)
-    assert (gap.best, gap.ratio) == ("ipw", 2.0)
-
-
-def test_methods_without_a_valid_interval_can_be_left_out():
-    rows = [row(k, "auto", 2.0, half=3) for k in range(10)]
-    rows += [row(k, "ipw", 1.0, valid=0) for k in range(10)]
-    rows += [row(k, "stratified", 1.5, half=1.0) for k in range(10)]  # covers nothing
-    rows += [row(k, "doubly_robust", 4.0, half=5) for k in range(10)]
-    (gap,) = gaps("made up", rows, valid_only=True)
-    assert (gap.best, gap.ratio) == ("doubly_robust", 0.5)
 
 
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, capsys):

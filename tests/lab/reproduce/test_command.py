@@ -80,15 +80,6 @@ def test_the_command_writes_tables_pictures_and_the_page(tmp_path):
     assert "![First figure](first.png)" in page
 
 
-def test_a_paper_without_claims_has_no_table_of_them(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.lab.reproduce.tiny_paper.PAPER", replace(PAPER, claims=()))
-    shown = run("tiny", "--out", tmp_path, "--quick")
-    assert "No claims." in shown.stdout
-    page = (tmp_path / "tiny" / "page.md").read_text(encoding="utf-8")
-    assert "laim" not in page
-    assert "CPU seconds of its own processes, without programs that they start; quick mode" in page
-
-
 def test_a_second_run_and_one_picture_give_the_same_files(tmp_path):
     run("tiny", "--out", tmp_path, "--figure", "first", "--quick")
     before = (tmp_path / "tiny" / "first.svg").read_bytes()
@@ -96,11 +87,6 @@ def test_a_second_run_and_one_picture_give_the_same_files(tmp_path):
     assert shown.exit_code == 0
     assert (tmp_path / "tiny" / "first.svg").read_bytes() == before
     assert not (tmp_path / "tiny" / "second.csv").exists()
-
-
-def test_papers_and_figures_are_listed():
-    assert run("--list").stdout.split() == list(catalogue.MODULES)
-    assert [line.split()[0] for line in run("tiny", "--list").stdout.splitlines()] == ["first", "second"]
 
 
 def test_interrupting_the_command_says_that_nothing_is_lost(tmp_path, monkeypatch):

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil_lab.reproduce.papers.multi_site import PAPER, errors, remarks
+from counterveil_lab.reproduce.papers.multi_site import PAPER, remarks
 from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, repeat
-from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, cut, load
+from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, Panel, cut, load
 from counterveil_lab.reproduce.papers.multi_site.published_sites import (
     Matching,
     mean_difference,
@@ -17,21 +17,6 @@ from counterveil_lab.reproduce.papers.multi_site.published_sites import (
 )
 
 SYNTH = Panel(8, "Synth", (1, 1), 1)
-
-
-def test_budgets_grow_by_equal_factors_from_the_first_site_on():
-    assert Panel(9, "Synth", (3, 2, 1), 5).epsilons(4) == (5, 10, 20)
-    assert Panel(5, "STAR", None, 1).epsilons(8) == pytest.approx((1, 2, 4, 8))
-    assert {panel.figure for panel in PANELS} == {3, 4, 5, 8, 9, 10, 11}
-    assert len({panel.name for panel in PANELS}) == len(PANELS) == 21
-
-
-def test_people_are_cut_into_sites_once_each_and_the_first_of_equal_sites_is_the_largest():
-    source = load("Synth", 0)
-    sites = cut(Panel(9, "Synth", (1, 1, 1), 1), source, np.random.default_rng(1))
-    assert [len(site.outcome) for site in sites] == [3334, 3333, 3333]
-    together = np.sort(np.concatenate([site.outcome for site in sites]))
-    assert (together == np.sort(source.rows.outcome)).all()
 
 
 def test_published_matching_is_that_of_the_library():
@@ -122,22 +107,6 @@ def test_a_cell_of_every_figure_runs_and_makes_a_table_and_a_picture(name, place
     # The other figures are drawn by the same function.
     if name in ("figure-6", "figure-7", "figure-8"):
         assert len(figure.draw(table).axes) >= 2
-
-
-def test_tables_add_blocks_of_repetitions_up():
-    rows = [
-        {"study": "IST", "sites": "1:1", "method": method, "pooled_by": "MVAgg", "alpha": alpha}
-        | {"repetitions": 2, "error": total, "square": square, "outside": out}
-        for method, blocks in (("published", ((3.0, 5.0, 1), (1.0, 1.0, 0))), ("ours", ((0.0, 0.0, 0),)))
-        for total, square, out in blocks
-        for alpha in reversed(ALPHAS)
-    ]
-    table = errors.table(pd.DataFrame(rows))
-    # Errors 1, 2, 0 and 1.
-    for measure, value in ((errors.MEAN, 1.0), (errors.SD, (2 / 3) ** 0.5), (errors.OUTSIDE, 0.25)):
-        found = errors.line(table, "IST", "1:1", "published", "MVAgg", measure)
-        assert found == pytest.approx([value] * len(ALPHAS))
-    assert list(table["repetitions"]) == [4, 2] * 3
 
 
 def test_what_auto_refuses_is_shown_as_a_refusal(monkeypatch):

@@ -15,9 +15,8 @@ from counterveil_lab.reproduce.papers.private_matching.methods import (
     LABEL,
     SAMPLE,
     estimates,
-    repetitions,
 )
-from counterveil_lab.reproduce.papers.private_matching.studies import benchmark, records_of, study_named
+from counterveil_lab.reproduce.papers.private_matching.studies import benchmark, study_named
 
 PAPER = load("private-matching")
 FIGURES = {figure.name: figure for figure in PAPER.figures}
@@ -67,27 +66,10 @@ def test_costs_are_measured_in_a_fresh_process():
     assert 0 <= row["added"] < row["megabytes"]
 
 
-def test_what_the_paper_does_not_print_has_tables_beside_those_it_does():
-    cells = FIGURES["table-4-first"].cells(True)
-    rows = pd.DataFrame([{**cell, "first": 0.5, "added": 3.0} for cell in cells])
-    for name, value in (("table-4-first", 0.5), ("table-5-added", 3.0)):
-        table = FIGURES[name].table(rows)
-        assert list(table["method"]) == [cell["method"] for cell in cells]
-        assert (table["LaLonde"] == value).all()
-
-
 def test_data_that_are_absent_are_refused_by_code(monkeypatch):
     monkeypatch.delenv("COUNTERVEIL_DATA", raising=False)
     with pytest.raises(DataError, match="CV-D040"):
         benchmark("ihdp", 7)
-
-
-def test_records_of_rivals_say_what_is_public():
-    records, study = records_of("Synth"), study_named("Synth")
-    assert records.x.shape == (1000, 20)
-    assert int(records.treated.sum()) == 489
-    assert records.covariate_ranges[0] == (0.0, 1.0)
-    np.testing.assert_allclose(records.y, study.outcome * study.width + records.outcome_range[0])
 
 
 def test_a_fixed_limit_changes_the_published_draw():
@@ -96,9 +78,3 @@ def test_a_fixed_limit_changes_the_published_draw():
     assert not np.array_equal(one[0], many[0])
     assert many[1] == pytest.approx(4.0)
     assert one[1] >= 4.0
-
-
-def test_synthesis_is_drawn_seldom_and_not_in_quick_mode():
-    assert repetitions("AIM", "ACIC", 1.0, quick=False) == 0
-    assert repetitions("AIM", "LaLonde", 1.0, quick=True) == 0
-    assert repetitions("PrivSyn", "ACIC", 1.0, quick=False) < repetitions(LABEL, "ACIC", 1.0, quick=False)

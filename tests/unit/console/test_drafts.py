@@ -54,17 +54,6 @@ def test_a_check_finds_everything_at_once_and_shows_labels_to_the_steward_alone(
     assert "'absent'" not in kept
 
 
-def test_a_file_may_hold_several_studies(steward, folder):
-    key = steward.register()
-    several = STUDY.replace("randomised = true\n", "")
-    several += "[study.young]\nrandomised = true\n[study.old]\nrandomised = false\n"
-    (folder / "studies" / "primary.toml").write_text(several)
-    assert "primary~young" in words(steward.get("/studies"))
-    assert steward.ask(key, study="primary~young").status_code == 200
-    assert code_of(steward.confirm(key, study="primary")) == "CV-S125"
-    assert code_of(steward.confirm(key, study="primary~../x")) == "CV-W010"
-
-
 def test_proposals_are_limited(steward, analyst, folder):
     steward.register()
     place = folder / "studies" / "proposed"

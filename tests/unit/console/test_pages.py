@@ -155,17 +155,6 @@ def test_a_ledger_that_cannot_be_read_is_named(steward, folder):
     assert "Cannot be charged" in words(steward.get("/ledgers"))
 
 
-def test_the_folder_can_name_its_ledgers_and_rows(console, folder):
-    (folder / "rows").mkdir()
-    (folder / "trial.csv").rename(folder / "rows" / "a.csv")
-    (folder / "books").mkdir()
-    (folder / "console.toml").write_text('ledgers = ["books/l.db"]\n[data]\ntrial = "rows/a.csv"\n')
-    steward = console()
-    key = steward.register()
-    assert (folder / "books" / "l.db").exists()
-    assert steward.ask(key).status_code == 200
-
-
 def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):
     key = steward.register()
     page = steward.confirm(key, method="matching", settings="neighbours = 2 ; limit=3", trim="0.1")

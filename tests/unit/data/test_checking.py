@@ -140,17 +140,6 @@ def test_labels_of_arms_are_not_judged_before_they_are_declared(tmp_path):
     assert codes(findings(people(), tmp_path, text)) == ["CV-S120"]
 
 
-def test_advice_blocks_nothing(tmp_path):
-    frame = people().assign(patient_id=1, notes="x")
-    found = findings(frame, tmp_path, 'ignored = ["notes"]\n' + STUDY)
-    assert [(each.code, each.blocking, each.mend) for each in found] == [
-        ("CV-D120", False, 'person = "patient_id"')
-    ]
-    found = findings(frame, tmp_path, "ignored = []\n" + STUDY)
-    assert codes(found) == ["CV-D120", "CV-D121"]
-    assert found[1].mend == 'ignored = ["notes"]'
-
-
 def test_a_file_that_cannot_be_read_is_one_finding(tmp_path):
     assert codes(cv.drafting.check(people(), tmp_path / "none.toml")) == ["CV-S014"]
     assert codes(cv.drafting.check(str(tmp_path / "none.csv"), _study(tmp_path))) == ["CV-D012"]
@@ -177,13 +166,6 @@ def test_a_study_is_checked_as_a_file_is():
     )
     assert cv.drafting.check(people(), study) == ()
     assert codes(cv.drafting.check(people().drop(columns="site"), study)) == ["CV-D001"]
-
-
-def test_what_is_sound_makes_a_study():
-    study, found = sound_study({"treatment": "arm", "outcome": "y", "outcome_range": [0, 1], "arms": ["a"]})
-    assert codes(found) == ["CV-S060"]
-    assert study == cv.Study("arm", "y", (0, 1))
-    assert found[0].to_dict().keys() == {"code", "what", "column", "mend", "blocking"}
 
 
 def test_declarations_that_belong_together_are_judged_together(tmp_path):

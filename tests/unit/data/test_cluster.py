@@ -5,11 +5,9 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.accounting import Charter
-from counterveil.cli.app import app
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Adjacency, Protected, Unit
@@ -241,24 +239,6 @@ def test_charters_name_the_protected_cluster_and_public_columns():
         # At outcome level who is in which cluster becomes public, which this account does not allow.
         assert code_of(lambda: curator.ate(protects="outcome", epsilon=1)) == "CV-L041"
         assert curator.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40
-
-
-def test_check_names_clusters_and_charters_are_drafted(tmp_path):
-    frame = pupils()
-    data, declared = tmp_path / "pupils.csv", tmp_path / "study.toml"
-    frame.to_csv(data, index=False)
-    declared.write_text(study().to_toml())
-    shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
-    assert "in clusters by school: intervals allow for dependence" in shown.output
-    drafted = CliRunner().invoke(
-        app, ["ledger", "charter", "--study", str(declared), "--protects", "outcome"]
-    )
-    assert '"school"' in drafted.output
-    declared.write_text(study(protects_cluster=True).to_toml())
-    shown = CliRunner().invoke(app, ["check", str(data), "--study", str(declared)])
-    assert "12 rows each is a cluster by school, which is protected" in " ".join(shown.output.split())
-    drafted = CliRunner().invoke(app, ["ledger", "charter", "--study", str(declared), "--protects", "record"])
-    assert 'cluster = "school"' in drafted.output
 
 
 def test_changes_and_subsets_have_clusters_and_ratios_do_not():

@@ -56,21 +56,6 @@ def test_rules_of_numbers_are_those_of_pandas(rule):
     assert (table.treated == (own["arm"].first() == 1)).all()
 
 
-def test_any_and_ever_look_for_one_row():
-    frame = pd.DataFrame(
-        {
-            "id": [1, 1, 2, 2, 3, 3, 4],
-            "arm": [0, 1, 0, 0, 1, 1, 0],
-            "y": [0, 0, 0, 5, 0, 0, 2],
-            "day": range(7),
-        }
-    )
-    declared = cv.Study("arm", "y", (0, 1), control=0, person="id", per_person={"arm": "ever", "y": "any"})
-    table = Table.attach(frame, declared)
-    assert table.treated.tolist() == [True, False, True, False]
-    np.testing.assert_allclose(outcomes(table), [0, 1, 0, 1], atol=1e-5)
-
-
 def test_only_the_first_rows_count():
     frame = visits()
     table = Table.attach(frame, study(most_rows=2))
@@ -201,25 +186,6 @@ def test_an_account_counts_one_unit(tmp_path):
     ):
         curator.ate(protects="record", epsilon=1)
     assert refused.value.code == "CV-L049"
-
-
-def test_people_cover_where_rows_do_not():
-    """Ten visits of each of 150 people, who differ more than their visits do."""
-    covered = {"row": 0, "person": 0}
-    for draw in range(60):
-        rng = np.random.default_rng([5, draw])
-        who = np.repeat(np.arange(150), 10)
-        arm = rng.permutation(150) % 2
-        own = rng.normal(size=150)
-        y = np.clip((own + arm)[who] + 0.5 * rng.normal(size=len(who)), -5, 5)
-        data = {"id": who, "arm": arm[who], "y": y}
-        for unit, more in (("row", {}), ("person", {"person": "id"})):
-            declared = cv.Study("arm", "y", (-5, 5), control=0, randomised=True, **more)
-            found = cv.ate(data, declared, protects="outcome", epsilon=4, noise=cv.SeededNoise(draw))
-            low, high = found.interval(0.95)
-            covered[unit] += low <= 1 <= high
-    assert covered["row"] < 0.8 * 60
-    assert covered["person"] >= 0.9 * 60
 
 
 def test_names_of_identifiers_are_found():

@@ -17,7 +17,6 @@ import pytest
 import counterveil as cv
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source, spool
 from counterveil.errors import DataError
-from counterveil.session import Session
 
 ROWS = 5000
 LABELS = [f"label {place}" for place in range(300)]
@@ -108,15 +107,6 @@ def test_the_file_has_no_name_and_is_for_its_owner_alone(tmp_path, scratch):
     assert state.st_size == ROW_BYTES * rows.rows
 
 
-def test_its_size_depends_on_declarations_and_the_number_of_rows_alone(tmp_path, scratch):
-    sizes = set()
-    for outcome, site in ((0.0, LABELS[0]), (0.7, LABELS[-1])):
-        rows = rows_of_source(written(tmp_path, outcome, site), STUDY)
-        sizes.add(os.fstat(open_files(scratch)[0]).st_size)
-        rows.close()
-    assert sizes == {ROW_BYTES * ROWS}
-
-
 def test_it_goes_with_its_rows_without_a_warning(tmp_path, scratch):
     path = written(tmp_path)
     with warnings.catch_warnings(record=True) as seen:
@@ -127,14 +117,6 @@ def test_it_goes_with_its_rows_without_a_warning(tmp_path, scratch):
         gc.collect()
     assert [str(one.message) for one in seen if one.category is ResourceWarning] == []
     assert open_files(scratch) == []
-
-
-def test_it_goes_with_the_custody_that_is_closed(tmp_path, scratch):
-    with Session(written(tmp_path), STUDY, budget=cv.Budget(1)) as session:
-        held = session.batches
-        assert len(open_files(scratch)) == 1
-    assert open_files(scratch) == []
-    assert "rows not shown" in repr(held)
 
 
 @pytest.mark.parametrize("stopped", [KeyboardInterrupt, MemoryError])

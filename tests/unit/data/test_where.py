@@ -175,21 +175,6 @@ def test_every_source_has_the_same_subset(tmp_path):
         assert table.treated.tolist() == (wanted.arm == "high").tolist()
 
 
-def test_an_estimate_is_that_of_the_rows_alone(tmp_path):
-    frame = trial()
-    chosen = study(where="age >= 18", others="leave out", randomised=True)
-    part = frame[(frame.age >= 18) & (frame.arm != "low")]
-    for protects, method in (("outcome", "difference_in_means"), ("record", "trial")):
-        asked = {"protects": protects, "epsilon": 1, "method": method}
-        whole = cv.ate(frame, chosen, noise=cv.SeededNoise(1), **asked)
-        alone = cv.ate(part, study(randomised=True), noise=cv.SeededNoise(1), **asked)
-        assert whole.estimate == alone.estimate
-        assert whole.details["rows_where"] == chosen.where.text
-        assert "data/where.proof.md" in whole.guarantee.pages
-        assert any("where age >= 18" in fact for fact in whole.guarantee.public)
-    assert any("not protected" in fact for fact in whole.guarantee.public)
-
-
 def test_people_with_several_rows_keep_those_that_are_chosen():
     frame = trial().assign(who=lambda rows: np.arange(len(rows)) // 3)
     frame["arm"] = np.where(frame.who % 2, "high", "placebo")
@@ -244,37 +229,6 @@ def test_a_plan_is_about_people_of_the_study():
     asked = {"rows": 200, "epsilon": 1, "protects": "outcome", "draws": 2, "method": "difference_in_means"}
     assert cv.plan(chosen, **asked).to_dict() == cv.plan(study(randomised=True), **asked).to_dict()
     assert "half-width" in str(cv.plan(chosen, sample=trial(), **asked))
-
-
-SEVERAL = """
-outcome = "y"
-outcome_range = [0, 9]
-ignored = ["age"]
-
-[covariates]
-score = { range = [0, 9] }
-site = { categories = ["A", "B", "C"] }
-
-[study.high]
-treatment = "arm"
-treated = "high"
-control = "placebo"
-others = "leave out"
-
-[study.low]
-treatment = "arm"
-treated = "low"
-control = "placebo"
-others = "leave out"
-without = ["site"]
-
-[study.score]
-treatment = "arm"
-treated = "low"
-control = "placebo"
-outcome = "score"
-others = "leave out"
-"""
 
 
 def test_several_studies_share_a_file(tmp_path):

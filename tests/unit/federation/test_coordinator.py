@@ -121,20 +121,6 @@ def test_a_second_run_asks_those_missing_under_the_ids_they_had(
     assert not third.sent
 
 
-def test_replies_are_on_the_disk_as_they_arrive(new_site, new_study, run_round):
-    folder = new_study("North", "South")
-
-    def looks(_):
-        assert (folder.path / "replies" / "North.json").exists() is looks.seen
-        looks.seen = True
-        return "silence"
-
-    looks.seen = False
-    north = new_site()
-    run_round(folder, {"North": north.answer, "South": looks})
-    assert looks.seen
-
-
 def test_a_lost_message_is_sent_again_soon(new_site, new_study, run_round):
     south = new_site("South")
     folder = new_study("North", "South")
@@ -144,15 +130,6 @@ def test_a_lost_message_is_sent_again_soon(new_site, new_study, run_round):
     )
     assert seconds < 5
     assert found(folder)["South"] == "answered"
-
-
-def test_a_site_that_comes_late_is_asked_when_it_comes(new_site, new_study, run_round, pigeons):
-    sites = {name: new_site(name) for name in ("North", "South")}
-    folder = new_study(*sites)
-    carrier = pigeons({name: site.answer for name, site in sites.items()})
-    carrier.here = {"North"}
-    _, _, seconds = run_round(folder, {}, {50: lambda: carrier.here.add("South")}, carrier)
-    assert 50 <= seconds < 52
 
 
 def test_approval_is_waited_for(new_site, new_study, run_round, budget_spent):

@@ -183,10 +183,6 @@ def test_nothing_of_an_exception_leaves(new_site, request_to, monkeypatch, caplo
     assert SECRET.encode() not in kept
 
 
-def test_a_text_that_is_no_request_gets_a_code(new_site):
-    assert Reply.from_text(new_site().answer("hello")).refusal == "CV-F001"
-
-
 def test_balance_tables_stay_unless_the_policy_sends_them(new_site, request_to):
     arguments = {"method": "weighting", "estimators": ["weighting"]}
     method, estimators = arguments["method"], arguments["estimators"]

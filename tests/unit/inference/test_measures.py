@@ -49,12 +49,6 @@ def test_variances_of_rare_outcomes_follow_the_ratio_that_is_tested():
     assert low <= max(plain[0], 0.0) + 1e-9
 
 
-def test_normal_noise_adds_to_the_variances():
-    variances, sd = (2e-4, 3e-4), 0.02
-    found = Quotient(means(0.5, 0.5, variances, sd), RATIO).interval(0.95)
-    assert found == pytest.approx(fieller(0.5, 0.5, [v + sd**2 for v in variances]), rel=3e-3)
-
-
 @pytest.mark.parametrize("kind", [RATIO, ODDS])
 @pytest.mark.parametrize("mechanism", [Laplace, Staircase])
 def test_ends_are_where_the_test_just_rejects(kind, mechanism):
@@ -83,12 +77,6 @@ def test_means_below_zero_are_taken_at_zero():
     assert found.interval(0.95) == (0.0, inf)
     assert found.estimate == 0.0
     assert np.isfinite(found.parts).all()
-
-
-def test_odds_ratios_of_small_risks_are_ratios():
-    found = [Quotient(means(0.002, 0.001, (1e-9, 1e-9)), kind) for kind in (RATIO, ODDS)]
-    assert found[1].estimate == pytest.approx(found[0].estimate, rel=2e-3)
-    assert found[1].interval(0.95) == pytest.approx(found[0].interval(0.95), rel=2e-3)
 
 
 def test_joint_means_follow_from_the_mean_of_everyone_and_the_difference():

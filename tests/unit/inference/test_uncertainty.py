@@ -14,13 +14,6 @@ from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.inference.uncertainty import HEADROOM
 
 
-def test_parts_add_in_squares():
-    known = Uncertainty(PlainLaplace(1.0), variance=4.0, variance_cap=9.0, extra=0.25)
-    assert known.sampling_sd == 2.0
-    assert known.noise_sd == pytest.approx((2 + 0.25) ** 0.5)
-    assert known.total_sd == pytest.approx((4 + 2.25) ** 0.5)
-
-
 def test_interval_is_wider_than_without_noise_and_grows_with_level():
     known = Uncertainty(PlainLaplace(1.0), 4.0, 9.0, PlainLaplace(0.5))
     assert known.half_width(0.95) > known.naive_half_width(0.95)

@@ -64,13 +64,6 @@ def test_without_a_second_arm_every_coefficient_is_zero(treated, capacity):
     assert matching.largest == 0
 
 
-def test_more_neighbours_than_there_are_donors_take_them_all():
-    treated, score = np.array([True, False, False, True]), np.array([0.1, 0.2, 0.3, 0.4])
-    matching = matching_coefficients(treated, score, 10**12)
-    np.testing.assert_allclose(matching.coefficients, [0.5, -0.5, -0.5, 0.5])
-    assert matching.short == 4
-
-
 def cases(count, top):
     rng = np.random.default_rng(7)
     for _ in range(count):
@@ -107,10 +100,6 @@ def test_a_score_that_is_not_finite_is_a_fault_of_ours(bad):
 )
 def test_the_adaptive_limit_is_the_papers(epsilon, n_larger, M1, limit):
     assert adaptive_limit(epsilon, 0.01, n_larger, M1) == limit
-
-
-def test_the_record_level_limit_has_no_cap():
-    assert adaptive_limit(4, 0.01, 260, 3.8, capped=False) == 4
 
 
 @pytest.mark.parametrize(

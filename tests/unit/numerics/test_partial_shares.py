@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics import partial_shares as module
 from counterveil.numerics.partial_shares import partial_shares
 
 
@@ -47,14 +46,3 @@ def test_constants_and_repeated_columns_are_harmless():
     # What another column holds already explains nothing beyond it.
     assert found[0] == pytest.approx(0.0, abs=1e-3)
     assert np.all((found >= 0) & (found <= 1))
-
-
-def test_many_rows_are_thinned_and_very_many_columns_left_out(monkeypatch):
-    columns, labels, treated = rows(20_000)
-    whole = partial_shares(columns, labels, treated)
-    monkeypatch.setattr(module, "_MOST_ROWS", 5000)
-    thinned = partial_shares(columns, labels, treated)
-    assert thinned == pytest.approx(partial_shares([c[::4] for c in columns], labels, treated[::4]))
-    assert thinned == pytest.approx(whole, abs=0.03)
-    assert partial_shares(columns[2:], [500], treated) is None
-    assert partial_shares([], [], treated) is None

@@ -12,7 +12,6 @@ from counterveil.numerics.propensity import (
     fit_multinomial,
     fit_propensity,
     gradient_rounding,
-    logistic_scores,
     multinomial_scores,
 )
 from counterveil.numerics.propensity import _Binary as TwoArms
@@ -119,18 +118,6 @@ def test_derivatives_are_those_of_the_value(arms, columns):
         moved = np.eye(len(w))[k] * step
         numeric = (objective.gradient(w + moved) - objective.gradient(w - moved)) / (2 * step)
         np.testing.assert_allclose(hessian[k], numeric, atol=1e-8)
-
-
-def test_the_scores_are_those_of_the_weights_and_sum_to_one():
-    X, arm = sample(3000, 4, 5, 4)
-    fit = fit_multinomial(X, arm, 4, 1e-3)
-    assert fit.weights.shape == (3, 5)
-    np.testing.assert_allclose(fit.scores.sum(axis=1), 1, atol=1e-14)
-    # At the minimum of a nearly unpenalised model the mean score of an arm is its share.
-    np.testing.assert_allclose(fit.scores.mean(axis=0), np.bincount(arm, minlength=4) / 3000, atol=5e-3)
-    two = fit_propensity(X, arm > 1, 1e-3)
-    np.testing.assert_array_equal(two.scores, logistic_scores(X, two.weights))
-    np.testing.assert_allclose(two.scores, expit(X @ two.weights[:-1] + two.weights[-1]), atol=1e-15)
 
 
 def test_the_rounding_bound_grows_with_rows_columns_and_weak_penalties():

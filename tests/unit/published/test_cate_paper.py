@@ -1,7 +1,7 @@
 """The published forms of effects at queries: formulas, options, refusals, and what the ledger is charged."""
 
 from fractions import Fraction
-from math import log, pi, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -13,30 +13,22 @@ from counterveil.errors import ClaimError, MissingExtraError, ParameterError
 from counterveil.privacy import Budget, Proof
 from counterveil.published import cate as learners
 from counterveil.published.cate import (
-    FeatureBox,
     InfluenceSettings,
     KernelSettings,
     Nuisances,
     Rows,
-    Search,
     loss_at,
 )
-from counterveil.published.finite_queries import largest_influence
 from counterveil.published.gaussian_process import (
-    EXTRA_VARIANCE,
     Kernel,
     PublishedFunction,
-    batch_factor,
     fitted_kernel,
-    literal_penalty,
-    path_factor,
     published_scale,
     release,
 )
 from counterveil.session import Gate, Kind, Plan, SeededNoise
 
 DATA = dataset_1(400, 5)
-BOX = FeatureBox.of(DATA.study)
 PEOPLE = {"x1": np.array([0.1, 0.5, 0.9]), "x2": np.array([0.5, 0.5, 0.2])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
 KNOWN = Nuisances(lambda x: 0.3 + 0.4 * x[:, 0], lambda x: x[:, 1].copy(), lambda x: x[:, 1] + 2 * x[:, 0])
@@ -83,28 +75,7 @@ def test_the_dr_learner_has_the_doubly_robust_score():
 # The scale
 
 
-def test_sampling_finds_the_supremum_where_the_gradient_is_zero():
-    def peak(x):
-        return np.where((x[:, 0] > 0.9) & (x[:, 1] > 0.9), -50.0, 0.0)
-
-    found = largest_influence(KNOWN, peak, "DR", BOX, (-1.0, 8.5), Search(4, 2000))
-    # Treated, the largest outcome, at the lower corner of the peak: (8.5 - x2 - 2 x1)/pi(x1) + 2 x1 + 50.
-    supremum = (8.5 - 2.7) / 0.66 + 51.8
-    assert 0.99 * supremum < found.value <= supremum
-    assert found.single < 0.5 * supremum
-
-
 # The kernel
-
-
-def test_the_three_normalisations_and_the_published_scale():
-    heights = [Kernel.normalised(0.5, 3, name).height for name in ("unit", "lemma", "theorem")]
-    volume = sqrt(2 * pi) * 0.5
-    assert heights == pytest.approx([1.0, volume**-3, 1 / volume])
-    scale = published_scale(Kernel.normalised(0.5, 3, "lemma"), 2.0, 0.1, 500, 0.5, 1e-5)
-    assert scale == pytest.approx(4 * 2 * sqrt(2 * log(2e5)) / (volume**3 * 0.1 * 500 * 0.5))
-    assert literal_penalty(1.0, "literal", 500) == 1
-    assert literal_penalty(1.0, "alpha", 500) == pytest.approx(1 / 500)
 
 
 def test_the_fit_is_the_minimiser_of_its_objective():
@@ -126,20 +97,6 @@ def test_the_fit_is_the_minimiser_of_its_objective():
 
 
 # The process
-
-
-def test_the_growing_factor_is_that_of_the_batch_and_jitter_only_adds_variance():
-    kernel = Kernel.normalised(0.4, 2, "unit")
-    points = np.random.default_rng(2).uniform(size=(25, 2))
-    factor, places = path_factor(kernel, points)
-    covariance = kernel.unit(points, points)
-    made = factor @ factor.T
-    assert places.tolist() == list(range(25))
-    off = ~np.eye(25, dtype=bool)
-    assert made[off] == pytest.approx(covariance[off], abs=1e-9)
-    assert (np.diag(made) - 1 >= 0.9 * EXTRA_VARIANCE).all()
-    batch, order = batch_factor(kernel, points)
-    assert (batch @ batch.T)[np.ix_(order, order)] == pytest.approx(made, abs=1e-8)
 
 
 def answers(algorithm, effects, points, seed, height="unit", scale=0.1):

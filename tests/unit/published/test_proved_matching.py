@@ -79,13 +79,6 @@ def test_it_is_a_difference_in_means_shrunk_by_randomized_response(module, weigh
     assert found[:, 1].mean() == pytest.approx(predicted, rel=0.15)
 
 
-def test_the_whole_budget_is_spent_in_the_published_parts():
-    with cv.Curator(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(0)) as curator:
-        cv.published.record_matching_proved(curator, epsilon=1)
-        assert curator.remaining().epsilon == 0
-    assert [float(v) for v in USUAL.shares().values()] == [0.05, 0.05, 0.7, 0.2]
-
-
 def test_proved_form_is_proved_and_published_one_is_refuted():
     assert ask_for(noise=None).guarantee.proof is Proof.FINITE_SAMPLE
     with pytest.raises(ClaimError, match="CV-C001"):
@@ -134,11 +127,3 @@ def test_questions_it_cannot_answer_are_refused():
     with pytest.raises(ParameterError, match=r"cv\.published\.record_matching_proved") as moved:
         cv.ate(people(), STUDY, protects="record", method="matching", epsilon=1)
     assert moved.value.code == "CV-P027"
-
-
-def test_published_model_has_no_intercept():
-    rng = np.random.default_rng(0)
-    z, treated = rng.random((300, 2)), rng.random(300) < 0.8
-    weights = paper.fit_without_intercept(z, treated, 0.1)
-    residual = 1 / (1 + np.exp(-z @ weights)) - treated
-    assert np.abs(residual @ z / 300 + 0.1 * weights).max() < 1e-8

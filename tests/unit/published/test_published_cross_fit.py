@@ -7,8 +7,6 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.errors import ClaimError, ParameterError
-from counterveil.privacy import Proof
-from counterveil.privacy.caveats import Caveat
 from counterveil.published.doubly_robust import influence
 from counterveil.session import SeededNoise
 
@@ -30,14 +28,6 @@ def test_refuses_before_it_spends():
         with pytest.raises(ClaimError, match="CV-C001"):
             cv.published.cross_fit(curator, **(given | {"accept": None}))
         assert curator.remaining().epsilon == 4
-
-
-def test_the_published_form_says_that_its_promise_is_asymptotic():
-    result = ask(noise=None)
-    assert result.guarantee.proof is Proof.ASYMPTOTIC
-    assert result.not_covered[0] is Caveat.PRIVACY_ASYMPTOTIC
-    assert "our reading" in result.guarantee.remarks[0]
-    assert "NO FINITE-SAMPLE GUARANTEE" in str(result)
 
 
 def test_the_published_scale_is_that_of_the_influence_function():

@@ -4,27 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.questions.arm_trials import BUDGETS, GAINS, LABELS, METHODS, ask, plain_means, study, trial
+from tests.unit.questions.arm_trials import GAINS, METHODS, ask, study, trial
 
 import counterveil as cv
 from counterveil.errors import BudgetError, ParameterError, StudyError
-
-
-@pytest.mark.parametrize("budget", BUDGETS)
-def test_agrees_with_numpy_up_to_the_noise_it_reports(budget):
-    data = trial()
-    means, errors = plain_means(data)
-    result = ask(data, **budget)
-    assert [mean.name for mean in result.means] == list(LABELS)
-    for mean, exact in zip(result.means, means, strict=True):
-        assert abs(mean.estimate - exact) < 4 * mean.std_error.noise
-    for effect, exact, error in zip(result.table, means[1:], errors[1:], strict=True):
-        assert abs(effect.estimate - (exact - means[0])) < 4 * effect.std_error.noise
-        known = effect.known.uncertainty
-        assert abs(known.variance - error**2 - errors[0] ** 2) < 5 * known.variance_noise.variance**0.5
-        parts = (effect.std_error.sampling, effect.std_error.noise)
-        assert float(effect.std_error) == pytest.approx(np.hypot(*parts))
-    assert [row["arm"] for row in result.tidy()] == ["low", "high"]
 
 
 @pytest.mark.parametrize("method", ["weighting", "matching"])
@@ -71,30 +54,6 @@ def test_matching_is_the_average_of_nearest_neighbours():
         assert mean.estimate == pytest.approx(np.mean(imputed), abs=1e-2)
 
 
-def test_weights_are_a_mean_of_the_arm_and_never_noisier_than_their_cap_says():
-    result = ask(trial(n=900, confounded=True), method="weighting")
-    for row, mean in zip(result.diagnostics["effective_size"], result.means, strict=True):
-        assert 0.3 * row["rows"] < row["effective"] <= row["rows"] * (1 + 1e-6)
-        # Noise goes with the largest weight, which is at least one over the arm's rows.
-        assert float(mean.known.uncertainty.noise.sensitivity) >= 100 / row["rows"] * (1 - 1e-6)
-
-
-def test_weighted_means_of_an_observational_study_allow_for_bias():
-    data = trial(confounded=True)
-
-    def variances(declared, **settings):
-        settings = cv.settings.Arms(**settings)
-        found = ask(data, declared, method="weighting", epsilon=10_000, settings=settings)
-        return [mean.known.uncertainty.variance for mean in found.means], found.details
-
-    observed = study(randomised=False)
-    plain, usual, twice = (variances(observed, **more) for more in ({"bias": 0}, {}, {"bias": 2}))
-    assert usual[0] == pytest.approx([1.25 * one for one in plain[0]], rel=0.01)
-    assert twice[0] == pytest.approx([5 * one for one in plain[0]], rel=0.01)
-    assert usual[1]["bias_allowed_standard_errors"] == 0.5
-    assert variances(study())[1]["bias_allowed_standard_errors"] == 0
-
-
 @pytest.mark.parametrize("arms", [3, 5])
 @pytest.mark.parametrize("mechanism", ["laplace", "staircase", "gaussian"])
 def test_noise_is_smaller_than_that_of_contrasts_that_each_pay_a_part(arms, mechanism):
@@ -129,23 +88,6 @@ def test_all_arms_cost_one_budget():
         assert ledger.account("trial").spent.epsilon == 1
         with pytest.raises(BudgetError):
             cv.arms(trial(300), study(), protects="outcome", epsilon="1/10", ledger=ledger)
-
-
-def test_intervals_nest():
-    result = ask(trial(300))
-    for arm in ("low", "high"):
-        narrow, usual, together = (
-            result.interval(0.5)[arm],
-            result.interval()[arm],
-            result.interval(simultaneous=True)[arm],
-        )
-        assert together[0] < usual[0] < narrow[0] < narrow[1] < usual[1] < together[1]
-    with pytest.raises(ParameterError, match="CV-P015"):
-        result.interval(95)
-    for effect in result.table:
-        low, high = effect.interval(simultaneous=True)
-        assert (effect.adjusted_p_value < 0.05) == (not low <= 0 <= high)
-        assert effect.adjusted_p_value >= effect.p_value
 
 
 @pytest.mark.parametrize(

@@ -20,14 +20,6 @@ def study(**extra):
     return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **({"randomised": True} | extra))
 
 
-def test_a_declared_share_makes_errors_of_the_share_smaller():
-    data = trial(share=0.3)
-    alone = cv.ate(data, study(), protects="record", epsilon=1, noise=cv.SeededNoise(3))
-    declared = cv.ate(data, study(treated_share=0.3), protects="record", epsilon=1, noise=cv.SeededNoise(3))
-    assert abs(declared.details["share_treated"] - 0.3) < abs(alone.details["share_treated"] - 0.3)
-    assert declared.uncertainty.extra > 0
-
-
 def test_noise_has_at_most_half_the_variance_of_two_draws():
     data = trial(n=1000)
     data["arm"] = np.tile([0, 1], 500)
@@ -49,14 +41,6 @@ def test_real_noise_has_a_proof_and_differs_between_calls():
     assert first.guarantee.proof is Proof.FINITE_SAMPLE
     assert first.guarantee.warning is None
     assert first.estimate != second.estimate
-
-
-def test_levels_nest_and_do_not_spend():
-    result = cv.ate(trial(n=300), study(), protects="outcome", epsilon=1)
-    (a, b), (c, d) = result.interval(0.99), result.interval(0.5)
-    assert a < c < result.estimate < d < b
-    with pytest.raises(ParameterError, match="CV-P015"):
-        result.interval(95)
 
 
 def test_curator_spends_one_budget_over_several_questions():

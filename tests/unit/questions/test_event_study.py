@@ -117,15 +117,6 @@ def test_people_without_every_period_are_left_out():
     assert found.details["rows_with_gaps"] == 10
 
 
-def test_open_noise_is_the_smaller_one():
-    few = asked(delta="1e-6")
-    assert few.details["mechanism"] == "staircase"
-    assert asked(delta="1e-6", mechanism="gaussian").details["mechanism"] == "gaussian"
-    many = cv.Study("t", "y", (-4, 6), control=0, before=[f"b{k}" for k in range(11)])
-    data = {"t": np.arange(60) % 2, "y": np.zeros(60)} | {f"b{k}": np.zeros(60) for k in range(11)}
-    assert asked(data, many, delta="1e-2", epsilon=1).details["mechanism"] == "gaussian"
-
-
 @pytest.mark.parametrize(
     ("more", "code"),
     [

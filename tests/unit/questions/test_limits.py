@@ -58,11 +58,6 @@ def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
     assert beyond  # the estimate itself is not moved
 
 
-def test_much_budget_cuts_nothing_off():
-    found = ask(epsilon=50)
-    assert found.interval() == found.uncut_interval()
-
-
 def test_intervals_for_something_else_are_left_as_they_are():
     found = replace(ask(), interval_of=Target.ONE_FOLD)
     assert found.interval() == found.uncut_interval()
@@ -97,13 +92,6 @@ def test_effects_of_groups_and_arms_are_cut_too(method):
         assert mean.interval() == within(replace(mean.known, limits=None).interval(mean.level), (1, 3))
     ends = [*arms.interval().values(), *arms.interval(simultaneous=True).values()]
     assert max(abs(end) for pair in ends for end in pair) == 2
-
-
-def test_one_effect_for_all_keeps_its_whole_uncertainty():
-    found = cv.cate(people(), TRIAL, epsilon=FEW, delta=0, noise=SeededNoise(3))
-    assert not found.heterogeneous
-    low, high = found.table[0].interval()
-    assert high - low > 4
 
 
 def test_noisy_ratios_beyond_what_is_possible_are_the_nearer_end():

@@ -7,7 +7,6 @@ import pytest
 
 import counterveil as cv
 from counterveil.inference import held_weights
-from counterveil.questions import PooledResult
 
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 
@@ -42,10 +41,6 @@ def test_a_site_may_have_a_limit_of_its_own(sites):
     assert weights(sites, most_weight=0.5, own={"north": 0.7})["north"] == pytest.approx(0.7)
 
 
-def test_a_limit_below_an_equal_share_is_an_equal_share(sites):
-    assert list(weights(sites, "all", most_weight=0.1).values()) == pytest.approx([1 / 3] * 3)
-
-
 def test_a_variance_that_a_site_reports_does_not_make_its_weight(sites):
     known = sites["south"].uncertainty
     bold = replace(sites["south"], uncertainty=replace(known, variance=0.0))
@@ -61,14 +56,6 @@ def test_a_site_is_not_weighed_with_less_than_its_least_variance(sites):
     usual = weights(sites, most_weight=1)
     floored = weights(sites, most_weight=1, least_variance={"north": 1.0})
     assert floored["north"] < 0.01 < usual["north"]
-
-
-def test_limits_survive_being_written_down(sites):
-    effect = cv.pool(sites, weight_limits=cv.settings.WeightLimits(0.4, {"north": 0.6}, {"south": 0.1}))
-    again = PooledResult.from_dict(effect.to_dict())
-    assert again.weight_limits == effect.weight_limits
-    assert again.estimate == effect.estimate
-    assert "at most 40% each" in " ".join(str(effect).split())
 
 
 def test_the_estimate_is_cut_to_what_effects_can_be():

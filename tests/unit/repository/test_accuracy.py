@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from benchmarks.accuracy import guide, kept, verdicts
+from benchmarks.accuracy import kept, verdicts
 from benchmarks.accuracy.entries import (
     APPROXIMATE,
     AUTO,
@@ -12,12 +12,9 @@ from benchmarks.accuracy.entries import (
     PURE,
     Entry,
     counts_at,
-    entries,
-    takes_part,
 )
-from benchmarks.accuracy.outcomes import first_as_asked, outcome, outcomes
-from benchmarks.accuracy.running import Row, answered, saved
-from benchmarks.accuracy.standing import cells, compared, ranked
+from benchmarks.accuracy.running import Row, answered
+from benchmarks.accuracy.standing import cells, ranked
 from benchmarks.accuracy.testing import rejections
 from benchmarks.accuracy.verdicts import (
     _OURS,
@@ -66,62 +63,8 @@ def league(auto=(0.01, -0.01, 0.012, -0.012), other=(0.02, -0.02, 0.021, -0.02),
 KEY = ("made", OUTCOME, "1")
 
 
-def test_cells_have_error_coverage_and_width():
-    found = cells(league())[KEY]
-    assert found[AUTO[OUTCOME]].rmse == pytest.approx(np.sqrt(0.000122))
-    assert found[AUTO[OUTCOME]].coverage == 1
-    assert found[AUTO[OUTCOME]].width == pytest.approx(0.04)
-    assert found[AUTO[OUTCOME]].relative == pytest.approx(0.11)
-    assert np.isnan(found["OLS, Laplace"].coverage)
-    assert found["zero"].rmse == pytest.approx(0.1)
-
-
 def test_refuted_methods_and_zero_are_not_ranked():
     assert ranked(cells(league())[KEY]) == [AUTO[OUTCOME], "OLS, Laplace"]
-
-
-def test_ours_is_first_or_the_reason_is_given():
-    won = outcome(KEY, cells(league())[KEY])
-    assert won.auto
-    assert won.auto_clear
-    assert won.ours_clear
-    assert won.near
-    assert not won.no_better
-    assert won.why == ""
-    assert won.best == "OLS, Laplace"
-    chance = outcome(KEY, cells(league(auto=(0.03, -0.001, 0.012, -0.03)))[KEY])
-    assert not chance.auto
-    assert "less than chance" in chance.why
-    lost = outcome(KEY, cells(league(auto=(0.05, -0.05, 0.049, -0.051)))[KEY])
-    assert lost.best == "OLS, Laplace"
-    assert "has no interval" in lost.why
-    assert not lost.near
-    assert outcome(KEY, cells(league(auto=(0.2, -0.2, 0.2, -0.2)))[KEY]).no_better
-    refused = outcome(KEY, cells(league(refusal="CV-P460"))[KEY])
-    assert "auto refuses (CV-P460)" in refused.why
-    assert refused.refused
-    assert not refused.no_better
-
-
-def test_at_a_delta_the_better_of_two_answers_counts():
-    pure, close, far = [0.01] * 4, [0.001] * 4, [0.1] * 4
-    made = [
-        *rows(AUTO[PURE], close, PURE, half=0.02),
-        *rows(AUTO[PURE], far, APPROXIMATE, half=0.02),
-        *rows("OLS, noisy Gram", pure, PURE),
-        *rows("OLS, noisy Gram", far, APPROXIMATE),
-        *rows("zero", [-0.5] * 4, guarantee="", epsilon=""),
-    ]
-    found = cells(made)
-    able = compared(found)["made", APPROXIMATE, "1"]
-    assert found["made", APPROXIMATE, "1"][AUTO[PURE]].rmse == pytest.approx(0.1)
-    assert able[AUTO[PURE]].rmse == pytest.approx(0.001)
-    assert able["OLS, noisy Gram"].drawn_at == PURE
-    assert outcomes(found)[-1].auto
-    assert first_as_asked(found) == 0
-    said = guide.section(found)
-    assert "`auto` is first in 0 of 1 such cells; with the better of its two answers, in 1" in said
-    assert "a larger one in 1 (made / 1 / 100 times)" in said
 
 
 def test_pure_answers_count_where_a_delta_is_allowed_and_not_the_other_way():
@@ -138,22 +81,6 @@ def test_pure_answers_count_where_a_delta_is_allowed_and_not_the_other_way():
     assert set(found["made", PURE, "1"]) == {"GlobalDPM", "OLS, noisy Gram"}
     assert counts_at(RIVALS["GlobalDPM"], APPROXIMATE)
     assert not counts_at(RIVALS["PrivSyn"], PURE)
-
-
-def test_everything_of_the_catalogue_takes_part_somewhere():
-    asked = list(entries())
-    assert {one.guarantee for one in asked} == {OUTCOME, PURE, APPROXIMATE, ""}
-    assert {"AIM", "MST", "IPW-PP", "DP-EBM, X-learner", "zero"} <= {one.method for one in asked}
-    slow = Entry("AIM", APPROXIMATE, 1.0)
-    assert any(takes_part(slow, draw, 445, 8) for draw in range(10))
-    assert not any(takes_part(slow, draw, 445, 80) for draw in range(10))
-    assert takes_part(Entry("OLS, Laplace", OUTCOME, 1.0), 29, 10_000, 80)
-
-
-def test_a_torn_line_of_answers_is_left_out(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text('made,"OLS, Laplace","outcome, pure",1,0,0.1,nan,nan,0.1,0.1,0.2,\nmade,OLS')
-    assert [row.key for row in saved(path)] == [("made", "OLS, Laplace", OUTCOME, "1", 0)]
 
 
 def test_a_refusal_is_kept_by_its_code():

@@ -60,11 +60,6 @@ def test_pieces_add_up_to_the_whole():
     assert (sum(pieces) == passed(table)[0]).all()
 
 
-def test_counts_are_those_of_a_pencil():
-    tables = counted([(1, 0.5, 1), (1, 3, 0), (1, 3.5, 1), (0, 1, 0), (0, 1, 1), (0, 2.5, 1)])
-    assert tables.tolist() == [[1, 0, 1, 1, 0, 0, 0], [1, 0, 0, 0, 0, 0, 2]]
-
-
 def test_the_form_and_noise_of_least_expected_error_are_taken():
     def chosen(cells, delta):
         kinds = ("gaussian", "laplace") if delta else ("laplace",)
@@ -102,15 +97,6 @@ def test_public_weights_move_no_more(form):
     change, claimed = largest_changes(run, range(STUDY.event.entries), 3)[NAME]
     assert change <= claimed
     assert change > claimed * Fraction(9, 10)
-
-
-def test_cells_are_cut_where_many_people_make_that_worth_its_noise():
-    def parts(rows, **given):
-        return table_release(["laplace"], Budget(1), 12, "auto", rows, **given).parts
-
-    assert parts(None) == parts(500) == 1
-    assert parts(500) < parts(10_000) < parts(1_000_000) == 16
-    assert parts(10_000, strata=50) < parts(10_000)
 
 
 def test_parts_of_cells_add_up_to_cells():

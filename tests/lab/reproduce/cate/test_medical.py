@@ -5,11 +5,10 @@ import pandas as pd
 import pytest
 
 from counterveil.errors import DataError
-from counterveil_lab.reproduce.papers.cate import medical, studies
+from counterveil_lab.reproduce.papers.cate import medical
 from counterveil_lab.reproduce.papers.cate.claims import CLAIMS
 from counterveil_lab.reproduce.papers.cate.figures import FIGURES
 from counterveil_lab.reproduce.papers.cate.medical import MIMIC_FILES, TCGA_FILES, is_there, mimic, tcga
-from counterveil_lab.reproduce.papers.cate.runs import predictions, predictions_table
 from counterveil_lab.reproduce.protocol import Verdict
 
 STAYS, HOURS = 60, 26
@@ -106,35 +105,3 @@ def test_figures_of_data_that_are_not_there_have_no_cells_and_their_claims_canno
     assert all("credentials" in one.why for one in judged)
     with pytest.raises(DataError, match="CV-D040"):
         mimic(1)
-
-
-@pytest.fixture
-def there(folder, monkeypatch):
-    """Set the folder that figures look into."""
-    monkeypatch.setenv("COUNTERVEIL_DATA", str(folder))
-    monkeypatch.setattr(medical, "_GENES", 12)
-    studies.study_of.cache_clear()
-    yield {figure.name: figure for figure in FIGURES}
-    studies.study_of.cache_clear()
-
-
-@pytest.mark.parametrize(("name", "people"), [("figure6", 4), ("figure7", 25)])
-def test_figures_of_data_that_are_there_have_cells(there, name, people):
-    cells = there[name].cells(True)
-    assert [cell["method"] for cell in cells] == ["DP-CATE forest", "DP-CATE network", "ours, record"]
-    rows = predictions({**cells[0], "method": "zero"})
-    places = [row["x"] for row in rows if row["epsilon"] == 1.0]
-    assert len(places) == min(12, people)
-    assert places == sorted(places)
-    low, high = (28, 36) if name == "figure6" else (0, 12)
-    assert low < places[0] < places[-1] < high
-
-
-@pytest.mark.slow
-def test_claims_on_medical_data_are_judged_where_they_are_there(there):
-    tables = {}
-    for name in ("figure6", "figure7"):
-        cell = next(cell for cell in there[name].cells(True) if cell["method"] == "DP-CATE network")
-        tables[name] = predictions_table(pd.DataFrame([{**cell, **row} for row in predictions(cell)]))
-    verdicts = {claim.judge(tables).verdict for claim in CLAIMS if claim.figures == ()}
-    assert verdicts <= {Verdict.REPRODUCED, Verdict.NOT_REPRODUCED}

@@ -142,18 +142,6 @@ def test_outcomes_have_no_part_in_the_first_choice(protects, rows, epsilon, func
     assert found[0].heterogeneous == function
 
 
-def test_learners_asked_by_name_give_a_function_at_any_budget():
-    for method in ("t_learner", "r_learner"):
-        found = ask("0.05", method=method)
-        assert found.heterogeneous
-        assert found.basis.size == 3
-    names = {f"x{place}": cv.Range(0, 1) for place in range(120)}
-    rng = np.random.default_rng(1)
-    frame = {name: rng.uniform(size=200) for name in (*names, "y")} | {"t": rng.integers(0, 2, 200)}
-    with pytest.raises(cv.CounterveilError, match="CV-P526"):
-        cv.cate(frame, cv.Study("t", "y", (0, 1), names, control=0), epsilon=1, method="t_learner")
-
-
 def test_public_numbers_choose_the_functions():
     study, settings = DATA.study, Cate()
     sizes = [

@@ -1,6 +1,5 @@
 """Effects as functions where only outcomes are private: answers, refusals, one effect for all, uses of them."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
@@ -69,16 +68,6 @@ def test_intervals_hold_those_around_the_effect_as_measured(model):
     assert (high - low) / 2 == pytest.approx((most - least) / 2 + moved)
 
 
-def test_queries_get_the_intervals_of_the_model(model):
-    answers = ask(queries=POINTS)
-    assert answers.effect() == pytest.approx(model.effect(POINTS))
-    assert answers.interval()[0] == pytest.approx(model.interval(POINTS)[0], rel=1e-4)
-    ends = [one.interval() for one in answers.table]
-    assert [end[1] for end in ends] == pytest.approx(list(model.interval(POINTS)[1]), rel=1e-4)
-    again = cv.results.CateAnswers.from_dict(json.loads(json.dumps(answers.to_dict())))
-    assert again.interval()[1] == pytest.approx(answers.interval()[1])
-
-
 def test_curves_and_policies_are_made_of_it(model):
     axes = cv.plots.effect_curve(model, "x1")
     assert axes.get_xlabel() == "x1"
@@ -110,12 +99,6 @@ def test_few_rows_for_many_covariates_give_one_adjusted_effect():
     assert one.interval() == pytest.approx(same.interval(), rel=1e-6)
     # A named method is not replaced by another.
     assert ask(4, data=data, method="series", settings=Series(degree=1)).heterogeneous
-
-
-def test_too_little_budget_gives_one_effect_too():
-    found = ask(0.02)
-    assert not found.heterogeneous
-    assert found.spent == cv.Budget("0.02", "1e-6")
 
 
 @pytest.mark.parametrize(

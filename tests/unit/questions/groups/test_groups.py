@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.unit.questions.groups.group_data import COVARIATES, EFFECTS, rows, study
+from tests.unit.questions.groups.group_data import EFFECTS, rows, study
 
 import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
@@ -88,13 +88,6 @@ def test_at_record_level_an_empty_group_is_answered_like_any_other():
     assert [one.name for one in result.groups] == NAMES
 
 
-def test_auto_compares_arms_where_groups_hold_all_covariates():
-    declared = study(randomised=False, covariates={"site": COVARIATES["site"]})
-    assert "arms" in ask(rows(6000), declared).method
-    left = ask(rows(6000), declared, protects="outcome")
-    assert left.method == "difference in means in every group"
-
-
 def test_simultaneous_intervals_contain_the_single_ones():
     result = ask(rows(6000), study(share=0.5))
     single, together = result.interval(), result.interval(simultaneous=True)
@@ -130,14 +123,6 @@ def test_unaffordable_adjustment_is_refused_before_anything_is_spent():
         with pytest.raises(ParameterError, match="CV-P544"):
             curator.groups(by="site", protects="record", epsilon="1/10")
         assert curator.remaining().epsilon == 1
-
-
-def test_a_public_clip_buys_no_histogram():
-    bought = ask(rows(30_000), study(share=0.5), method="arms")
-    given = ask(rows(30_000), study(share=0.5), method="arms", settings=cv.settings.Groups(clip=8))
-    assert any("histogram" in name for name, _ in bought.releases)
-    assert not any("histogram" in name for name, _ in given.releases)
-    assert max(off(given)) < 3.5
 
 
 def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():

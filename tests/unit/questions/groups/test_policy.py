@@ -149,23 +149,6 @@ def test_the_curve_of_the_true_effect_rises_as_it_should():
     assert found.autoc.interval(0.95)[0] > 0
 
 
-def test_a_ranking_that_tells_nothing_has_no_area():
-    class Sexes:
-        def effect(self, columns):
-            return (columns["sex"] == "f").astype(float)
-
-    found = curve(Sexes(), thresholds=(0.5,))
-    low, high = found.qini.interval(0.99)
-    assert low <= 0 <= high
-
-
-def test_thresholds_are_bought_at_quantiles_of_the_ranking():
-    found = curve(AgeModel(), bins=4)
-    assert len(found.gains) == 4
-    assert found.shares == pytest.approx((0.25, 0.5, 0.75, 1.0), abs=0.06)
-    assert any("ranking" in name for name, _ in found.releases)
-
-
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -182,13 +165,6 @@ def test_curves_are_refused_before_the_data(arguments, code):
     given = {"model": AgeModel(), "epsilon": 1} | arguments
     with pytest.raises(ParameterError, match=code):
         cv.targeting_curve(None, study(share=0.5), **given)
-
-
-def test_a_curator_answers_both_and_charges_them():
-    with cv.Curator(rows(3000), study(share=0.5), budget=cv.Budget(3), noise=cv.SeededNoise(1)) as curator:
-        curator.policy_value(policy=SOUTH, epsilon=1)
-        curator.targeting_curve(model=AgeModel(), thresholds=(0.0,), epsilon=1)
-        assert curator.remaining().epsilon == 1
 
 
 def test_a_released_model_makes_rules_and_curves_that_are_stored_without_data(tmp_path):

@@ -5,7 +5,6 @@ import pytest
 
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.statistics.folds import kernels as fold_stacks
 from counterveil.statistics.folds.kernels import (
     aipw_effect,
     aipw_effects,
@@ -13,7 +12,6 @@ from counterveil.statistics.folds.kernels import (
     logit_lines,
     outcome_lines,
     ridge_models,
-    stacks,
 )
 
 # Both solvers stop at a gradient of about 1e-9, with a penalty of one over some dozen rows.
@@ -59,13 +57,3 @@ def test_a_fold_without_an_arm_is_not_a_number_and_changes_no_other():
     assert np.isfinite(after[8])
     others = [place for place in range(30) if place not in (7, 8)]
     assert (after[others] == before[others]).all()
-
-
-def test_stacks_hold_every_fold_once_and_folds_of_one_size(monkeypatch):
-    monkeypatch.setattr(fold_stacks, "_NUMBERS", 200)
-    folds = fold_rows(103, 10)
-    found = list(stacks(folds, 4))
-    assert [place for places, _ in found for place in range(places.start, places.stop)] == list(range(10))
-    for places, rows in found:
-        assert rows.shape[0] <= 5
-        assert all((own == fold).all() for own, fold in zip(rows, folds[places], strict=True))

@@ -11,15 +11,14 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds.aggregation import Clip, chosen_clip, typical_around
-from counterveil.statistics.folds.kernels import aipw_effect, ols_effect
-from counterveil.statistics.folds.learners import effect_of_fold, learner_name, pair_effect
+from counterveil.statistics.folds.kernels import ols_effect
+from counterveil.statistics.folds.learners import effect_of_fold
 from counterveil.statistics.moments.weighted_sums import Weighted
 
 STUDY = cv.Study(
@@ -75,15 +74,6 @@ def test_the_effect_is_found_with_any_learner(learner, delta):
     assert any("rests on the learner" in text for text in result.guarantee.remarks) != isinstance(
         learner, str
     )
-
-
-def test_fold_learners_agree_with_each_other_on_plain_data():
-    rng = np.random.default_rng(1)
-    x, t = rng.random((500, 2)), (rng.random(500) < 0.5).astype(float)
-    y = x @ [1.0, -0.5] + 0.7 * t + 0.01 * rng.normal(size=500)
-    assert ols_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
-    assert aipw_effect(x, t, y) == pytest.approx(0.7, abs=0.01)
-    assert pair_effect(ModelPair(Line(), Line()), x, t, y) == pytest.approx(0.7, abs=0.01)
 
 
 def shouting(x, t, y):
@@ -274,19 +264,6 @@ def test_folds_are_chosen_from_public_numbers():
     assert counts[0.1] > counts[50]
 
 
-def test_requests_name_the_learner_the_same_way_in_every_process():
-    assert learner_name("ols") == "ols"
-    assert learner_name(ols_effect) == "ols_effect"
-    assert learner_name(ModelPair(Line(), Line())) == "Line and Line"
-    assert " at 0x" not in learner_name(Remembering())
-    with cv.Curator(people(), STUDY, budget=cv.Budget(4), noise=SeededNoise(1)) as curator:
-        asked = {"protects": "record", "epsilon": 4, "method": "fold_aggregation", "request_id": "once"}
-        first = curator.ate(**asked, settings=cv.settings.Folds(learner=lambda x, t, y: 0.1))
-        again = curator.ate(**asked, settings=cv.settings.Folds(learner=lambda x, t, y: 0.1))
-        assert first == again
-        assert curator.remaining().epsilon == 0
-
-
 def test_other_estimands_and_missing_covariates_are_refused():
     with pytest.raises(ParameterError, match="CV-P427"):
         ask_for(estimand="ATT")
@@ -309,9 +286,3 @@ def test_a_learner_that_cannot_be_copied_is_refused():
 
     with pytest.raises(ParameterError, match="CV-P025"):
         cv.settings.Folds(learner=Stubborn())
-
-
-def test_parts_are_disjoint_whatever_their_size():
-    first, second = two_parts(11, 4)
-    assert len(first) == 4
-    assert sorted([*first, *second]) == list(range(11))

@@ -10,7 +10,6 @@ from tests.contract.recording import record
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.panels import changes_from
-from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.statistics.linear.event_study import comparison, periods_plan
 
@@ -107,22 +106,3 @@ def test_the_budget_is_split_over_all_periods():
     assert parts["period 2"] == parts["period 4"] == pytest.approx(4 * 0.8 / 5)
     assert "variance 2" not in parts
     assert "period 2" not in dict(periods_plan(question(), 5, 2, Fraction(1, 5), by_change=True).amounts)
-
-
-def test_gaussian_noise_grows_with_the_root_of_the_number_of_periods():
-    sds = []
-    for count in (2, 8):
-        asked = Question.ask(
-            protects="outcome",
-            epsilon=1,
-            delta="1e-6",
-            estimand="ATT",
-            method="difference_in_means",
-            level=0.95,
-            mechanism=None,
-            request_id=None,
-        )
-        plan = periods_plan(asked, count, 0, Fraction(0), by_change=False)
-        assert plan.budget == Budget(1, "1e-6")
-        sds.append(plan.noise("period 1", Fraction(1)).variance ** 0.5)
-    assert sds[1] / sds[0] == pytest.approx(2, rel=1e-6)

@@ -61,26 +61,6 @@ def test_limits_that_are_not_tried_could_not_have_been_the_best(noise_variance, 
     assert found.limits == tried[int(np.argmin(errors))].limits
 
 
-def test_the_adaptive_limit_serves_everyone_in_lopsided_studies():
-    rng = np.random.default_rng(0)
-    x = rng.random(400)
-    frame = {"t": (rng.random(400) < 0.05 + 0.1 * x).astype(int), "y": rng.random(400), "x": x}
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
-    settings = cv.settings.Matching(limit="adaptive", c=1e-6)
-    result = cv.ate(frame, study, protects="outcome", epsilon=1, method="matching", settings=settings)
-    assert result.details["unmatched"] == 0
-    literal = cv.ate(
-        frame,
-        study,
-        protects="outcome",
-        epsilon=1,
-        method="matching",
-        settings=cv.settings.Matching(limit=1),
-    )
-    assert literal.details["unmatched"] > 0
-    assert "without a match" in str(literal)
-
-
 def test_outcomes_of_yes_and_no_get_higher_limits():
     # They spread as far as outcomes can, beside which noise is less and imbalance more.
     outcome = np.asarray(DATA.frame["y"], dtype=float)

@@ -77,29 +77,12 @@ def test_columns_are_what_they_say():
     assert correlation(9, np.log(scores / (1 - scores))) == pytest.approx(1)
 
 
-def test_unit_and_origin_of_a_covariate_do_not_matter():
-    X, scores = covariates()
-    moved = X.copy()
-    moved[:, 0] = 1000 * X[:, 0] - 3
-    moved[:, 1] = 1 + X[:, 1]
-    plain, other = (weight_features(x, KINDS, scores, dtype=np.float64) for x in (X, moved))
-    np.testing.assert_allclose(plain, other, atol=1e-10)
-
-
 def test_constant_columns_are_left_out():
     X, scores = covariates()
     X[:, 0] = 0.1
     X[:, 2] = 3.0
     features = weight_features(X, KINDS, scores, dtype=np.float64)
     assert features.shape == (900, 1 + 1 + 1 + 1)
-
-
-def test_extreme_scores_and_values_stay_finite():
-    X, scores = covariates()
-    scores[:5] = (0.0, 1.0, 1e-300, 1.0 - 1e-16, 0.5)
-    X[0, 3] = 1e12
-    features = weight_features(X, KINDS, scores)
-    assert np.isfinite(features).all()
 
 
 @pytest.mark.parametrize(

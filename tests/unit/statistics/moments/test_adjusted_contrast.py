@@ -21,7 +21,6 @@ from counterveil.statistics.moments.trial import (
     Direction,
     Numbers,
     Prediction,
-    adjustment_pays,
     residual_totals,
     split,
 )
@@ -141,18 +140,6 @@ def test_the_guarantee_names_every_law_and_what_joins_them(delta, mechanism, dra
     # Cells, which have Laplace noise wherever noise is pure.
     assert said["histogram of the rows' lengths"] == ("Gaussian noise" if delta else "Laplace noise")
     assert said["moments of covariates with outcomes"] == ("Gaussian noise" if delta else "l2-ball noise")
-
-
-def test_the_rule_reads_sizes_and_asks_for_many_rows():
-    def pays(rows, features=20, epsilon=1, delta="1e-6", mechanism="staircase"):
-        return adjustment_pays(Numbers(rows, features, Budget(epsilon, delta), mechanism))
-
-    assert not pays(2000)
-    assert pays(20_000)
-    assert pays(2000, epsilon=8)
-    assert not pays(20_000, features=0)
-    assert not pays(20_000, mechanism="gaussian")
-    assert not pays(8000, delta=0)
 
 
 def test_refusals():

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from counterveil.numerics.products import Column, FeatureMap, Standard
-from counterveil.numerics.shrinkage import low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.moments.adjusted import (
     ArmDesign,
@@ -16,7 +15,6 @@ from counterveil.statistics.moments.adjusted import (
     Scale,
     arm_moments,
     arms_affordable,
-    chosen_clip,
     first_fit,
     fitted_slopes,
     refined,
@@ -100,35 +98,6 @@ def test_residuals_correct_lines_that_noise_has_spoiled(people):
     assert off[1] < 0.1 * off[0]
     assert (better.first < 0.01).all()
     assert (better.slopes.errors < wrong.slopes.errors).all()
-
-
-def test_noise_is_taken_out_of_matrices():
-    rng = np.random.default_rng(1)
-    m, sd = 30, 0.05
-    noise = np.triu(rng.normal(0, sd, (m, m)), 1)
-    noise = noise + noise.T + np.diag(rng.normal(0, sd * np.sqrt(2), m))
-    along = rng.normal(size=m) / np.sqrt(m)
-    truth = np.eye(m) + 3 * np.outer(along, along)
-    found, error = second_moments(truth + noise, sd)
-    assert ((found - truth) ** 2).mean() < 0.5 * (noise**2).mean()
-    assert error > 0.5 * ((found - truth) ** 2).mean()
-    gap = 2 * np.outer(along, along)
-    found, error = low_rank(gap + noise, sd)
-    assert ((found - gap) ** 2).mean() < 0.5 * (noise**2).mean()
-    assert 0.3 < error / ((found - gap) ** 2).mean() < 5
-    assert not low_rank(np.zeros((4, 4)), 0.1)[0].any()
-
-
-def test_scores_are_clipped_where_noise_and_what_is_cut_off_balance():
-    edges = 2.0 ** np.arange(-2, 5.01, 0.5)
-    rng = np.random.default_rng(2)
-    sizes = np.abs(rng.normal(size=20_000))
-    counts = np.bincount(np.searchsorted(edges, sizes), minlength=len(edges) + 1).astype(float)
-    near, cut = chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 0.0, 0.25)
-    far, less = chosen_clip(counts, 1.0, edges, 1e-5, 20_000, 1.0, 0.0, 0.25)
-    assert 1.9 < near < far
-    assert cut > less >= 0
-    assert chosen_clip(counts, 1.0, edges, 1e-2, 20_000, 1.0, 9.0, 0.25)[0] == 9.0
 
 
 def design(rows, features, epsilon, delta="1e-6"):

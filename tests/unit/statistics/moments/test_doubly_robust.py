@@ -35,25 +35,6 @@ def test_with_a_vast_budget_it_is_ordinary_least_squares():
     assert sharp.std_error.noise < 0.1 * sharp.std_error.sampling
 
 
-def test_collinear_covariates_and_rare_labels_are_no_exception():
-    rng = np.random.default_rng(8)
-    n = 5000
-    first = rng.uniform(0, 1, n)
-    second = np.clip(first + rng.normal(0, 0.05, n), 0, 1)
-    rare = rng.random(n) < 0.01
-    t = rng.random(n) < 1 / (1 + np.exp(-4 * (first - 0.5) - 2 * rare))
-    y = 1 + first - second + 2 * rare + EFFECT * t + rng.normal(0, 0.1, n)
-    frame = {"a": first, "b": second, "c": rare.astype(int), "t": t.astype(int), "y": y}
-    ranges = {"a": cv.Range(0, 1), "b": cv.Range(0, 1), "c": cv.Binary()}
-    study = cv.Study("t", "y", (-1, 5), ranges, control=0)
-    arguments = {"protects": "record", "method": "doubly_robust", "estimand": "ATO", "delta": DELTA}
-    sharp = cv.ate(frame, study, epsilon=5000, noise=SeededNoise(0), **arguments)
-    reference, error = least_squares(np.column_stack([first, second, rare]), t, y)
-    assert sharp.estimate == pytest.approx(reference, abs=error / 2)
-    found = [cv.ate(frame, study, epsilon=1, noise=SeededNoise(s), **arguments) for s in range(8)]
-    assert covered(found, reference) >= 7
-
-
 def test_numbers_labels_and_categories_are_adjusted_for():
     frame, study = mixed()
     t, y = frame["t"] == 1, frame["y"]

@@ -105,10 +105,3 @@ def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(parquet):
         with pytest.raises(DataError, match="CV-D003"):
             curator.ate(**WORDS)
         assert curator.remaining().epsilon == 2
-
-
-def test_other_questions_of_the_same_file_still_get_their_table(parquet):
-    with cv.Curator(parquet, STUDY, budget=cv.Budget(4, "1e-5"), noise=cv.SeededNoise(1)) as curator:
-        curator.ate(**WORDS)
-        plain = curator.ate(protects="record", method="trial", epsilon=1)
-        assert np.isfinite(plain.estimate)

@@ -144,19 +144,6 @@ def test_a_denominator_lost_in_its_noise_leaves_everything_possible():
     assert high - low > 100
 
 
-@pytest.mark.parametrize("unit", [0.001, 1000])
-def test_the_unit_of_the_denominator_is_that_of_the_answer(unit):
-    data = people(60)
-    told = {"protects": "record", "epsilon": 200, "noise": cv.SeededNoise(3)}
-    one = cv.ate(data, replace_range((1, 20)), **told)
-    scaled = replace_range((1 * unit, 20 * unit))
-    other = cv.ate(data | {"d": data["d"] * unit}, scaled, **(told | {"noise": cv.SeededNoise(3)}))
-    assert [one.estimate, *one.interval()] == pytest.approx(
-        [other.estimate * unit, *(end * unit for end in other.interval())], rel=1e-3
-    )
-    assert one.std_error.total == pytest.approx(other.std_error.total * unit, rel=1e-3)
-
-
 def replace_range(ends):
     return cv.Study("t", "n", (0, 20), control=0, randomised=True, per="d", per_range=ends)
 
