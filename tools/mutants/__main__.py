@@ -6,7 +6,6 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from functools import cache
 
 from tools.mutants.finding import NotPlantableError, Sources
 from tools.mutants.kept import MUTANTS
@@ -15,7 +14,6 @@ from tools.mutants.running import ROOT, Verdict, judged
 
 # Of either half, at least this part has to be noticed.
 LEAST_KILLED = 0.95
-_sources = cache(Sources)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def unplantable(mutants: Sequence[Mutant]) -> list[str]:
     """Return one line for each fault that has no place in the package, or more than one."""
-    sources, found = _sources(ROOT / "src" / "counterveil"), []
+    sources, found = Sources(ROOT / "src" / "counterveil"), []
     for mutant in mutants:
         try:
             sources.planted(mutant)

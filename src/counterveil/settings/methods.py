@@ -549,9 +549,6 @@ class FoldQueries(Settings):
     folds: int | None = setting(None, whole(3, 10**6) | NONE)
 
 
-# Limits on the weights of sites in a pooled average.
-
-
 _WEIGHT = Allowed("a number above 0, at most 1", lambda weight: is_number(weight) and 0 < weight <= 1)
 _WEIGHTS = Allowed(
     "for each site a number above 0, at most 1",

@@ -245,3 +245,34 @@ def test_several_studies_share_a_file(tmp_path):
     for wrong in (path, f"{path}#higher"):
         with pytest.raises(cv.CounterveilError, match="CV-S125"):
             cv.Study.from_toml(wrong)
+
+
+SEVERAL = """
+outcome = "y"
+outcome_range = [0, 9]
+ignored = ["age"]
+
+[covariates]
+score = { range = [0, 9] }
+site = { categories = ["A", "B", "C"] }
+
+[study.high]
+treatment = "arm"
+treated = "high"
+control = "placebo"
+others = "leave out"
+
+[study.low]
+treatment = "arm"
+treated = "low"
+control = "placebo"
+others = "leave out"
+without = ["site"]
+
+[study.score]
+treatment = "arm"
+treated = "low"
+control = "placebo"
+outcome = "score"
+others = "leave out"
+"""

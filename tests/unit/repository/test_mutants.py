@@ -1,13 +1,22 @@
 """The kept list of faults: every one has its place, and what has none is named."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
+from tools.mutants import __main__ as command
 from tools.mutants.__main__ import main, summary, unplantable
 from tools.mutants.finding import NotPlantableError, Sources
 from tools.mutants.kept import MUTANTS
 from tools.mutants.mutant import ESTIMATES, HALVES, Mutant
 from tools.mutants.running import Verdict
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _read_once():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "Sources", cache(Sources))
+        yield
 
 
 def test_every_kept_fault_has_one_place():
