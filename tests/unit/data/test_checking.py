@@ -216,3 +216,14 @@ def test_what_does_not_go_with_several_outcomes_is_found():
         assert [each.code for each in sound_study(two | beside)[1]] == ["CV-S140"]
     alone = {"treatment": "arm", "outcome": "death", "outcome_range": [0, 1], "earlier": {"death": "before"}}
     assert [each.code for each in sound_study(alone)[1]] == ["CV-S140"]
+
+
+def test_advice_blocks_nothing(tmp_path):
+    frame = people().assign(patient_id=1, notes="x")
+    found = findings(frame, tmp_path, 'ignored = ["notes"]\n' + STUDY)
+    assert [(each.code, each.blocking, each.mend) for each in found] == [
+        ("CV-D120", False, 'person = "patient_id"')
+    ]
+    found = findings(frame, tmp_path, "ignored = []\n" + STUDY)
+    assert codes(found) == ["CV-D120", "CV-D121"]
+    assert found[1].mend == 'ignored = ["notes"]'
