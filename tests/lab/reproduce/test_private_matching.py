@@ -7,16 +7,14 @@ import pandas as pd
 import pytest
 
 from counterveil.errors import DataError
-from counterveil.published.proved_matching import Published
 from counterveil_lab.reproduce.papers.catalogue import load
-from counterveil_lab.reproduce.papers.private_matching.draws import sample_draws
 from counterveil_lab.reproduce.papers.private_matching.methods import (
     COMPARED,
     LABEL,
     SAMPLE,
     estimates,
 )
-from counterveil_lab.reproduce.papers.private_matching.studies import benchmark, study_named
+from counterveil_lab.reproduce.papers.private_matching.studies import benchmark
 
 PAPER = load("private-matching")
 FIGURES = {figure.name: figure for figure in PAPER.figures}
@@ -70,11 +68,3 @@ def test_data_that_are_absent_are_refused_by_code(monkeypatch):
     monkeypatch.delenv("COUNTERVEIL_DATA", raising=False)
     with pytest.raises(DataError, match="CV-D040"):
         benchmark("ihdp", 7)
-
-
-def test_a_fixed_limit_changes_the_published_draw():
-    study = study_named("Synth")
-    one, many = (sample_draws(study, 4.0, Published(), 2, 1, limit) for limit in (1, 50))
-    assert not np.array_equal(one[0], many[0])
-    assert many[1] == pytest.approx(4.0)
-    assert one[1] >= 4.0

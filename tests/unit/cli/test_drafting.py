@@ -82,15 +82,6 @@ def test_check_lists_everything_and_returns_three(folder):
     assert (facts["fits"], facts["rows"], len(facts["findings"])) == (False, None, 6)
 
 
-def test_check_of_a_narrowed_study_and_one_of_several(folder):
-    run(*DRAFT, *KNOWN, "--out", "study.toml")
-    assert "rows where age >= 40" in run("check", "t.csv", "--study", "study.toml", "--where", "age >= 40")
-    text = (folder / "study.toml").read_text().replace("[covariates]", "[study.one]\n[study.one.covariates]")
-    (folder / "several.toml").write_text(text.replace("[missing]", "[study.two.missing]"))
-    assert "600 rows" in run("check", "t.csv", "--study", "several.toml#one")
-    assert "CV-S125" in run("check", "t.csv", "--study", "several.toml", code=3)
-
-
 def test_what_is_bought_is_charged(folder):
     (folder / "charter.toml").write_text("public = []\n")
     run("ledger", "create", "l.db", "--dataset", "t", "--epsilon", "9", "--charter", "charter.toml")

@@ -56,13 +56,6 @@ def test_rules_of_numbers_are_those_of_pandas(rule):
     assert (table.treated == (own["arm"].first() == 1)).all()
 
 
-def test_only_the_first_rows_count():
-    frame = visits()
-    table = Table.attach(frame, study(most_rows=2))
-    expected = frame.sort_values("day").groupby("id").head(2).groupby("id")["y"].mean()
-    np.testing.assert_allclose(outcomes(table), expected, atol=1e-5)
-
-
 def test_missing_values_are_passed_over_and_then_follow_the_rule():
     frame = visits()
     frame.loc[frame["id"] == 3, "y"] = np.nan

@@ -1,11 +1,9 @@
 """Rows on the side: in a file that nobody else can open, that leaves nothing behind and that no full disk needs."""
 
-import gc
 import os
 import resource
 import stat
 import tempfile
-import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -105,18 +103,6 @@ def test_the_file_has_no_name_and_is_for_its_owner_alone(tmp_path, scratch):
     assert stat.S_IMODE(state.st_mode) == 0o600
     assert not os.get_inheritable(descriptor)
     assert state.st_size == ROW_BYTES * rows.rows
-
-
-def test_it_goes_with_its_rows_without_a_warning(tmp_path, scratch):
-    path = written(tmp_path)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        rows = rows_of_source(path, STUDY)
-        assert len(open_files(scratch)) == 1
-        del rows
-        gc.collect()
-    assert [str(one.message) for one in seen if one.category is ResourceWarning] == []
-    assert open_files(scratch) == []
 
 
 @pytest.mark.parametrize("stopped", [KeyboardInterrupt, MemoryError])

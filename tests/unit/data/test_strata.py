@@ -121,16 +121,6 @@ def test_a_covariate_outside_the_layout_can_still_leave_out_rows(source, tmp_pat
     assert as_lists(strata_of_source(source(rows, tmp_path), study, layout)) == as_lists(expected)
 
 
-def test_spellings_of_one_label_are_one_stratum(tmp_path):
-    study = Study("t", "y", (0, 1), {"c": Categories([1, 2])})
-    words = ["1", "1.0", "2", " 1", "2e0", "TRUE", "01", "+1", "2"]
-    rows = pa.table({"t": [1, 0, 1, 0, 1, 0, 1, 1, 0], "y": [0.1 * k for k in range(9)], "c": words})
-    expected = strata_of_table(Table.attach(rows, study), Layout.of(study), True)
-    for source in (parquet, csv):
-        found = strata_of_source(source(rows, tmp_path), study, Layout.of(study))
-        assert as_lists(found) == as_lists(expected)
-
-
 NAN = float("nan")
 GOOD = {"t": [0, 1, 0, 1, 0], "y": [0.5] * 5, "age": [20.0, 40, 70, 20, 20], "sex": ["f", "m", "f", "m", "f"]}
 BROKEN = {

@@ -159,10 +159,3 @@ def test_the_interval_without_the_noise_of_variances_would_be_too_short():
     sd = float(np.sqrt((truth / 4).sum()))
     assert 2 * tail(pooled.naive_half_width(LEVEL), sd, pooled.noise) > 0.07
     assert 2 * tail(pooled.half_width(LEVEL), sd, pooled.noise) < 0.05
-
-
-def test_bias_is_averaged_and_lengthens_the_interval():
-    plain = PooledUncertainty((known(), known()), (0.5, 0.5))
-    biased = PooledUncertainty((known(bias=1.0), known(bias=3.0)), (0.5, 0.5))
-    assert biased.half_width(LEVEL) == pytest.approx(plain.half_width(LEVEL) + 2.0)
-    assert biased.p_value(5.0, LEVEL) == pytest.approx(plain.p_value(3.0, LEVEL))

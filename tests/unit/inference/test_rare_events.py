@@ -66,13 +66,6 @@ def test_nor_beside_a_ratio_or_pooled(protects, method):
         assert (high - low) / 2 >= part * least
 
 
-def test_neither_is_none_in_a_group():
-    found = cv.groups(NOTHING, STUDY, by="group", protects="outcome", epsilon=1e5, noise=cv.SeededNoise(1))
-    assert (found.effects["conf_high"] - found.effects["conf_low"]).min() > 3.9 * np.sqrt(
-        1 / 100**2 + 1 / 200**2
-    )
-
-
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 @pytest.mark.parametrize("measure", ["difference", "nnt", "ratio"])
 def test_nor_among_several_outcomes(protects, measure):

@@ -50,13 +50,6 @@ def test_a_size_lost_in_noise_gives_the_whole_range():
     assert -5.0 <= known(size=-20.0, total=1e6).estimate <= 5.0
 
 
-def test_bias_and_other_errors_lengthen_the_interval():
-    plain = known().interval(0.95)
-    assert known(bias=0.1).interval(0.95) == pytest.approx((plain[0] - 0.1, plain[1] + 0.1))
-    wider = known(extra=0.01).interval(0.95)
-    assert wider[0] < plain[0] < plain[1] < wider[1]
-
-
 def test_a_difference_covers():
     generator = np.random.default_rng(5)
     draws, covered = 3000, 0

@@ -5,16 +5,13 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
 from counterveil.inference.survival import (
     Blocks,
     NoisyTables,
-    Probability,
     answers_of,
     blocks_of,
     log_rank_of,
-    reach,
 )
 
 CELLS = 10
@@ -144,14 +141,6 @@ def test_a_curve_lost_in_noise_may_be_anywhere_below():
     assert ratio.interval(0.95)[0] <= ratio.estimate <= ratio.interval(0.95)[1]
 
 
-def test_an_interval_without_noise_is_wilsons():
-    share, size, z = 0.9, 50.0, 1.959963984540054
-    own = Probability(share, share, share * (1 - share) / size, 0.0, size, heavy=False)
-    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
-    half = z * sqrt(share * (1 - share) / size + z**2 / (4 * size**2)) / (1 + z**2 / size)
-    assert own.interval(0.95) == pytest.approx((middle - half, middle + half))
-
-
 def test_thin_strata_of_an_arm_are_worth_few_people():
     # Half of everyone is in a stratum where few are treated: the mean over strata errs as its curve does.
     draw = np.random.default_rng(3)
@@ -216,14 +205,6 @@ def test_intervals_allow_for_both_extremes_of_where_people_are_censored_in_cells
     assert middle.curves[:, 1:] - early == pytest.approx(allowed, rel=0.25)
     assert (middle.curves[:, 1:] - early <= 1.02 * allowed).all()
     assert not late.grouping.any()
-
-
-def test_a_bias_that_is_bounded_is_missed_no_more_often():
-    assert reach(1.96, 0.0, 0.95) == 1.96
-    # Far beyond the error one side alone can be missed, at 1.645 standard errors.
-    assert reach(1.959964, 10.0, 0.95) == pytest.approx(11.644854, abs=1e-4)
-    found = reach(1.959964, 0.5, 0.95)
-    assert ndtr(0.5 - found) + ndtr(-0.5 - found) == pytest.approx(0.05, abs=1e-6)
 
 
 def test_arms_that_lose_people_at_different_rates_do_not_look_different():

@@ -14,12 +14,6 @@ from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.inference.uncertainty import HEADROOM
 
 
-def test_interval_is_wider_than_without_noise_and_grows_with_level():
-    known = Uncertainty(PlainLaplace(1.0), 4.0, 9.0, PlainLaplace(0.5))
-    assert known.half_width(0.95) > known.naive_half_width(0.95)
-    assert known.half_width(0.99) > known.half_width(0.95) > known.half_width(0.8)
-
-
 def test_a_noisy_variance_is_enlarged_for_an_interval():
     known = Uncertainty(PlainLaplace(1.0), 4.0, 900.0, PlainLaplace(3.0))
     assert known.known_variance(0.05) > known.likely_variance() > 4.0

@@ -29,15 +29,6 @@ def test_families_are_what_they_are_called():
     assert spline().values(t) == pytest.approx(np.stack(reference, axis=1))
 
 
-@pytest.mark.parametrize("count", [2, 3, 7])
-def test_contrasts_of_labels_treat_all_labels_alike(count):
-    values = Axis("c", "labels", count).values(np.arange(count, dtype=float))
-    assert values.sum(axis=0) == pytest.approx(np.zeros(count - 1), abs=1e-12)
-    assert (values**2).sum(axis=1) == pytest.approx(np.ones(count))
-    gaps = np.linalg.norm(values[:, None] - values, axis=2)[~np.eye(count, dtype=bool)]
-    assert gaps == pytest.approx(np.full(len(gaps), gaps[0]))
-
-
 @pytest.mark.parametrize("tensor", [True, False])
 @pytest.mark.parametrize("degree", [1, 3, 5])
 def test_no_row_is_longer_than_one(tensor, degree):

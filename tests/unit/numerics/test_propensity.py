@@ -11,7 +11,6 @@ from counterveil.numerics.propensity import (
     damping,
     fit_multinomial,
     fit_propensity,
-    gradient_rounding,
     multinomial_scores,
 )
 from counterveil.numerics.propensity import _Binary as TwoArms
@@ -118,14 +117,6 @@ def test_derivatives_are_those_of_the_value(arms, columns):
         moved = np.eye(len(w))[k] * step
         numeric = (objective.gradient(w + moved) - objective.gradient(w - moved)) / (2 * step)
         np.testing.assert_allclose(hessian[k], numeric, atol=1e-8)
-
-
-def test_the_rounding_bound_grows_with_rows_columns_and_weak_penalties():
-    reference = gradient_rounding(1000, 10, 2, 1e-3)
-    assert reference < DEFAULT_TOLERANCE * math.sqrt(10) / 4
-    assert gradient_rounding(10**8, 10, 2, 1e-3) > reference
-    assert gradient_rounding(1000, 100, 2, 1e-3) > reference
-    assert gradient_rounding(1000, 10, 2, 1e-8) > reference
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import counterveil as cv
 from counterveil.datasets import dataset_1, synth
 from counterveil.errors import LedgerError, ParameterError, StudyError
 from counterveil.privacy import Proof
-from counterveil.published.asking import EffectForm, QueryForm
+from counterveil.published.asking import QueryForm
 
 DATA = synth(seed=2, n=400, covariates=3)
 # Models of both halves need more rows.
@@ -68,16 +68,6 @@ def test_a_charter_names_a_published_form_apart_from_the_method(tmp_path):
         found = cv.published.record_matching(dict(DATA.frame), DATA.study, **given)
         assert found.guarantee.proof is Proof.REFUTED
         assert book.account("people").unproved == 1
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_every_form_says_what_it_takes(name):
-    form = FORMS[name]
-    assert isinstance(form, EffectForm | QueryForm)
-    assert form.name == name
-    names = list(inspect.signature(form).parameters)
-    assert names[:2] == ["data", "study"]
-    assert {"epsilon", "accept", "ledger", "settings", "request_id"} <= set(names)
 
 
 def test_core_questions_have_no_way_to_a_published_form():

@@ -72,9 +72,6 @@ def test_the_dr_learner_has_the_doubly_robust_score():
     assert (loss.rho == 1).all()
 
 
-# The scale
-
-
 # The kernel
 
 

@@ -1,17 +1,14 @@
 """Matching where only outcomes are private: the published form."""
 
 import json
-from fractions import Fraction
 
 import numpy as np
 import pytest
 from tests.unit.statistics.linear.matching_data import DATA
 
 import counterveil as cv
-from counterveil.data.features import Features
 from counterveil.errors import BudgetError, ClaimError, ParameterError
 from counterveil.privacy import Proof
-from counterveil.statistics.linear.matching_design import Scored, match, published_limits
 
 
 def ask(**more):
@@ -75,13 +72,3 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
 def test_the_published_form_refuses_what_it_does_not_have(wrong, code):
     with pytest.raises(ParameterError, match=code):
         ask(**wrong)
-
-
-def test_the_published_limits_of_the_seven_row_example():
-    treated = np.array([True] * 3 + [False] * 4)
-    score = np.array([0.40, 0.41, 0.9, 0.40, 0.40, 0.41, 0.41])
-    design = Scored(Features(("x",), score[:, None], (cv.Range(0, 1),)), treated, score)
-    settings = cv.settings.Matching(neighbours=2, limit="adaptive")
-    assert published_limits(design, settings, 1.0, feasible=False) == (2, 2)
-    matched = match(design, 2, (2, 2), "ATE")
-    assert Fraction(matched.matching.largest * 7).limit_denominator(1000) == 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.published.smooth_sensitivity import match_in_order, published_variance
+from counterveil.published.smooth_sensitivity import match_in_order
 
 
 def by_definition(stratum, treated):
@@ -26,11 +26,3 @@ def test_partners_and_uses(seed):
     expected = by_definition(stratum, treated)
     assert (partner == expected).all()
     assert (uses == [np.sum(expected == i) for i in range(n)]).all()
-
-
-def test_variance():
-    stratum, treated = np.zeros(3, dtype=np.int64), np.array([True, False, False])
-    partner, uses = match_in_order(stratum, treated)
-    # The treated row is used twice, the first control once, the second never.
-    value = published_variance(np.array([4, 1, 2]), partner, uses)
-    assert value == 3**2 * (4 - 1) ** 2 + 2**2 * (1 - 4) ** 2 + 1**2 * (2 - 4) ** 2

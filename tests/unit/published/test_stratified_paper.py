@@ -7,49 +7,26 @@ import numpy as np
 import pytest
 from tests.unit.published.stratified_worst_cases import (
     counts_of,
-    exact_change,
     neighbours,
-    signatures,
 )
 
 from counterveil.mechanisms import Lomax
 from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.published.smooth_sensitivity import (
     _inserted,
-    _ratio,
     _removed,
-    _smaller_larger,
     printed_log_sd,
     printed_noise_scale,
     printed_smooth_change,
     printed_smoothness,
     printed_variance_within,
 )
-from counterveil.published.strata_sensitivity import local_change, smooth_change
+from counterveil.published.strata_sensitivity import smooth_change
 
 DELTA = 1e-5
 
 
 # What the paper prints and no release needs.
-
-
-def printed_ratio(counts, k):
-    """The largest R^(k) over strata.
-
-    False from k = the smaller arm on: k replacements also reach (larger arm + k, 1), at which the printed local bound
-    is larger by one step than max + k.
-    """
-    return _ratio(*_smaller_larger(counts), k)
-
-
-def printed_change_within(counts, k):
-    """A^(k), said to bound the local change at distance k; not below A^(k+1) of every neighbour."""
-    return 4.0 * (1 + printed_ratio(counts, k))
-
-
-def printed_local_change(counts):
-    """The printed bound on the local change: never exceeded, and at least twice too large."""
-    return printed_change_within(counts, 0)
 
 
 def printed_variance_change(counts):
@@ -94,14 +71,6 @@ def test_the_logarithm_of_the_printed_bound_moves_too_far(signature, smoothness,
     assert steepest(signature, smoothness, proved(smoothness)) <= 1
 
 
-def test_what_is_missing_is_the_data_set_with_one_row_left():
-    here, near = counts_of([(2, 1), (0, 0)]), counts_of([(1, 1), (1, 0)])
-    assert printed_ratio(here, 0) == 3
-    assert printed_ratio(here, 1) == 3
-    assert printed_ratio(near, 1) == 2
-    assert printed_change_within(here, 0) > printed_change_within(near, 1)
-
-
 def test_the_release_of_the_logarithm_breaks_its_delta_from_a_moderate_epsilon_on():
     epsilon = 1.67
     smoothness = printed_smoothness(epsilon, DELTA)
@@ -141,16 +110,6 @@ def test_the_printed_release_of_the_effect_breaks_its_delta_for_few_rows():
     ]
     losses = mechanism[0].log_density(x) - mechanism[1].log_density(x - shift)
     assert np.abs(losses).max() <= epsilon + 1e-9
-
-
-def test_the_printed_local_bound_holds_and_is_loose():
-    for rows in (2, 3, 4, 5, 6):
-        for signature in signatures(rows, 2):
-            loose = printed_local_change(counts_of(signature))
-            assert 2 * exact_change(signature, "ATE", "single") <= loose
-    balanced = counts_of([(50, 50)] * 10)
-    assert printed_local_change(balanced) == 12
-    assert local_change(balanced, "ATE", "single") == 4
 
 
 def test_the_printed_variance_forms_are_read_as_they_stand():

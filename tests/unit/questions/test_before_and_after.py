@@ -45,11 +45,6 @@ def test_a_trial_assumes_no_trends():
     assert not any(isinstance(one, ParallelTrends) for one in found.not_covered)
 
 
-def test_an_effect_on_everyone_assumes_more():
-    found = cv.ate(people(), study(), protects="outcome", epsilon=1, estimand="ATE", **SEEDED)
-    assert found.not_covered[0].of_untreated
-
-
 def test_rows_in_periods_give_the_same_answer():
     wide = people()
     n = len(wide["t"])
@@ -75,19 +70,6 @@ def test_rows_in_periods_give_the_same_answer():
     other = cv.ate(rows.sample(frac=1, random_state=0), told, noise=cv.SeededNoise(3), **asked)
     assert other.interval() == one.interval()
     assert other.guarantee.adjacency == "change-outcomes-of-one-person"
-
-
-def test_parts_of_a_study_keep_people_and_changes():
-    wide = people(400)
-    told = cv.Study(
-        "t", "y", (-4, 7), {"x": cv.Range(0, 1)}, control=0, before="y0", person="id", change_range=(-4, 5)
-    )
-    data = wide | {"id": np.arange(400)}
-    found = cv.groups(data, told, by={"x": (0.5,)}, protects="outcome", epsilon=2, **SEEDED)
-    assert len(found.table) == 2
-    settings = cv.settings.Weighting(prediction="x", residual_range=(-5, 5))
-    asked = {"protects": "outcome", "epsilon": 1, "method": "weighting", "settings": settings}
-    assert np.isfinite(cv.ate(data, told, **asked, **SEEDED).estimate)
 
 
 def test_plans_simulate_changes():

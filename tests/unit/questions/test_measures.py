@@ -104,21 +104,6 @@ def test_ratios_of_private_records_are_answered_at_every_budget(data):
         assert found.details["chosen_by_auto"].startswith("trial")
 
 
-def test_no_effect_has_one_p_value_on_every_scale(data):
-    found = ask(data, measure="ratio")
-    p = found.as_measure("difference").p_value
-    assert found.as_measure("nnt").p_value == pytest.approx(p, rel=1e-3)
-    for measure in ("ratio", "lift", "odds_ratio"):
-        # Variances are those that no effect would have, where these are larger.
-        assert p * (1 - 1e-3) <= found.as_measure(measure).p_value <= 1.5 * p
-    low, high = found.interval()
-    assert (low <= 1 <= high) == (p > 0.05)
-    # The test of a ratio is not made of the estimate over its standard error.
-    assert found.tidy()[0]["statistic"] is None
-    plain = found.as_measure("difference")
-    assert plain.tidy()[0]["statistic"] == pytest.approx(plain.estimate / float(plain.std_error))
-
-
 def test_an_interval_of_numbers_needed_may_have_two_parts():
     found = ask(people(200), epsilon=0.2, measure="nnt")
     low, high = found.difference.interval()
@@ -169,25 +154,6 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
             wide.as_measure(measure)
     with pytest.raises(ParameterError, match="CV-P686"):
         ask({"t": data["t"], "y": data["y"]}, cv.Study("t", "y", (0, 2), randomised=True)).as_measure("nnt")
-
-
-def test_bias_that_is_allowed_for_is_on_the_scale_of_the_difference(data):
-    given = {"method": "weighting", "epsilon": NOISELESS, "settings": cv.settings.Weighting(bias=0.5)}
-    plain = ask(data, OBSERVED, **given)
-    found = ask(data, OBSERVED, measure="ratio", **given)
-    assert found.details["bias_allowance"] == pytest.approx(plain.details["bias_allowance"], rel=0.02)
-    assert "for bias on the scale of the difference" in " ".join(str(found).split())
-    assert "on the scale of the difference" not in " ".join(str(plain).split())
-
-
-def test_e_values_are_those_of_the_ratio(data):
-    found = ask(data, OBSERVED, method="weighting", measure="odds_ratio")
-    rows = found.sensitivity().rows
-    ratio = found.as_measure("ratio")
-    assert rows[0].ratio == pytest.approx(ratio.estimate)
-    assert rows[0].ratio_limit == pytest.approx(max(ratio.interval()[0], 1.0))
-    assert rows[0].estimate == found.difference.estimate
-    assert "% of the difference, takes its interval to zero" in " ".join(found.full().split())
 
 
 @pytest.mark.parametrize(

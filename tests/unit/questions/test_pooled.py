@@ -85,18 +85,7 @@ def _with_proof(result, proof):
     return replace(result, guarantee=replace(result.guarantee, proof=proof))
 
 
-OUTCOME = [("difference_in_means", {}), ("matching", {}), ("weighting", {}), ("stratified", {})]
 RECORD = [("trial", {}), ("stratified", {"delta": 1e-6}), ("doubly_robust", {})]
-
-
-@pytest.mark.parametrize(("method", "more"), OUTCOME)
-def test_results_of_every_outcome_level_method(method, more):
-    settings = cv.settings.Stratified(strata=("z",)) if method == "stratified" else None
-    parts = [site(600, k, method=method, settings=settings, **more) for k in (1, 2)]
-    found = cv.pool(parts)
-    assert np.isfinite(found.interval()).all()
-    assert found.guarantee.unit.value == "outcome"
-    assert all(part.variance_apart for part in parts)
 
 
 @pytest.mark.parametrize(("method", "more"), RECORD)

@@ -9,11 +9,9 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.inference.pooling import PooledMeans
-from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted, SitesLeftOut
+from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted
 from counterveil.questions import PooledNeeded
 from counterveil.report.caveats import fact_words
-from counterveil.results import MeasureResult
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)
 SIZES = {"north": 900, "south": 400, "west": 300}
@@ -45,22 +43,6 @@ def test_means_are_averaged_by_size_and_divided_once(sites):
     assert np.log(high / low) == pytest.approx(2 * 1.96 * found.std_error.total / found.estimate, rel=0.15)
     assert found.as_measure("difference").estimate == pytest.approx(means[0] - means[1])
     assert found.details["weight_north"] == pytest.approx(weights[0])
-
-
-def test_one_site_alone_keeps_its_own_interval(sites):
-    found = cv.pool(sites, method="largest")
-    assert found.interval() == pytest.approx(sites["north"].interval(), rel=1e-6)
-    assert SitesLeftOut(("south", "west")) in found.not_covered
-
-
-def test_documents_are_pooled_as_results_are(sites, tmp_path):
-    found = cv.pool(sites)
-    sent = {name: json.loads(json.dumps(one.to_dict())) for name, one in sites.items()}
-    assert cv.pool(sent) == found
-    text = json.dumps(found.to_dict(), allow_nan=False)
-    assert MeasureResult.from_dict(json.loads(text)) == found
-    assert isinstance(found.means, PooledMeans)
-    assert found.to_html(tmp_path / "pooled.html").exists()
 
 
 def test_a_site_in_noise_is_left_out_by_public_numbers():
@@ -181,13 +163,3 @@ def test_facts_of_any_site_in_the_average_come_first():
         assert left.condition == NotAdjusted(1.0)
     # As the average of differences says it.
     assert found.caution == found.as_measure("difference").caution
-
-
-@pytest.mark.parametrize("method", ["mvagg", "ivw"])
-def test_numbers_needed_to_treat_are_weighed_as_differences_are(method):
-    pooled = [
-        cv.pool([site(rows, rows, measure=measure) for rows in (300, 900)], method=method)
-        for measure in ("difference", "nnt")
-    ]
-    weights = [[row["weight"] for row in one.tidy()] for one in pooled]
-    assert weights[0] == weights[1]

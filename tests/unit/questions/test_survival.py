@@ -164,21 +164,6 @@ def test_on_the_command_line(tmp_path):
     assert "Log-rank" in (tmp_path / "report.html").read_text()
 
 
-def test_a_plan_simulates_times():
-    told = study(horizon=1, grid=6)
-    plan = cv.plan(
-        told, rows=800, protects="record", epsilon=2, question="survival", mean=0.6, effect=0.1, draws=3
-    )
-    (one,) = plan.answers
-    assert one.method == "Kaplan-Meier"
-    assert 0.05 < one.half_width < 0.2
-    assert "20 % lost before" in str(plan)
-    for wrong in ({"question": "ate"}, {"lost": 2}, {"sample": {}}):
-        given = {"question": "survival"} | wrong
-        with pytest.raises(CounterveilError, match=r"CV-S091|CV-P700"):
-            cv.plan(told, rows=800, protects="record", epsilon=2, **given)
-
-
 def test_strata_that_noise_would_hide_are_merged_and_said():
     draw = np.random.default_rng(3)
     rows = 3000

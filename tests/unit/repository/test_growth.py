@@ -100,9 +100,3 @@ def test_a_note_excuses_an_aim_and_nothing_else():
     slow = replace(KEPT, columns=400.0, peer=2.0, growth=14.0)
     assert findings(slow, slow, "why") == []
     assert findings(replace(slow, columns=600.0, peer=3.0), slow, "why") == ["CPU worse"]
-
-
-def test_the_file_is_read_as_it_was_written(tmp_path):
-    kept = Kept("a machine", (1000, 10_000), {"one": KEPT, "other": replace(KEPT, peer=None)}, {"one": "why"})
-    kept.write(tmp_path / "kept.json")
-    assert Kept.read(tmp_path / "kept.json") == kept

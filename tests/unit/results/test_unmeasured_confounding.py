@@ -8,7 +8,6 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.inference.confounding import bias_bound, e_value
-from counterveil.questions.pooled.pool import PooledResult
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -111,28 +110,6 @@ def test_arms_use_their_released_means_and_groups_their_sizes():
     with pytest.raises(AttributeError, match="several"):
         _ = found.e_value
     assert all(head in groups.full() for head in ("E limit", "RV limit"))
-
-
-def test_pooled_results_withstand_what_their_interval_does(result):
-    other = cv.ate(people(seed=1), STUDY, protects="outcome", epsilon=2, noise=cv.SeededNoise(2))
-    pooled = cv.pool({"a": result, "b": other})
-    assert isinstance(pooled, PooledResult)
-    found = pooled.sensitivity()
-    assert found.tipping_bias == pytest.approx(pooled.interval()[0])
-    assert found.robustness > 0
-
-
-def test_contours_cross_zero_where_the_interval_does(result):
-    found = result.sensitivity()
-    ax = cv.plots.sensitivity(result)
-    said = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert "the interval reaches zero" in said
-    assert any("SIMULATED" in text.get_text() for text in ax.texts)
-    zero = np.concatenate([path.vertices for path in ax.collections[1].get_paths()])
-    inside = zero[(zero[:, 0] > 0.01) & (zero[:, 1] > 0.01)]
-    biases = [bias_bound(found.rows[0].scale, *point) for point in inside]
-    assert biases == pytest.approx([found.tipping_bias] * len(biases), rel=0.02)
-    matplotlib.pyplot.close("all")
 
 
 @pytest.mark.parametrize(

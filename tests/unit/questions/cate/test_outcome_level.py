@@ -36,26 +36,6 @@ def test_truth_lies_in_intervals_and_bands(model):
     assert one < mean < two
 
 
-def test_only_outcomes_are_private_and_the_guarantee_says_so(model):
-    assert model.guarantee.unit.value == "outcome"
-    assert model.spent == cv.Budget(1, "1e-6")
-    assert "statistics/linear/linear_map.proof.md" in model.guarantee.pages
-    assert "mechanisms/gaussian.proof.md" in model.guarantee.pages
-    assert "covariates" in " ".join(model.guarantee.public)
-    assert "R-learner" in str(model)
-    assert model.details["budget_split"].startswith("arm levels 4%, model 20%, effects 67%")
-
-
-def test_pure_guarantee():
-    found = ask(4, delta=0)
-    assert found.spent.pure
-    assert {"mechanisms/ball.proof.md", "mechanisms/staircase.proof.md"} <= set(found.guarantee.pages)
-    truth = DATA.effect_at(POINTS)
-    low, high = found.interval(POINTS)
-    assert np.mean((low <= truth) & (truth <= high)) >= 0.9
-    assert np.sqrt(np.mean((found.effect(POINTS) - truth) ** 2)) < 0.6
-
-
 def test_intervals_hold_those_around_the_effect_as_measured(model):
     """Intervals are about the effect before it was shrunk, and the shrunken effect is their middle."""
     low, high = model.interval(POINTS)

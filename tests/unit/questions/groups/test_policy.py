@@ -61,31 +61,6 @@ def test_rules_made_of_models_treat_above_the_cost():
     assert cv.Policy.from_model(AgeModel(), threshold=-1).decide(columns).all()
 
 
-def test_conditions_on_numbers_and_labels_hold_together_and_can_be_stored(tmp_path):
-    rule = cv.Policy.where(age=(40, 65), site=["north", "east"])
-    columns = {"age": np.array([39.0, 40.0, 64.0, 65.0]), "site": np.array(["north"] * 3 + ["east"], object)}
-    assert rule.decide(columns).tolist() == [False, True, True, False]
-    again = cv.Policy.load(rule.save(tmp_path / "rule.json"))
-    assert again.decide(columns).tolist() == rule.decide(columns).tolist()
-    assert again.name == rule.name == "treat where 40 <= age < 65 and site is north or east"
-
-
-def test_a_rule_is_judged_after_the_cost_that_it_was_made_with():
-    rule = cv.Policy.from_model(AgeModel(), cost=0.5)
-    assert value(rule, n=400).cost == 0.5
-    assert value(rule, n=400, cost=0).cost == 0
-    assert value(cv.Policy.from_model(AgeModel(), threshold=0.5), n=400).cost == 0
-    with cv.Curator(rows(400), study(share=0.5), budget=cv.Budget(1), noise=cv.SeededNoise(1)) as curator:
-        assert curator.policy_value(policy=rule, epsilon=1).cost == 0.5
-
-
-def test_labels_are_compared_as_a_study_compares_them():
-    columns = {"smoker": np.array([0, 1, 1, 0])}
-    for label in (True, 1):
-        assert cv.Policy.where(smoker=[label]).decide(columns).tolist() == [False, True, True, False]
-    assert not cv.Policy.where(smoker=["yes"]).decide(columns).any()
-
-
 @pytest.mark.parametrize(
     ("policy", "arguments", "code"),
     [

@@ -187,12 +187,3 @@ def test_a_public_sample_stands_for_the_assumptions():
     assert plan.assumed.sample == 400
     assert "public sample" in str(plan)
     assert plan.answers[0].covered >= 3
-
-
-def test_people_with_several_rows_are_planned_with_one_each():
-    several = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, person="pid")
-    one = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
-    found, plain = (
-        cv.plan(declared, rows=200, protects="outcome", epsilon=1, draws=2) for declared in (several, one)
-    )
-    assert found.answers[0].half_width == pytest.approx(plain.answers[0].half_width)

@@ -35,14 +35,6 @@ def test_outcomes_have_the_mean_the_spread_the_effect_and_the_part_explained():
     assert explained == pytest.approx(0.4, abs=0.02)
 
 
-def test_yes_and_no_have_the_supposed_means():
-    found = people(study(outcome_range=(0, 1)), mean=0.2, effect=0.1, explained=0.5, binary=True)
-    assert set(np.unique(found.outcome)) == {0.0, 1.0}
-    assert (found.outcome - found.gain * found.treated).mean() == pytest.approx(0.2, abs=0.01)
-    assert found.effect(Estimand.ATE) == pytest.approx(0.1, abs=0.01)
-    assert set(np.unique(found.gain)) == {0.0, 1.0}
-
-
 def test_confounding_moves_treatment_and_biases_the_difference_in_means():
     declared = study()
     for strength, low, high in ((0.0, -0.06, 0.06), (1.0, 0.3, 2.0)):
@@ -93,12 +85,6 @@ def test_people_fit_the_study_that_they_were_made_from(labels):
 def test_what_cannot_be_supposed_is_refused(declared, assumed):
     with pytest.raises(cv.CounterveilError, match="CV-P700"):
         Assumptions.of(declared, **assumed)
-
-
-def test_a_range_of_zero_to_one_is_supposed_to_be_binary():
-    assert Assumptions.of(study(outcome_range=(0, 1))).binary
-    assert not Assumptions.of(study(outcome_range=(0, 1)), binary=False).binary
-    assert not Assumptions.of(study()).binary
 
 
 def test_covariates_have_the_summaries_and_the_correlations_that_are_public():

@@ -201,39 +201,6 @@ def test_optimality_conditions_hold_row_by_row():
     assert pressure == pytest.approx(noise_variance * got.cap, rel=1e-8)
 
 
-def test_more_noise_means_a_lower_cap_down_to_equal_weights():
-    features, treated = design(300, 5, seed=9)
-    smaller = min(treated.sum(), (~treated).sum())
-    caps = [balance_weights(features, treated, noise_variance=v).cap for v in (0.0, 0.01, 0.1, 1.0, 1e8)]
-    assert all(a > b for a, b in itertools.pairwise(caps))
-    assert caps[-1] == pytest.approx(1 / smaller, rel=1e-6)
-
-
-def test_without_noise_and_with_a_reference_the_reference_is_returned():
-    features, treated = design(200, 4, seed=1)
-    reference = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
-    got = balance_weights(features, treated, noise_variance=0.0, reference=reference)
-    np.testing.assert_allclose(got.values, reference, atol=1e-15)
-    assert got.imbalance <= 1e-12
-
-
-def test_effect_on_the_treated_keeps_their_weights_equal():
-    features, treated = design(500, 4, seed=7)
-    got = balance_weights(features, treated, noise_variance=0.5, target="ATT")
-    np.testing.assert_array_equal(got.values[treated], 1 / treated.sum())
-    before = features[treated].mean(axis=0) - features[~treated].mean(axis=0)
-    after = features.T @ got.values
-    assert np.linalg.norm(after) < 0.2 * np.linalg.norm(before)
-
-
-def test_constant_or_absent_features_give_equal_weights():
-    _, treated = design(50, 2, seed=0)
-    equal = np.where(treated, 1 / treated.sum(), -1 / (~treated).sum())
-    for features in (np.ones((50, 3)), np.empty((50, 0))):
-        got = balance_weights(features, treated, noise_variance=1.0)
-        np.testing.assert_allclose(got.values, equal, atol=1e-15)
-
-
 @pytest.mark.parametrize("excess", [-1e-6, -1e-13, 0.0, 1e-13, 1e-6])
 def test_repair_reaches_the_sum_inside_the_bounds(excess):
     rng = np.random.default_rng(0)

@@ -56,18 +56,6 @@ def test_treatment_is_off_its_scores_in_every_leaf():
     assert len(treatment_leaves(x, treated, expit(x[0] + (x[1] > 0.5) * x[3]))) < 0.6 * len(leaves)
 
 
-def test_leaves_are_distinct_groups_of_enough_rows_that_make_up_the_whole(monkeypatch):
-    monkeypatch.setattr(kernel, "_LEAST_OFF", 0.0)
-    x = columns()
-    leaves = treatment_leaves(x, drawn(x, x[0] + (x[1] > 0.5) * x[3]), np.full(N, 0.5))
-    assert set(np.unique(leaves)) == {0.0, 1.0}
-    assert 8 <= len(leaves) <= 80
-    assert len(np.unique(leaves, axis=0)) == len(leaves)
-    assert leaves.sum(axis=1).min() >= kernel._LEAST_ROWS
-    # Leaves of the first tree come first.
-    np.testing.assert_array_equal(leaves[:8].sum(axis=0), 1.0)
-
-
 def test_labels_and_constants():
     codes = np.random.default_rng(3).integers(0, 2, (3, N)).astype(np.float32)
     leaves = treatment_leaves(codes, drawn(codes, 2.0 * codes[0] * codes[1] - 1.0), np.full(N, 0.4))

@@ -77,14 +77,6 @@ def test_columns_are_what_they_say():
     assert correlation(9, np.log(scores / (1 - scores))) == pytest.approx(1)
 
 
-def test_constant_columns_are_left_out():
-    X, scores = covariates()
-    X[:, 0] = 0.1
-    X[:, 2] = 3.0
-    features = weight_features(X, KINDS, scores, dtype=np.float64)
-    assert features.shape == (900, 1 + 1 + 1 + 1)
-
-
 @pytest.mark.parametrize(
     ("change", "code"),
     [

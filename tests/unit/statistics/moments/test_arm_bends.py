@@ -100,13 +100,6 @@ def test_a_kink_that_biases_lines_and_weights_is_followed(estimand):
     assert bias > abs(after) / 2
 
 
-def test_without_a_kink_nothing_changes():
-    before, after, straight, found = answers(0.0, Estimand.ATE)
-    assert after == pytest.approx(before, abs=0.005)
-    assert 6 * SCALE.unit * (found.bias - straight.bias) < 0.005
-    assert found.product - straight.product < 1e-6
-
-
 def test_noise_hides_bends_and_lengthens_the_interval():
     found = [answers(0.0, Estimand.ATE, sd)[3] for sd in (1e-6, 1e-3, 1e-2)]
     products, doubts = [one.product for one in found], [one.doubt for one in found]

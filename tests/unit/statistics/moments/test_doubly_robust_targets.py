@@ -43,14 +43,6 @@ def test_targets_are_named_and_differ_where_effects_vary():
     assert found["ATC"].estimate < found["ATE"].estimate < found["ATT"].estimate
 
 
-def test_public_correlations_serve_the_overlap_weighted_effect_alone():
-    data = synth(1, 4000, 2, outcome_range=(0, 2))
-    settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
-    assert ask(data, estimand="ATO", settings=settings).interval_of is None
-    with pytest.raises(ParameterError, match="CV-P406"):
-        ask(data, estimand="ATT", settings=settings)
-
-
 @pytest.mark.parametrize(
     ("method", "protects"),
     [(method, "record") for method in ("fold_aggregation", "stratified", "trial")]
@@ -62,3 +54,12 @@ def test_public_correlations_serve_the_overlap_weighted_effect_alone():
 def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
     with pytest.raises(ParameterError, match="CV-P401"):
         ask(confounded(), estimand="ATO", method=method, protects=protects)
+
+
+def test_public_correlations_serve_the_overlap_weighted_effect_alone():
+    data = synth(1, 4000, 2, outcome_range=(0, 2))
+    settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
+    assert ask(data, estimand="ATO", settings=settings).interval_of is None
+    with pytest.raises(ParameterError) as refusal:
+        ask(data, estimand="ATT", settings=settings)
+    assert refusal.value.code == "CV-P406"
