@@ -29,7 +29,7 @@ def problems(package: Path) -> list[str]:
         name = path.relative_to(package).as_posix()
         if name.startswith(f"{NOISE_PACKAGE}/") or name == TOKEN_MODULE:
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"), filename=name)
+        tree = [*ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=name))]
         seeded = package.name == LABORATORY or any(name.startswith(f"{one}/") for one in SEEDED_PACKAGES)
         uses = _unseeded(tree) if seeded else _uses(tree)
         found += [f"{name}:{line}: {what}" for line, what in sorted(set(uses))]
@@ -40,10 +40,10 @@ def _source(name: str) -> bool:
     return any(name == source or name.startswith(source + ".") for source in SOURCES)
 
 
-def _bindings(tree: ast.Module) -> dict[str, str]:
+def _bindings(tree: list[ast.AST]) -> dict[str, str]:
     """Return what each imported name stands for, e.g. {"np": "numpy", "token": "secrets.token_bytes"}."""
     known: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 known[alias.asname or alias.name.split(".")[0]] = (
@@ -63,18 +63,18 @@ def _full_name(node: ast.expr, known: dict[str, str]) -> str | None:
     return None
 
 
-def _imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(tree):
+def _imports(tree: list[ast.AST]) -> Iterator[tuple[int, str]]:
+    for node in tree:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
 
 
-def _uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _uses(tree: list[ast.AST]) -> Iterator[tuple[int, str]]:
     yield from ((line, f"imports {name}") for line, name in _imports(tree) if _source(name))
     known = _bindings(tree)
-    for node in ast.walk(tree):
+    for node in tree:
         if isinstance(node, ast.Attribute):
             name = _full_name(node, known)
             if name and _source(name):
@@ -83,12 +83,12 @@ def _uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, "draws with .rvs()"
 
 
-def _unseeded(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _unseeded(tree: list[ast.AST]) -> Iterator[tuple[int, str]]:
     known = _bindings(tree)
     for line, name in _imports(tree):
         if _source(name) and not name.startswith("numpy.random"):
             yield line, f"imports {name}"
-    for node in ast.walk(tree):
+    for node in tree:
         if not isinstance(node, ast.Call):
             continue
         name = _full_name(node.func, known) or ""
