@@ -147,3 +147,10 @@ def test_bends_are_said_to_be_followed_where_index_and_curves_are_known(known, d
     effect = ArmEffect(0, 0, 0, 0, 0, 0.5, 0, 0, 0, known, doubt)
     session = SimpleNamespace(study=STUDY)
     assert _assumed(session, feature_map(STUDY, 1), effect).curvature == said
+
+
+def test_without_a_kink_nothing_changes():
+    before, after, straight, found = answers(0.0, Estimand.ATE)
+    assert after == pytest.approx(before, abs=0.005)
+    assert 6 * SCALE.unit * (found.bias - straight.bias) < 0.005
+    assert found.product - straight.product < 1e-6
