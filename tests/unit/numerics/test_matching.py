@@ -1,12 +1,13 @@
-import subprocess
+import importlib
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
-from counterveil.numerics import match_walk as score_order
+from counterveil.numerics import match_walk
 from counterveil.numerics.matching import SortedArms, adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
@@ -95,35 +96,33 @@ def outcomes():
     return found
 
 
-def test_plain_python_gives_the_same_bits_as_compiled_code(monkeypatch):
-    compiled = outcomes()
-    monkeypatch.setitem(sys.modules, "numba", None)
+def test_plain_python_gives_the_same_bits_as_the_extension(monkeypatch):
+    pytest.importorskip("counterveil.numerics._walk", reason="the extension was not built")
+    assert match_walk.walk is not match_walk.plain_walk
+    built = outcomes()
+    monkeypatch.setattr(match_walk, "walk", match_walk.plain_walk)
+    assert outcomes() == built
+
+
+def test_without_the_extension_the_walk_is_plain(monkeypatch):
+    monkeypatch.setitem(sys.modules, "counterveil.numerics._walk", None)
     monkeypatch.delitem(sys.modules, "counterveil.numerics.match_walk")
-    monkeypatch.delattr(numerics, "match_walk")
-    plain = outcomes()
-    from counterveil.numerics import match_walk
-
-    assert not hasattr(match_walk.walk, "py_func")
-    assert plain == compiled
+    fresh = importlib.import_module("counterveil.numerics.match_walk")
+    monkeypatch.setattr(numerics, "match_walk", match_walk)
+    assert fresh.walk is fresh.plain_walk
 
 
-def test_a_cache_that_cannot_be_written_does_not_stop_the_compiler(monkeypatch):
-    from counterveil.numerics import arrays as compilation
-
-    class Numba:
-        @staticmethod
-        def njit(function=None, cache=False):
-            if cache:
-                raise RuntimeError("cannot cache function: no locator available")
-            return ("compiled", function)
-
-    monkeypatch.setattr(compilation, "import_module", lambda _: Numba)
-    assert compilation.compiled(len) == ("compiled", len)
-
-
-def test_importing_the_kernels_does_not_load_numba():
-    program = "import sys, counterveil.numerics.matching; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+@pytest.mark.parametrize("width", [1, 2, 5, 40])
+@pytest.mark.parametrize("digits", [1, 9])
+def test_windows_hold_the_scores_of_the_nearest_donors(width, digits):
+    rng = np.random.default_rng(width)
+    units, inner = np.sort(rng.random(200).round(digits)), np.sort(rng.random(40).round(digits))
+    donors = np.concatenate([[-np.inf], inner, [np.inf]])
+    starts = match_walk.find_starts(units, donors, width, bool((np.diff(inner) == 0).any()))
+    for x, start in zip(units, starts, strict=True):
+        found = sorted((abs(Fraction(x) - Fraction(d)), d) for d in donors[start : start + width])
+        nearest = sorted((abs(Fraction(x) - Fraction(d)), d) for d in inner)[:width]
+        assert found == nearest
 
 
 def test_arguments_are_left_as_they_were():
@@ -190,22 +189,6 @@ def test_the_record_level_limit_has_no_cap():
 )
 def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
     assert arm_limits(limit, treated, control) == expected
-
-
-@pytest.mark.parametrize("bytes_apart", ["apart", "lowest bytes", "reversed lowest bytes", "few values"])
-def test_rows_are_sorted_by_score_whatever_bytes_tell_them_apart(bytes_apart):
-    rng = np.random.default_rng(23)
-    n, unit = 5000, 2.0**-52
-    score = {
-        "apart": rng.normal(size=n),
-        "lowest bytes": 1 + unit * rng.integers(0, 2**20, n),  # alike in all but the bytes left out at first
-        "reversed lowest bytes": 1 + unit * np.arange(n)[::-1],
-        "few values": rng.integers(-2, 3, n) / 3,
-    }[bytes_apart]
-    marks, scores = score_order.marks_by_score(score, rng.random(n) < 0.5)
-    rows = np.argsort(score, kind="stable")
-    np.testing.assert_array_equal(np.where(marks < 0, ~marks, marks), rows)
-    np.testing.assert_array_equal(scores, score[rows])
 
 
 def test_neighbours_may_change_between_matchings_of_one_sorting():

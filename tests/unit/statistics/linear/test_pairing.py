@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics import arm_loops as pairing_cells
 from counterveil.statistics.linear.kernels.pairing import (
+    _STEP_BITS,
     CELL,
+    _cells,
+    _in_steps,
     consecutive_pairs,
     covariate_pairs,
     score_pairs,
@@ -88,12 +90,28 @@ def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
 def test_cells_are_small_and_hold_every_row():
     rng = np.random.default_rng(6)
     features = rng.normal(size=(1000, 3))
-    rows, stack, starts = np.arange(1000), np.zeros(256, np.int64), np.zeros(1001, np.int64)
-    cells = pairing_cells.cut(features.ravel(), 3, CELL, 256, rows, np.zeros(1000), stack, starts)
-    sizes = np.diff(starts[: cells + 1])
-    assert sizes.max() <= CELL
-    assert sizes.min() >= CELL // 2 - 1
-    assert sorted(rows) == list(range(1000))
+    cells = _cells(_in_steps(features), np.arange(1000))
+    sizes = [own.shape[1] for own in cells]
+    assert max(sizes) <= CELL
+    assert min(sizes) >= CELL // 2 - 1
+    assert sorted(np.concatenate([own.ravel() for own in cells])) == list(range(1000))
+
+
+@pytest.mark.parametrize("width", [1, 4, 300])
+def test_steps_are_whole_and_sums_of_their_products_exact(width):
+    features = np.random.default_rng(width).normal(size=(40, width)) * 1e-3
+    whole = _in_steps(features).astype(float)
+    assert (whole == np.rint(whole)).all()
+    assert np.abs(whole).max() <= 2**_STEP_BITS
+    assert 4 * width * np.abs(whole).max() ** 2 < 2**53
+    scale = np.abs(whole).max() / np.abs(features).max()
+    np.testing.assert_allclose(whole, features * scale, atol=1.0)
+
+
+def test_the_closest_two_of_a_cell_come_first():
+    x = np.array([0.0, 10.0, 1.0, 40.0, 12.0])
+    first, second = covariate_pairs(np.zeros(5, int), x[:, None])
+    assert (first.tolist(), second.tolist()) == ([0, 1, 3], [2, 4, 4])
 
 
 def test_columns_side_by_side_give_the_same_pairs():
@@ -104,15 +122,6 @@ def test_columns_side_by_side_give_the_same_pairs():
         covariate_pairs(arm, features.astype(np.float32)),
         covariate_pairs(arm, np.asfortranarray(features.astype(np.float32))),
     )
-
-
-def test_plain_python_gives_the_same_pairs(monkeypatch):
-    arm, features = arms_of(150), np.random.default_rng(7).normal(size=(150, 3)).round(1)
-    expected = covariate_pairs(arm, features)
-    for name in ("widest", "split", "cut", "pair_up"):
-        function = getattr(pairing_cells, name)
-        monkeypatch.setattr(pairing_cells, name, getattr(function, "py_func", function))
-    np.testing.assert_array_equal(covariate_pairs(arm, features), expected)
 
 
 def test_lists_of_rows_by_score_give_the_same_pairs():

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from counterveil.numerics.arrays import Floats, run
+from counterveil.numerics.arrays import Floats
 
 Lines = NDArray[np.floating]
 Inside = NDArray[np.bool_]
@@ -71,9 +71,9 @@ def treatment_leaves(lines: Lines, treated: NDArray[np.bool_], scores: NDArray[n
 
 def _grown(
     lines: Lines, cuts: list[Lines], codes: Codes, some: slice, left: Floats, curvature: Floats
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[NDArray[np.uint8], int]:
     """Return the leaf of one tree that every row is in, and how many there are; some rows find the splits."""
-    place, leaves = np.zeros(lines.shape[1], np.int64), 1
+    place, leaves = np.zeros(lines.shape[1], np.uint8), 1
     for _ in range(_DEPTH):
         for leaf, split in enumerate(_splits(codes, place[some], left, curvature, leaves)):
             if split is not None:
@@ -99,14 +99,15 @@ def _cuts(line: Lines) -> Lines:
 
 
 def _splits(
-    codes: Codes, place: NDArray[np.int64], left: Floats, curvature: Floats, leaves: int
+    codes: Codes, place: NDArray[np.uint8], left: Floats, curvature: Floats, leaves: int
 ) -> list[tuple[int, int] | None]:
     """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
-    from counterveil.numerics.loops import add_histograms
-
     bins = int(codes.max()) + 1
-    sums = np.zeros((leaves, len(codes), bins, 3))
-    run(add_histograms, (codes, place, left, curvature), (sums,))
+    sums, first = np.empty((leaves, len(codes), bins, 3)), place.astype(np.intp) * bins
+    for column, own in enumerate(codes):
+        at = first + own
+        for kind, part in enumerate((left, curvature, None)):
+            sums[:, column, :, kind] = np.bincount(at, part, leaves * bins).reshape(leaves, bins)
     whole = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
     near = whole - far
