@@ -19,6 +19,9 @@ The walk goes row by row: in C (`_walk.c`) where that was built, else in Python,
 
 from __future__ import annotations
 
+from contextlib import suppress
+from importlib import import_module
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -50,7 +53,7 @@ def find_starts(units: Floats, donors: Floats, width: int, tied: bool) -> Places
         same = np.append(donors[1:last] == donors[1 + width : last + width], False)
         nearest = np.where(same, last, np.arange(1, last + 1))
         low = np.minimum.accumulate(nearest[::-1])[::-1][low - 1]
-    return low.astype(np.int32, copy=False)
+    return np.asarray(low, np.int32)
 
 
 def farther(x: Floats, low: Floats, high: Floats) -> Flags:
@@ -167,7 +170,6 @@ def plain_walk(
     used[:] = count
 
 
-try:
-    from counterveil.numerics._walk import walk
-except ImportError:
-    walk = plain_walk
+walk = plain_walk
+with suppress(ImportError):
+    walk = import_module("counterveil.numerics._walk").walk

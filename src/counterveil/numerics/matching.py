@@ -206,11 +206,8 @@ class SortedArms:
     ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
         donors = self.arms[not arm]
-        full, used, excess = (
-            min(neighbours, donors.count),
-            np.zeros(donors.count + 2, np.int32),
-            np.zeros(donors.count + 2),
-        )
+        full, places = min(neighbours, donors.count), donors.count + 2
+        used, excess = np.zeros(places, np.int32), np.zeros(places)
         if full:
             self.find_windows(arm, full)
             given = (self.order, self.treated, arm, self.score, self.windows, donors.scores, donors.heads)

@@ -42,8 +42,9 @@ class ColumnLogistic:
 
     def gradient(self, weights: Floats) -> Floats:
         """Return the gradient (d+1,)."""
-        rows, narrow, total = len(self.treated), weights.astype(self.kind), np.zeros(len(weights))
-        chance = np.empty(rows, self.kind)
+        rows, total = len(self.treated), np.zeros(len(weights))
+        narrow: NDArray[np.floating] = weights.astype(self.kind)
+        chance: NDArray[np.floating] = np.empty(rows, self.kind)
         for part, block in column_products.blocks(self.columns, 0, rows, self.kind):
             expit(narrow[:-1] @ block + narrow[-1], out=chance[part])
             left = chance[part] - self.treated[part]
@@ -115,7 +116,7 @@ _REACH = 3.0
 _HOLD = 100.0
 # The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
 # precision goes.
-_TOLERANCE, _ROUGH = 1e-10, 5e-5
+_TOLERANCE, _ROUGH = 1e-12, 5e-5
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-6
 

@@ -59,14 +59,15 @@ Rows = NDArray[np.intp]
 class ArmRows:
     """The rows of one arm: the entries `start` to `stop` of every line of `columns` (p, n), a line for each feature.
 
-    `totals` (p,) are the sums of the rows' features, `products` (p, p) those of the features' products, which
-    were found in the precision `kind`.
+    `totals` (p,) are the sums of the rows' features, `squares` that of all their squares and `products` (p, p) those of
+    the features' products, which alone were found in the precision `kind`.
     """
 
     columns: NDArray[np.floating]
     start: int
     stop: int
     totals: Vector
+    squares: float
     products: Matrix
     kind: Kind
 
@@ -79,8 +80,12 @@ class ArmRows:
         if stop - start != len(rows) or not columns.flags.c_contiguous:
             columns, start, stop = np.take(columns, rows, axis=1), 0, len(rows)
         kind = kind if columns.dtype == np.float32 else np.float64
-        totals = column_products.totals(columns, start, stop, np.ones(stop - start))
-        return cls(columns, start, stop, totals, column_products.products(columns, start, stop, kind), kind)
+        totals, squares = np.zeros(len(columns)), 0.0
+        for _, block in column_products.blocks(columns, start, stop, np.float64):
+            totals += block.sum(axis=1)
+            squares += float(np.einsum("ij,ij->", block, block))
+        products = column_products.products(columns, start, stop, kind)
+        return cls(columns, start, stop, totals, squares, products, kind)
 
     @property
     def size(self) -> int:
@@ -141,7 +146,9 @@ def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
         root = lower_root(matrix)
     except np.linalg.LinAlgError:
         whole = np.tril(matrix) + np.tril(matrix, -1).T
-        return lambda sides: np.linalg.solve(whole, sides)  # positive up to rounding only
+        return lambda sides: np.asarray(
+            np.linalg.solve(whole, sides), np.float64
+        )  # positive up to rounding only
     return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
 
 
@@ -662,7 +669,7 @@ class _Moments:
     def of(cls, pair: ArmPair) -> _Moments:
         n = sum(held.size for held in pair)
         mean = (pair[0].totals + pair[1].totals) / n
-        squares = sum(float(np.trace(held.products)) for held in pair) / n
+        squares = sum(held.squares for held in pair) / n
         if not math.isfinite(squares):
             raise refusal("CV-P267")
         total_variance = squares - float(mean @ mean)

@@ -197,7 +197,8 @@ def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms
 def _cosines(logit: Floats, count: int, share: float) -> _Block:
     """Return cos(pi j r), j = 2, ..., count + 1, of the score's rank r in (0, 1), slow ones with more of the share.
 
-    The first cosine is left out: it is nearly the score itself. They are made anew wherever they are read, a few rows at a time.
+    The first cosine is left out: it is nearly the score itself. All are made wherever they are read, a few rows at a
+    time.
     """
     known, rows = np.sort(logit[:: max(1, len(logit) // _RANKED)]), len(logit)
     first = np.cos(np.pi * np.interp(logit, known, (np.arange(len(known)) + 0.5) / len(known)))
@@ -208,7 +209,7 @@ def _cosines(logit: Floats, count: int, share: float) -> _Block:
         beyond = _waves(first[part], count) - mean[:, None]
         variance += np.einsum("ij,ij->i", beyond, beyond) / rows
     kept = np.flatnonzero(varying(mean, variance))
-    slow = (kept + 2.0) ** -2
+    slow = np.asarray((kept + 2.0) ** -2, np.float64)
 
     def write(deviations: Floats, lines: Lines) -> None:
         factor = deviations / np.sqrt(variance[kept])
