@@ -236,11 +236,14 @@ class _Model:
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
-        bent = values * self.root
-        cross = self.bent @ bent.T
+        # Which terms are taken does not hang on last digits.
+        bent = values * self.root.astype(values.dtype)
+        cross = (self.bent.astype(values.dtype) @ bent.T).astype(np.float64)
         held = solve_triangular(self.factor[0], cross, lower=True, check_finite=False)
         variance = np.einsum("ij,ij->i", bent, bent) - np.einsum("ij,ij->j", held, held)
-        gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
+        gain = values @ self.left.astype(values.dtype) - cross.T @ cho_solve(
+            self.factor, self.columns @ self.left
+        )
         fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
 
