@@ -109,7 +109,7 @@ def test_a_fixed_cost_that_gets_smaller_is_no_fault():
 
 
 def figures(cpu, small, large):
-    return {"cpu": cpu, "bare": 0.01, "bytes": 200.0 * large, "compiling": 0.0}
+    return {"cpu": cpu, "bare": 0.01, "bytes": 200.0 * large}
 
 
 def test_ratios_are_of_the_larger_size(capsys):
