@@ -105,13 +105,13 @@ def _splits(
     pairs: Pairs, bins: int, place: NDArray[np.uint8], left: Floats, curvature: Floats, leaves: int
 ) -> list[tuple[int, int] | None]:
     """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
-    sums, first = np.empty((leaves, len(pairs), 2, bins, 3)), place.astype(np.intp) * bins**2
-    for own, pair in zip(sums.swapaxes(0, 1), pairs, strict=True):
+    by_pair, first = np.empty((leaves, len(pairs), 2, bins, 3)), place.astype(np.intp) * bins**2
+    for own, pair in zip(by_pair.swapaxes(0, 1), pairs, strict=True):
         at = first + pair
         parts = [np.bincount(at, part, leaves * bins**2) for part in (left, curvature, None)]
         both = np.stack(parts, axis=1).reshape(leaves, bins, bins, 3)
         own[:, 0], own[:, 1] = both.sum(axis=2), both.sum(axis=1)
-    sums = sums.reshape(leaves, -1, bins, 3)
+    sums = by_pair.reshape(leaves, -1, bins, 3)
     whole = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
     near = whole - far
