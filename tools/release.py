@@ -35,9 +35,8 @@ EXTRAS = "test,docs,bench,browser"
 LABORATORY_EXTRAS = "interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
-# Files that the build adds, and what it makes them of.
+# Files that the build adds.
 _ADDED = re.compile(r"\.(egg|dist)-info/|/PKG-INFO$|/setup\.cfg$|\.abi3\.so$")
-_SOURCES = ".c"
 _HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose for every extra.\n"
 
 
@@ -93,7 +92,7 @@ def built(python: Path, project: Path) -> Path:
 def differences(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[str]) -> list[str]:
     """Return how the packed files differ from the tracked ones: what is missing, and what does not belong."""
     kept = {name for name in tracked if not name.startswith(LEFT_OUT)}
-    package = {name for name in kept if name.startswith("src/") and not name.endswith(_SOURCES)}
+    package = {name for name in kept if name.startswith("src/")}
     in_sdist = {name.split("/", 1)[-1] for name in sdist if not _ADDED.search(name)}
     in_wheel = {f"src/{name}" for name in wheel if not _ADDED.search(name)}
     found = [f"sdist lacks {name}" for name in kept - in_sdist] + [
