@@ -57,13 +57,11 @@ test-all: ready
 test-portable: ready
 	$(BIN)/python -m tools.portable -n 2 --dist worksteal
 
-# One core checks types while the other compiles, before two processes of tests would each compile everything.
+# One core checks types while the other writes byte code, before two processes of tests would each write all of it.
 ready: $(VENV)/.test
 	@$(MAKE) --no-print-directory --jobs 2 lint compile
 
 compile: $(VENV)/.test
-	@test -e $(VENV)/.compiled || echo "Compiling loops and tests (about a minute, once)"
-	@$(BIN)/python -m tools.compile
 	@test -e $(VENV)/.compiled || $(BIN)/python -m pytest --collect-only -qq >/dev/null || true  # the tests will say why
 	@touch $(VENV)/.compiled
 

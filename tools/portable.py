@@ -1,7 +1,7 @@
 """Run the tests that compute with floats as other machines would round: `python -m tools.portable [PYTEST OPTIONS]`.
 
 Each form is one run of the tests: a kind of OpenBLAS's kernels that this CPU has, with one thread or two, and last
-plain code everywhere: numpy and numba without vector instructions, and a libm whose last bit differs.
+plain code everywhere: numpy without vector instructions, and a libm whose last bit differs.
 Paths among the options replace the usual tests; `--form WORD` runs the forms whose names hold the word.
 """
 
@@ -40,7 +40,7 @@ def forms(machine: str, features: Mapping[str, bool], dispatched: list[str]) -> 
         threads = 1 + place % 2
         yield f"{kind}, threads {threads}", {"OPENBLAS_CORETYPE": kind, "OPENBLAS_NUM_THREADS": str(threads)}
     plain = " ".join(name for name in dispatched if features.get(name))
-    yield PLAIN, {"NPY_DISABLE_CPU_FEATURES": plain, "NUMBA_CPU_NAME": "generic"}
+    yield PLAIN, {"NPY_DISABLE_CPU_FEATURES": plain}
 
 
 def forms_here() -> Iterator[tuple[str, Form]]:

@@ -36,7 +36,7 @@ LABORATORY_EXTRAS = "interpret"
 # Tracked files that belong to the repository and to no sdist.
 LEFT_OUT = (".ci/", ".github/", ".dockerignore", ".gitignore", ".pre-commit-config.yaml")
 # Files that the build adds.
-_ADDED = re.compile(r"\.(egg|dist)-info/|/PKG-INFO$|/setup\.cfg$")
+_ADDED = re.compile(r"\.(egg|dist)-info/|/PKG-INFO$|/setup\.cfg$|\.abi3\.so$")
 _HEAD = "# Made by `make constraints` with Python {python}: the versions that pip chose for every extra.\n"
 
 

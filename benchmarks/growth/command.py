@@ -91,7 +91,7 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
         table.add_column(heading, justify="left" if heading == "question" else "right", no_wrap=True)
     table.add_column("bytes a row", justify="right", no_wrap=True)
     table.add_column("finding")
-    wrong, compiling = 0, 0.0
+    wrong = 0
     for name in names + [PEER] * ((PEER, large) in run.figures):
         found, ratios = run.of(name), run.ratios(name)
         if isinstance(found, str) or ratios is None:
@@ -101,7 +101,6 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
         old = kept.ratios.get(name) if kept is not None else None
         said = findings(ratios, old, notes.get(name)) if name != PEER else []
         wrong += bool(said)
-        compiling += sum(one["compiling"] for one in found)
         table.add_row(
             name,
             *(f"{one['cpu']:.3f}" for one in found),
@@ -110,7 +109,7 @@ def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]
         )
     console = Console(width=max(118, Console().width))
     console.print(table)
-    console.print(_legend(run, kept, compiling), highlight=False, soft_wrap=True)
+    console.print(_legend(run, kept), highlight=False, soft_wrap=True)
     for name in [name for name in names if name in notes]:
         console.print(f"* {name}: {notes[name]}", highlight=False, soft_wrap=True)
     return wrong
@@ -133,11 +132,10 @@ def _short(value: float | None) -> str:
     return "-" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _legend(run: Run, kept: Kept | None, compiling: float) -> str:
+def _legend(run: Run, kept: Kept | None) -> str:
     lines = [
         "CPU: from the frame to the answer, user and system time of all threads (linear algebra has one), the least "
-        "of up to three calls in a process of its own; "
-        f"loops are compiled before, on fewer rows ({compiling:.1f} s more of compiling were taken off).",
+        "of up to three calls in a process of its own, after one on fewer rows.",
         f"/ columns: beside adding up the frame's 22 columns, {1000 * run.bare:.1f} ms in this run. "
         f"/ peer: beside {PEER} with linear and logistic learners.",
         "bytes a row: peak memory above the frame. "

@@ -7,7 +7,6 @@ import platform
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -110,4 +109,4 @@ def this_machine() -> str:
     named = re.search(r"model name\s*:\s*(.+)", text) or re.search(r"CPU part\s*:\s*(.+)", text)
     cores = len(re.findall(r"^processor", text, re.MULTILINE))
     model = f"{platform.machine()}, {named[1] if named else 'unnamed'}, {cores} cores"
-    return f"{model}; Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}"
+    return f"{model}; Python {platform.python_version()}, numpy {np.__version__}"

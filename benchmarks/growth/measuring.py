@@ -1,7 +1,6 @@
 """One measurement, in a process of its own: `python -m benchmarks.growth.measuring NAME ROWS` prints it as JSON.
 
-The same question is first asked of few people, so that loops are compiled and libraries loaded before the clock
-runs. What numba still compiles while it runs is counted apart and taken off.
+The same question is first asked of few people, so that libraries are loaded before the clock runs.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -41,31 +39,6 @@ def columns_pass(frame: dict[str, np.ndarray]) -> float:
     return float(np.median(found))
 
 
-class Compiling:
-    """CPU seconds that numba spends on compiling, from now on."""
-
-    def __init__(self) -> None:
-        self.seconds, self._started, self._depth = 0.0, 0.0, 0
-        try:
-            from numba.core import event
-        except ImportError:
-            return
-        own = self
-
-        class Listener(event.Listener):
-            def on_start(self, _: Any) -> None:
-                if own._depth == 0:
-                    own._started = time.process_time()
-                own._depth += 1
-
-            def on_end(self, _: Any) -> None:
-                own._depth -= 1
-                if own._depth == 0:
-                    own.seconds += time.process_time() - own._started
-
-        event.register("numba:compile", Listener())
-
-
 def resident(what: str) -> int:
     """Return bytes of this process's memory as Linux counts it: "VmRSS" now, "VmHWM" at the peak."""
     found = re.search(rf"{what}:\s+(\d+) kB", Path("/proc/self/status").read_text())
@@ -83,17 +56,14 @@ def forget_peak() -> None:
 
 def measured(ask: Callable[[], object]) -> dict[str, float]:
     """Return the CPU seconds of a call over all threads, and the memory that it took at its peak."""
-    compiling = Compiling()
     forget_peak()
-    before, found, compiled = resident("VmRSS"), [], 0.0
+    before, found = resident("VmRSS"), list[float]()
     while len(found) < MOST_CALLS and sum(found) < ENOUGH_SECONDS:
-        start, known = time.process_time(), compiling.seconds
+        start = time.process_time()
         ask()
-        compiled += compiling.seconds - known
-        found.append(time.process_time() - start - (compiling.seconds - known))
+        found.append(time.process_time() - start)
     return {
         "cpu": min(found),
-        "compiling": compiled,
         "bytes": max(resident("VmHWM") - before, 0),
     }
 

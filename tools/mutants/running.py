@@ -70,27 +70,23 @@ class Copies:
             before = path.read_text(encoding="utf-8")
             path.write_text(text, encoding="utf-8")
             try:
-                killer = self._killer(mutant, copy, path)
+                killer = self._killer(mutant, copy)
             finally:
                 path.write_text(before, encoding="utf-8")
             return Verdict(mutant, killer, time.monotonic() - start)
         finally:
             self._free.put(copy)
 
-    def _killer(self, mutant: Mutant, copy: Path, path: Path) -> str | None:
-        cache = copy / "numba"
-        if "@compiled" in path.read_text(encoding="utf-8"):
-            # Machine code of callers in other files is not made anew where a kernel changes.
-            cache = Path(tempfile.mkdtemp(dir=copy))
-        found = self._failed(copy, cache, mutant.tests, stop=True)
+    def _killer(self, mutant: Mutant, copy: Path) -> str | None:
+        found = self._failed(copy, mutant.tests, stop=True)
         if not found and mutant.wider:
             # Many tests may take long for other reasons than a fault.
-            found = [name for name in self._failed(copy, cache, mutant.wider, stop=True) if name != _NO_END]
+            found = [name for name in self._failed(copy, mutant.wider, stop=True) if name != _NO_END]
         return found[0] if found else None
 
-    def _failed(self, copy: Path, cache: Path, tests: Sequence[str], *, stop: bool) -> list[str]:
+    def _failed(self, copy: Path, tests: Sequence[str], *, stop: bool) -> list[str]:
         """Return the tests that failed, the first only with `stop`."""
-        asked = {"source": str(copy / "src"), "cache": str(cache), "tests": tests, "stop": stop}
+        asked = {"source": str(copy / "src"), "tests": tests, "stop": stop}
         answer = self._answer(copy, asked) or self._answer(copy, asked)
         if answer is None:
             raise RuntimeError(f"the process that runs tests died twice: {' '.join(tests)}")
@@ -122,7 +118,7 @@ class Copies:
         copy = self._free.get()
         try:
             wanted = sorted(set(tests))
-            return self._failed(copy, copy / "numba", wanted, stop=False) if wanted else []
+            return self._failed(copy, wanted, stop=False) if wanted else []
         finally:
             self._free.put(copy)
 

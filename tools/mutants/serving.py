@@ -28,7 +28,6 @@ _IMPORTED = (
     "hypothesis",
     "flint",
     "narwhals",
-    "numba",
     "pandas",
     "duckdb",
 )
@@ -52,13 +51,11 @@ class Failures:
             self.names.append(report.nodeid)
 
 
-def tested(source: str, cache: str, tests: Sequence[str], stop: bool, answer: Path) -> None:
+def tested(source: str, tests: Sequence[str], stop: bool, answer: Path) -> None:
     """Run tests against the package in `source`, write what came of it to a file, and end this process."""
     os.setsid()
-    os.environ |= {"PYTHONPATH": source, "NUMBA_CACHE_DIR": cache}
+    os.environ |= {"PYTHONPATH": source}
     sys.path.insert(0, source)
-    if "numba" in sys.modules:
-        import_module("numba").config.CACHE_DIR = cache
     found = Failures()
     arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow", "--tb=no"]
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -67,14 +64,14 @@ def tested(source: str, cache: str, tests: Sequence[str], stop: bool, answer: Pa
     os._exit(0)
 
 
-def served(source: str, cache: str, tests: Sequence[str], stop: bool, longest: float) -> dict[str, object]:
+def served(source: str, tests: Sequence[str], stop: bool, longest: float) -> dict[str, object]:
     """Return what came of tests in a copy of this process: exit code (None: no end) and names that failed."""
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer"
         child = os.fork()
         if child == 0:
             try:
-                tested(source, cache, tests, stop, answer)
+                tested(source, tests, stop, answer)
             finally:
                 os._exit(1)
         ends = time.monotonic() + longest

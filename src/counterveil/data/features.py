@@ -72,15 +72,7 @@ def _encode(columns: list[_Column], values: Floats, buffer: Floats) -> None:
     factor = np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, largest))
     for span in spans:
         raw = raw if len(spans) == 1 else _read(columns, span, buffer)
-        _turn(raw, mean, factor, values[span])
-
-
-def _turn(raw: Floats, mean: Floats, factor: Floats, rows: Floats) -> None:
-    """Write columns (k, n), centred and scaled, to rows (n, k)."""
-    from counterveil.numerics.arrays import run
-    from counterveil.numerics.loops import turn
-
-    run(turn, (raw, mean, factor), (rows,))
+        values[span] = ((raw - mean[:, None]) * factor[:, None]).T
 
 
 def _read(columns: list[_Column], span: slice, buffer: Floats) -> Floats:

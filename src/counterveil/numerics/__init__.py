@@ -1,1 +1,1 @@
-"""Logistic regression, matching, products, splits and compiled loops; nothing of privacy."""
+"""Logistic regression, matching, products and splits; nothing of privacy."""

@@ -110,11 +110,11 @@ def _moments(X: NDArray[np.floating], treated: Flags, weights: Floats) -> list[A
     totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
     share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
     rows = [int(np.count_nonzero(w[arm])) for arm in range(2)]
-    mean, squares = _sums(X, treated, share, np.zeros(X.shape[1]))
+    mean, squares = _sums(X, share, np.zeros(X.shape[1]))
     centre = (rows[0] * mean[0] + rows[1] * mean[1]) / max(sum(rows), 1)
     # Columns with a mean of zero but for rounding are squared as they are.
     if (np.abs(centre) > _CENTRED).any():
-        squares = _sums(X, treated, share, centre)[1]
+        squares = _sums(X, share, centre)[1]
     else:
         centre = np.zeros_like(centre)
     own = (totals[:, None] > 0) * (mean - centre) ** 2
@@ -130,22 +130,14 @@ def left_of_squares(squares: Floats, own: Floats) -> Floats:
     return np.where(squares - own <= _ROUNDING * squares, 0.0, squares - own)
 
 
-def _sums(X: NDArray[np.floating], treated: Flags, share: Floats, centre: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of X - centre, and of its squares, under the weights `share` (4, n) of arms in turn."""
-    from counterveil.numerics.arm_loops import add_moments
-    from counterveil.numerics.arrays import run
-
+def _sums(X: NDArray[np.floating], share: Floats, centre: Floats) -> tuple[Floats, Floats]:
+    """Return the sums of X - centre, and of its squares, (4, d), under the weights `share` (4, n)."""
     first, second = np.zeros((4, X.shape[1])), np.zeros((4, X.shape[1]))
-    one, other = share[0] + share[1], share[2] + share[3]
     step = max(1, _NUMBERS // max(X.shape[1], 1))
     for start in range(0, len(X), step):
-        part = slice(start, start + step)
-        block = np.ascontiguousarray(X[part], np.float64)
-        # Blocks are added up apart: rounding then grows with their number and length, not with all rows.
-        own, squares = np.zeros_like(first), np.zeros_like(first)
-        run(add_moments, (block, treated[part], one[part], other[part], centre), (own, squares))
-        first += own
-        second += squares
+        beyond, weights = X[start : start + step] - centre, share[:, start : start + step]
+        first += weights @ beyond
+        second += weights @ (beyond * beyond)
     return first, second
 
 

@@ -1,78 +1,81 @@
-"""Products of tall matrices kept column by column with vectors and with themselves, on one thread.
+"""Products of tall matrices kept column by column with vectors and with themselves.
 
 `columns` is (p, n), one contiguous line for each column of an (n, p) matrix, in single or double precision; the
-rows `start` to `stop` of that matrix count. Sums are in double precision.
+rows `start` to `stop` of that matrix count. A few rows at a time are multiplied in one precision, and what they
+give is added up in double precision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arms import ArmMoments, Balance, compared, left_of_squares
-from counterveil.numerics.arrays import Floats, run
+from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Kind
 
 Columns = NDArray[np.floating]
 P = TypeVar("P", bound=np.floating)
 
-# Numbers that are turned into another precision at once: they stay in a core's cache.
-_BLOCK = 1 << 16
-# Rows and columns beside a sum of products, for the loops work on four at a time.
-BUFFER = 3
+# Numbers that are multiplied at once: they stay in a core's cache. And the fewest rows.
+_BLOCK, _FEWEST_ROWS = 1 << 16, 64
+# Numbers of one line that are worked on at once.
+_LINE = 1 << 14
 
 
 def scores(columns: Columns, start: int, stop: int, direction: NDArray[P]) -> NDArray[P]:
     """Return the rows' products with a direction (p,), in its precision, of shape (stop - start,)."""
-    from counterveil.numerics.loops import add_scores
-
-    found = np.zeros(stop - start, direction.dtype)
-    add_scores(columns, start, stop, direction, found)
+    found = np.empty(stop - start, direction.dtype)
+    for rows, block in blocks(columns, start, stop, direction.dtype):
+        found[rows] = direction @ block
     return found
 
 
 def totals(columns: Columns, start: int, stop: int, weights: NDArray[np.floating]) -> Floats:
     """Return the sum of the rows times their weights (stop - start,), of shape (p,).
 
-    Where the weights are in single precision a thousand products are added up in it before they go to the total.
+    Where the weights are in single precision a block is added up in it before it goes to the total.
     """
-    from counterveil.numerics.loops import add_totals
-
     found = np.zeros(len(columns))
-    add_totals(columns, start, stop, weights, found)
+    for rows, block in blocks(columns, start, stop, weights.dtype):
+        found += block @ weights[rows]
     return found
 
 
 def products(columns: Columns, start: int, stop: int, kind: Kind = np.float64) -> Floats:
     """Return the sum of the rows' products with themselves, (p, p).
 
-    In single precision a few hundred products are added up before they go to the total, in half the time: for
-    steps that later ones correct.
+    In single precision a block is added up before it goes to the total, in half the time: for steps that later ones
+    correct.
     """
-    width, step = len(columns), max(_BLOCK // max(len(columns), 1), 1)
-    total = np.zeros((width + BUFFER, width + BUFFER))
-    if columns.dtype == kind:
-        add_products(total, columns, start, stop)
-    else:
-        for first in range(start, stop, step):
-            block: Columns = columns[:, first : min(first + step, stop)].astype(kind)
-            add_products(total, block, 0, block.shape[1])
-    whole = total[:width, :width]
-    return np.tril(whole) + np.tril(whole, -1).T
+    total = np.zeros((len(columns), len(columns)))
+    for _, block in blocks(columns, start, stop, kind):
+        total += block @ block.T
+    return total
 
 
-def add_products(total: Floats, columns: Columns, start: int, stop: int, sign: float = 1.0) -> None:
-    """Add `sign` times those sums to the lower triangle of `total`, which has BUFFER more rows and columns.
+def blocks(columns: Columns, start: int, stop: int, kind: Any) -> Iterator[tuple[slice, Columns]]:
+    """Yield a few rows at a time in this precision: (their places from `start` on, block), the block to be read only.
 
-    What stands in these, and above the diagonal, does not count.
+    A block may be written over by the next.
     """
-    from counterveil.numerics import loops as column_loops
+    step = max(_FEWEST_ROWS, _BLOCK // max(len(columns), 1))
+    buffer = None if columns.dtype == kind else np.empty((len(columns), min(step, stop - start)), kind)
+    for first in range(start, stop, step):
+        block = columns[:, first : min(first + step, stop)]
+        if buffer is not None:
+            np.copyto(buffer[:, : block.shape[1]], block)
+            block = buffer[:, : block.shape[1]]
+        yield slice(first - start, first - start + block.shape[1]), block
 
-    column_loops.add_products(columns, start, stop, sign, total)
+
+def _parts(rows: int) -> Iterator[slice]:
+    """Yield the rows of a line that are worked on at once."""
+    return (slice(start, min(start + _LINE, rows)) for start in range(0, rows, _LINE))
 
 
 # How alike two arms are in covariates kept column by column; see `balance`.
@@ -101,10 +104,11 @@ def column_balances(
 
 def _moments(raw: Floats, share: Floats) -> tuple[Floats, Floats]:
     """Return the lines' means (4, d), less their first entries, and variances (4, d), under four weights (4, n)."""
-    from counterveil.numerics.loops import add_moments
-
     first, second = np.zeros((4, len(raw))), np.zeros((4, len(raw)))
-    run(add_moments, (raw, share), (first, second))
+    for rows, block in blocks(raw, 0, raw.shape[1], raw.dtype):
+        beyond = (block - raw[:, :1]).T
+        first += share[:, rows] @ beyond
+        second += share[:, rows] @ (beyond * beyond)
     return first, left_of_squares(second, first**2)
 
 
@@ -150,40 +154,49 @@ class StandardColumns:
         """Return some of the columns."""
         return StandardColumns(self.raw, self.which[kept], self.mean[kept], self.deviation[kept])
 
-    def clipped(self, k: int) -> Floats:
-        """Return the k-th column (n,), standardised and clipped."""
-        z = (self.raw[self.which[k]] - self.mean[k]) / self.deviation[k]
+    def clipped(self, k: int, rows: slice = slice(None)) -> Floats:
+        """Return the k-th column (n,), or some rows of it, standardised and clipped."""
+        z = (self.raw[self.which[k], rows] - self.mean[k]) / self.deviation[k]
         return np.asarray(np.clip(z, -CLIP, CLIP, out=z))
 
     def sums(self, other: Floats) -> tuple[Floats, Floats, Floats]:
         """Return (k,) the sums of z times `other` (n,), and mean and variance of z z, for clipped columns z."""
-        from counterveil.numerics.loops import write_sums
-
-        sums = np.empty((len(self.which), 3))
-        run(write_sums, (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, other), (sums,))
-        along, first, second = sums.T / len(other)
-        return along * len(other), 1.0 + first, np.maximum(second - first**2, 0.0)
+        sums = np.zeros((3, len(self.which)))
+        for k in range(len(self.which)):
+            for rows in _parts(len(other)):
+                z = self.clipped(k, rows)
+                sums[0, k] += z @ other[rows]
+                z *= z
+                z -= 1.0
+                sums[1, k] += z.sum()
+                sums[2, k] += z @ z
+        along, first, second = sums
+        first, second = first / len(other), second / len(other)
+        return along, 1.0 + first, np.maximum(second - first**2, 0.0)
 
     def write(self, factor: Floats, lines: Lines) -> None:
         """Write the columns less their means, times `factor` (k,), to `lines` (k, n)."""
-        from counterveil.numerics.loops import write_plain
-
-        run(write_plain, (self.raw, self.which, self.mean, factor), (lines,))
+        for k, line in enumerate(lines):
+            for rows in _parts(len(line)):
+                line[rows] = (self.raw[self.which[k], rows] - self.mean[k]) * factor[k]
 
     def write_squares(self, shift: Floats, factor: Floats, lines: Lines) -> None:
         """Write the clipped columns' squares less `shift` (k,), times `factor` (k,), to `lines` (k, n)."""
-        from counterveil.numerics.loops import write_squares
-
-        inputs = (self.raw, self.which, self.mean, 1.0 / self.deviation, CLIP, shift, factor)
-        run(write_squares, inputs, (lines,))
+        for k, line in enumerate(lines):
+            for rows in _parts(len(line)):
+                z = self.clipped(k, rows)
+                line[rows] = (z * z - shift[k]) * factor[k]
 
 
 def moments(raw: Floats, which: Places) -> tuple[Floats, Floats]:
     """Return means and variances of the lines `which` (k,) of `raw` (d, n)."""
-    from counterveil.numerics.loops import write_moments
-
-    mean, variance = np.empty(len(which)), np.empty(len(which))
-    run(write_moments, (raw, which), (mean, variance))
+    n = raw.shape[1]
+    mean, variance = np.empty(len(which)), np.zeros(len(which))
+    for k, j in enumerate(which):
+        mean[k] = raw[j].sum() / n
+        for rows in _parts(n):
+            z = raw[j, rows] - mean[k]
+            variance[k] += float(z @ z) / n
     return mean, variance
 
 
@@ -193,30 +206,25 @@ def cut_lines(raw: Floats, which: Places, reach: Floats, lines: Lines) -> Floats
     They are cut at `reach` (k,) standard deviations either side of their mean, and have a largest size of one;
     constant ones are zero.
     """
-    from counterveil.numerics.loops import write_cut
-
     mean, variance = moments(raw, which)
-    far, deviations = np.where(varying(mean, variance), reach * np.sqrt(variance), 0.0), np.empty(len(which))
-    low, high = (
-        np.maximum(raw.min(axis=1)[which] - mean, -far),
-        np.minimum(raw.max(axis=1)[which] - mean, far),
-    )
-    run(write_cut, (raw, which, mean, low, high), (deviations, lines))
+    far, deviations = np.where(varying(mean, variance), reach * np.sqrt(variance), 0.0), np.zeros(len(which))
+    for k, j in enumerate(which):
+        # The ends are attained.
+        low, high = max(raw[j].min() - mean[k], -far[k]), min(raw[j].max() - mean[k], far[k])
+        cut = np.clip(raw[j] - mean[k], low, high)
+        cut -= cut.mean()
+        largest = max(cut.max(), -cut.min()) if far[k] > 0.0 else 0.0
+        if largest > 0.0:
+            cut /= largest
+            deviations[k] = np.sqrt(float(cut @ cut) / len(cut))
+        lines[k] = cut if largest > 0.0 else 0.0
     return deviations
 
 
 def write_levels(codes: Floats, levels: Places, low: Floats, high: Floats, lines: Lines) -> None:
     """Write for each of the levels (k,) a line of `high` (k,) where the codes (n,) are it, and of `low` elsewhere."""
-    from counterveil.numerics import loops as feature_loops
-
-    run(feature_loops.write_levels, (codes, levels, low, high), (lines,))
-
-
-def write_above(lines: Lines, which: Places, factor: Floats, above: Lines) -> None:
-    """Write what of the lines `which` (k,) is above zero, times `factor` (k,), to `above` (k, n)."""
-    from counterveil.numerics import loops as feature_loops
-
-    run(feature_loops.write_above, (lines, which, factor), (above,))
+    for k, level in enumerate(levels):
+        lines[k] = np.where(codes == level, high[k], low[k])
 
 
 def varying(mean: Floats, variance: Floats) -> NDArray[np.bool_]:

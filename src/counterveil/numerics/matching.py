@@ -16,8 +16,8 @@ K_i = sum over j in A' with i in P(j) of 1/|P(j)|,
 A unit of A without a match is left out of both sums and of the divisor; it may still be a donor. If no
 unit has a match every c_i is zero.
 
-Cost: a radix sort, then a fixed number of steps per match, and log_32 n of them where the nearest donors are
-closed (see `match_walk`); without a limit, a window sliding over the sorted scores.
+Cost: a sort, then a fixed number of steps per match, and a few more where the nearest donors are
+closed (see `match_walk`); without a limit, a window of the sorted scores for each unit.
 Memory is a fixed number of bytes per row.
 """
 
@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.errors import CounterveilError, refusal
+from counterveil.numerics import match_walk
 
 LARGEST_N = 2**31 - 3  # places are 32-bit integers, two of them are sentinels
 
@@ -68,10 +69,22 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class _Arm:
-    """Rows and scores of one arm by ascending (score, row), with a sentinel before and after."""
+    """Rows and scores of one arm by ascending (score, row), with a sentinel before and after.
+
+    `heads` are the first places of equal scores, empty where no two are equal.
+    """
 
     rows: NDArray[np.int32]
     scores: NDArray[np.float64]
+    heads: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int32], score: NDArray[np.float64]) -> _Arm:
+        """Return the arm of these rows, which are sorted by their scores (n,)."""
+        own = np.concatenate([[-np.inf], score[rows], [np.inf]])
+        tied = (own[1:] == own[:-1]).any()
+        heads = match_walk.find_heads(own) if tied else np.empty(0, np.int32)
+        return cls(np.pad(rows, 1), own, heads)
 
     @property
     def count(self) -> int:
@@ -106,22 +119,15 @@ class SortedArms:
         score: NDArray[np.float64],
         order: NDArray[np.integer] | None = None,
     ) -> None:
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
-        from counterveil.numerics.match_walk import marks_by_score
-
         _check_rows(len(treated), len(score), order)
         self.treated = np.ascontiguousarray(treated, np.bool_)
         self.score = np.ascontiguousarray(score, np.float64)
         self.order = np.empty(0, np.int32) if order is None else np.ascontiguousarray(order, np.int32)
-        marks, scores = marks_by_score(self.score, self.treated)
-        if len(scores) and not (np.isfinite(scores[0]) and np.isfinite(scores[-1])):
+        rows = np.argsort(self.score, kind="stable").astype(np.int32)
+        if len(rows) and not np.isfinite(self.score[rows[[0, -1]]]).all():
             raise refusal("CV-X300")
-        in_treated = int(np.count_nonzero(self.treated))
-        self.arms = {True: _empty_arm(in_treated), False: _empty_arm(len(marks) - in_treated)}
-        parts = [part for arm in (True, False) for part in (self.arms[arm].rows, self.arms[arm].scores)]
-        self.tied = dict(zip((True, False), run(match_walk.split, (marks, scores), parts), strict=True))
-        self.windows = np.empty(0, np.int32)
+        self.arms = {arm: _Arm.of(rows[self.treated[rows] == arm], self.score) for arm in (True, False)}
+        self.windows = np.empty((0, 2), np.int32)
         self.widths = {True: 0, False: 0}
         # How often each place is used without a limit, by arm and number of neighbours.
         self.free: dict[tuple[bool, int], NDArray[np.int32]] = {}
@@ -134,14 +140,10 @@ class SortedArms:
         estimand: str = "ATE",
     ) -> Matching:
         """Return the coefficient of every outcome; the same rule and arguments as `matching_coefficients`."""
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
-
         _check(neighbours, estimand)
         n = len(self.treated)
         uses, sizes = np.zeros(n, np.int32), np.zeros(n, np.int32)
         excesses, matches, at_limit = [], 0, 0
-        used: NDArray[np.integer]
         for arm in _SEEKERS[estimand]:
             units, donors = self.arms[arm], self.arms[not arm]
             capacity = _capacity(capacity_control if arm else capacity_treated)
@@ -151,8 +153,9 @@ class SortedArms:
                 used, excess = self.limited(arm, neighbours, capacity, sizes)
                 if excess.any():
                     excesses.append((donors, excess))
-            sums = run(match_walk.uses_by_row, (donors.rows, used, capacity or 0), (uses,))
-            matches, at_limit = matches + sums[0], at_limit + sums[1]
+            uses[donors.rows[1:-1]] = used[1:-1]
+            matches += int(used[1:-1].sum(dtype=np.int64))
+            at_limit += (capacity or 0) * int(np.count_nonzero(used[1:-1] == capacity))
         kept = int(np.count_nonzero(sizes))
         return Matching(
             coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
@@ -188,55 +191,43 @@ class SortedArms:
 
     def free_uses(self, arm: bool, neighbours: int) -> NDArray[np.int32]:
         """Return how often each place is used when donors are never closed, found when first asked for."""
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
-
         if (arm, neighbours) not in self.free:
-            units, donors = self.arms[arm], self.arms[not arm]
-            full, change = min(neighbours, donors.count), np.zeros(donors.count + 2, np.int32)
-            if full:
-                run(match_walk.slide, (units.scores, donors.scores, full), (change,))
-            self.free[arm, neighbours] = np.cumsum(change, dtype=np.int32)
+            donors = self.arms[not arm]
+            full, places = min(neighbours, donors.count), donors.count + 2
+            self.free[arm, neighbours] = (
+                match_walk.free_uses(self.starts(arm, full), places, full, donors.heads)
+                if full
+                else np.zeros(places, np.int32)
+            )
         return self.free[arm, neighbours]
 
     def limited(
         self, arm: bool, neighbours: int, capacity: int, sizes: NDArray[np.int32]
-    ) -> tuple[NDArray[np.integer], NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
         """Return how often each place was used when one arm was served, and its shares beyond uses/full."""
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
-        from counterveil.numerics.match_walk import all_open
-
         donors = self.arms[not arm]
-        self.find_windows(arm, min(neighbours, donors.count))
-        heads = np.empty(donors.count + 2 if self.tied[not arm] else 0, np.int32)
-        if self.tied[not arm]:
-            run(match_walk.find_heads, (donors.scores,), (heads,))
-        words, levels = all_open(donors.count + 2)
-        # Counts of one byte stay in cache where wider ones do not; a window may count one too many for a moment.
-        kind: type[np.integer] = np.uint8 if capacity < 255 else np.int32
-        used: NDArray[np.integer] = np.zeros(donors.count + 2, kind)
-        excess = np.zeros(donors.count + 2)
-        chosen = np.empty(max(1, min(neighbours, donors.count)), np.int32)
-        batch = np.empty(3 * match_walk.BATCH, np.int32)
-        inputs = (self.order, self.treated, arm, self.score, self.windows, donors.scores, heads, levels)
-        run(
-            match_walk.walk,
-            (*inputs, neighbours, capacity),
-            (words, used, excess, sizes, chosen, batch),
-        )
+        full, places = min(neighbours, donors.count), donors.count + 2
+        used, excess = np.zeros(places, np.int32), np.zeros(places)
+        if full:
+            self.find_windows(arm, full)
+            given = (self.order, self.treated, arm, self.score, self.windows, donors.scores, donors.heads)
+            match_walk.walk(*given, full, capacity, used, excess, sizes)
         return used, excess
 
-    def find_windows(self, arm: bool, width: int) -> None:
-        """Find where the nearest donors of one arm's units lie, unless that is known."""
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
+    def starts(self, arm: bool, width: int) -> NDArray[np.int32]:
+        """Return where the nearest donors of one arm's units lie, these by ascending (score, row)."""
+        units, donors = self.arms[arm], self.arms[not arm]
+        return match_walk.find_starts(units.scores[1:-1], donors.scores, width, len(donors.heads) > 0)
 
+    def find_windows(self, arm: bool, width: int) -> None:
+        """Find how many donors are below each of one arm's units, and their windows, unless that is known."""
         if not len(self.windows):
-            self.windows = np.empty(2 * len(self.treated), np.int32)
+            self.windows = np.empty((len(self.treated), 2), np.int32)
         if self.widths[arm] != width:
-            units, donors = self.arms[arm], self.arms[not arm]
-            run(match_walk.find_windows, (units.scores, units.rows, donors.scores, width), (self.windows,))
+            units, donors, starts = self.arms[arm], self.arms[not arm], self.starts(arm, width)
+            whole = donors.scores[starts - 1] != donors.scores[starts]
+            below = np.searchsorted(donors.scores[1:-1], units.scores[1:-1])
+            self.windows[units.rows[1:-1]] = np.stack([below, np.where(whole, starts, 0)], axis=1)
             self.widths[arm] = width
 
     def coefficients(
@@ -248,27 +239,15 @@ class SortedArms:
         kept: int,
     ) -> NDArray[np.float64]:
         """Return s_i (1[kept] + K_i) / kept; `excesses` are shares beyond uses/full, by the places of an arm."""
-        from counterveil.numerics import match_walk
-        from counterveil.numerics.arrays import run
-
-        answer = np.empty(len(sizes))
         full = [max(1, min(neighbours, self.arms[arm].count)) for arm in (True, False)]
-        # Shares that are added come before the division, which is otherwise done on the way.
-        divisor = 1.0 if excesses else float(max(kept, 1))
-        run(match_walk.weigh, (self.treated, sizes, uses, *full, divisor), (answer,))
+        answer = (sizes > 0) + uses / np.where(self.treated, *full)
+        answer *= np.where(self.treated, 1.0, -1.0)
         for donors, excess in excesses:
             places = np.flatnonzero(excess)
             sign = 1.0 if donors is self.arms[True] else -1.0
             answer[donors.rows[places]] += sign * excess[places]
-        if excesses:
-            answer /= max(kept, 1)
-        return answer
-
-
-def _empty_arm(count: int) -> _Arm:
-    arm = _Arm(np.zeros(count + 2, np.int32), np.empty(count + 2))
-    arm.scores[0], arm.scores[-1] = -np.inf, np.inf
-    return arm
+        answer /= max(kept, 1)
+        return np.asarray(answer)
 
 
 def _capacity(capacity: int | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, get_
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, check_study, silence
+from counterveil.numerics.threads import one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
@@ -104,7 +105,7 @@ def ask_of(session: Session, arguments: Arguments[Answer]) -> Answer:
     """Return the answer of an open session."""
     asked = arguments.checked(session.study)
     # Once for all parts: each of them looks at rows, and ends up silent if it is not already.
-    with silence():
+    with silence(), one_thread():
         return _for_reports(asked.answer(session), session, arguments)
 
 
@@ -150,6 +151,7 @@ def ask_once(
     budget = None if ledger is not None else asked.budget
     with (
         silence(),
+        one_thread(),
         Session(
             data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
         ) as session,

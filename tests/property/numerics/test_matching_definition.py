@@ -11,6 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned, thinned_rows
 
+from counterveil.numerics import match_walk
 from counterveil.numerics.matching import matching_coefficients
 
 ROUNDING = 1e-13  # coefficients are sums of at most a few dozen fractions of at most 1
@@ -78,38 +79,15 @@ def test_every_order_of_four_units_equals_the_definition(neighbours, capacity):
                 assert_as_defined(treated, scores, neighbours, capacity, capacity, np.array(order), "ATE")
 
 
-@pytest.mark.parametrize(
-    ("capacity", "batch"),
-    thinned_rows(
-        [(2, 1), (2, 128), (5, 1), (5, 3), (5, 128), (254, 128), (255, 128)],
-        (2, 1),
-        (5, 3),
-        (5, 128),
-        (255, 128),
-    ),
-)
-def test_rows_served_in_many_batches_equal_the_definition(capacity, batch, monkeypatch):
-    from counterveil.numerics import match_walk
-
-    monkeypatch.setattr(match_walk, "BATCH", batch)
+@pytest.mark.parametrize("capacity", thinned((1, 2, 5, 255), 2, 5, 255))
+@pytest.mark.parametrize("walk", [match_walk.walk, match_walk.plain_walk])
+def test_rows_served_by_either_walk_equal_the_definition(capacity, walk, monkeypatch):
+    monkeypatch.setattr(match_walk, "walk", walk)
     rng = np.random.default_rng(capacity)
     n = 300 if capacity < 9 else 600
     for share in (0.5, 0.05) if capacity < 9 else (0.002,):
         treated, scores = rng.random(n) < share, draw_scores(rng, n)
         assert_as_defined(treated, scores, 2, capacity, capacity, rng.permutation(n), "ATE")
-
-
-@pytest.mark.parametrize("seed", thinned(range(3), 0))
-def test_data_large_enough_for_the_radix_sort_equal_the_definition(seed, monkeypatch):
-    from counterveil.numerics import match_walk as score_order
-
-    monkeypatch.setattr(score_order, "SMALLEST_RADIX", 1)
-    rng = np.random.default_rng(100 + seed)
-    for _ in range(60):
-        n = int(rng.integers(1, 40))
-        capacity = int(rng.integers(1, 9))
-        arguments = (rng.random(n) < 0.5, draw_scores(rng, n), int(rng.integers(1, 6)))
-        assert_as_defined(*arguments, capacity, capacity, rng.permutation(n), "ATE")
 
 
 finite = st.floats(-1e3, 1e3, allow_nan=False, allow_subnormal=True)

@@ -1,7 +1,12 @@
+import importlib
+import sys
+
 import numpy as np
 import pytest
 
+import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
+from counterveil.numerics import match_walk
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
@@ -81,6 +86,22 @@ def outcomes():
         parts = (matching.coefficients, matching.uses, matching.sizes)
         found.append((matching.at_limit, *(part.tobytes() for part in parts)))
     return found
+
+
+def test_plain_python_gives_the_same_bits_as_the_extension(monkeypatch):
+    pytest.importorskip("counterveil.numerics._walk", reason="the extension was not built")
+    assert match_walk.walk is not match_walk.plain_walk
+    built = outcomes()
+    monkeypatch.setattr(match_walk, "walk", match_walk.plain_walk)
+    assert outcomes() == built
+
+
+def test_without_the_extension_the_walk_is_plain(monkeypatch):
+    monkeypatch.setitem(sys.modules, "counterveil.numerics._walk", None)
+    monkeypatch.delitem(sys.modules, "counterveil.numerics.match_walk")
+    fresh = importlib.import_module("counterveil.numerics.match_walk")
+    monkeypatch.setattr(numerics, "match_walk", match_walk)
+    assert fresh.walk is fresh.plain_walk
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -5,16 +5,15 @@ Where only outcomes are private all of this is public and free, whatever it read
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from counterveil.data import Categories, Range, Table
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.arrays import Floats, locked
-from counterveil.numerics.columns import cut_lines, write_above, write_levels
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import cut_lines, write_levels
+from counterveil.numerics.products import Kind
 from counterveil.numerics.propensity import approach, warm_start
 from counterveil.statistics.linear.kernels.balancing import solve_positive
 from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
@@ -23,21 +22,18 @@ from counterveil.statistics.linear.weighting_design import ScoredRows, covariate
 
 Lines = NDArray[np.float32]
 
-# Rows that are multiplied together: with a hundred columns or so they stay in a core's cache.
-_TOGETHER = 1024
-
 
 class ColumnLogistic:
-    """The objective for columns (d, n) and the arms (n,), with values in [-1, 1]."""
+    """The objective for columns (d, n) and the arms (n,), with values in [-1, 1]; gradients are found in `kind`."""
 
-    def __init__(self, columns: Lines, treated: NDArray[np.bool_], penalty: float) -> None:
-        # Loops know arrays that may be written to and others as different things: one of both.
-        self.columns, self.treated, self.penalty = locked(columns), locked(treated), penalty
-        self.rows = len(treated)
+    def __init__(
+        self, columns: Lines, treated: NDArray[np.bool_], penalty: float, kind: Kind = np.float64
+    ) -> None:
+        self.columns, self.treated, self.penalty, self.kind = columns, treated, penalty, kind
         # The weights of the last gradient, and the probabilities there.
-        self.last: tuple[Floats, Lines] | None = None
+        self.last: tuple[Floats, NDArray[np.floating]] | None = None
 
-    def chances(self, weights: Floats) -> Lines:
+    def chances(self, weights: Floats) -> NDArray[np.floating]:
         """Return the (n,) probabilities of treatment."""
         if self.last is None or not np.array_equal(self.last[0], weights):
             self.gradient(weights)
@@ -46,16 +42,16 @@ class ColumnLogistic:
 
     def gradient(self, weights: Floats) -> Floats:
         """Return the gradient (d+1,)."""
-        from counterveil.numerics.loops import add_gradient
-
-        total, chance, narrow = (
-            np.zeros(len(weights)),
-            np.empty(self.rows, np.float32),
-            weights.astype(np.float32),
-        )
-        add_gradient(self.columns, self.treated, narrow, chance, total)
+        rows, total = len(self.treated), np.zeros(len(weights))
+        narrow: NDArray[np.floating] = weights.astype(self.kind)
+        chance: NDArray[np.floating] = np.empty(rows, self.kind)
+        for part, block in column_products.blocks(self.columns, 0, rows, self.kind):
+            expit(narrow[:-1] @ block + narrow[-1], out=chance[part])
+            left = chance[part] - self.treated[part]
+            total[:-1] += block @ left
+            total[-1] += left.sum()
         self.last = (weights, chance)
-        return total / self.rows + self.penalty * weights
+        return total / rows + self.penalty * weights
 
     def hessian(self, weights: Floats) -> Floats:
         """Return the Hessian (d+1, d+1)."""
@@ -63,7 +59,7 @@ class ColumnLogistic:
         curvature = chance * (1.0 - chance)
         hessian = np.empty((width + 1, width + 1))
         if weights[:-1].any():
-            hessian[:-1, :-1] = weighted_products(self.columns, curvature)
+            hessian[:-1, :-1] = weighted_products(self.columns, curvature, np.float32)
         else:
             products = column_products.products(self.columns, 0, len(chance), np.float32)
             hessian[:-1, :-1] = float(curvature[0]) * products
@@ -74,7 +70,7 @@ class ColumnLogistic:
         return hessian
 
     def rough(self) -> ColumnLogistic:
-        """Return the objective itself: it is rough."""
+        """Return the objective itself: `chances` goes most of the way in single precision."""
         return self
 
     def sample(self) -> ColumnLogistic:
@@ -84,39 +80,32 @@ class ColumnLogistic:
     def thinned(self, stride: int) -> ColumnLogistic:
         """Return the objective of every stride-th row."""
         columns, treated = np.ascontiguousarray(self.columns[:, ::stride]), self.treated[::stride].copy()
-        return ColumnLogistic(columns, treated, self.penalty)
+        return ColumnLogistic(columns, treated, self.penalty, self.kind)
 
 
-def chances(columns: Lines, treated: NDArray[np.bool_], penalty: float, tolerance: float) -> Lines:
+def chances(columns: Lines, treated: NDArray[np.bool_], penalty: float, tolerance: float) -> Floats:
     """Return the (n,) probabilities of treatment, fitted to a gradient of that norm, or as near as a quick approach."""
     objective = ColumnLogistic(columns, treated, penalty)
-    return objective.chances(_weights(objective, tolerance))
+    near = _near(ColumnLogistic(columns, treated, penalty, np.float32))
+    return objective.chances(approach(objective, near, tolerance).weights).astype(np.float64, copy=False)
 
 
-def _weights(objective: ColumnLogistic, tolerance: float) -> Floats:
+def _near(objective: ColumnLogistic) -> Floats:
+    """Return the weights as far as single precision shows them."""
     # Without slopes the best constant is about the logit of the share treated.
     rows, treated = len(objective.treated), np.count_nonzero(objective.treated)
     level = np.append(np.zeros(len(objective.columns)), logit((treated + 0.5) / (rows + 1)))
-    start = warm_start(rows, lambda stride: _weights(objective.thinned(stride), tolerance), level)
-    return approach(objective, start, tolerance).weights
+    start = warm_start(rows, lambda stride: _near(objective.thinned(stride)), level)
+    return approach(objective, start, _ROUGH).weights
 
 
-def weighted_products(columns: Lines, weights: NDArray[np.floating]) -> Floats:
+def weighted_products(columns: Lines, weights: NDArray[np.floating], kind: Kind = np.float64) -> Floats:
     """Return the sum over rows of their weight (n,) times their products with themselves, (d, d)."""
-    width, roots = len(columns), np.sqrt(weights).astype(np.float32, copy=False)
-    total = np.zeros((width + column_products.BUFFER, width + column_products.BUFFER))
-    buffer = np.empty((width, min(_TOGETHER, len(weights))), np.float32)
-    for rows in spans(len(weights)):
-        block = buffer[:, : rows.stop - rows.start]
-        np.multiply(columns[:, rows], roots[rows], out=block)
-        column_products.add_products(total, np.ascontiguousarray(block), 0, block.shape[1])
-    whole = np.tril(total[:width, :width])
-    return whole + np.tril(whole, -1).T
-
-
-def spans(rows: int) -> Iterator[slice]:
-    """Yield the rows that are multiplied together."""
-    return (slice(start, min(start + _TOGETHER, rows)) for start in range(0, rows, _TOGETHER))
+    total, roots = np.zeros((len(columns), len(columns))), np.sqrt(weights).astype(kind, copy=False)
+    for rows, block in column_products.blocks(columns, 0, len(weights), columns.dtype):
+        scaled = block * roots[rows]
+        total += scaled @ scaled.T
+    return total
 
 
 Singles = NDArray[np.float32]
@@ -125,8 +114,9 @@ Singles = NDArray[np.float32]
 _REACH = 3.0
 # How strongly changes of slope are held to zero: as if they were drawn with a standard deviation of a tenth.
 _HOLD = 100.0
-# The gradient's tolerance: a step follows that changes more.
-_TOLERANCE = 5e-5
+# The gradient's tolerance: weights then agree to 1e-8 of the largest, however sums are rounded. And how far single
+# precision goes.
+_TOLERANCE, _ROUGH = 1e-12, 5e-5
 # Scores nearer to 0 or 1 than this count as that near.
 _LEAST = 1e-6
 
@@ -145,7 +135,8 @@ def spline_score(
     cut, bending, deviations = _cut(table, lines)
     straight = np.clip(chances(cut, table.treated, 1 / table.rows, _TOLERANCE), _LEAST, 1 - _LEAST)
     above = np.empty((len(bending) + 1, table.rows), np.float32)
-    write_above(cut, bending, 1.0 / deviations, above[:-1])
+    for line, place, deviation in zip(above, bending, deviations, strict=False):
+        np.multiply(np.maximum(cut[place], 0.0), 1.0 / deviation, out=line, casting="same_kind")
     above[-1] = 1.0
     slope = column_products.totals(above, 0, table.rows, table.treated - straight)
     held = weighted_products(above, straight * (1.0 - straight))

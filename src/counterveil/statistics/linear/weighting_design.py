@@ -29,9 +29,9 @@ from counterveil.statistics.linear.kernels.treatment_terms import TreatmentTerms
 from counterveil.statistics.linear.kernels.weight_features import ColumnKind, FeatureShares, parted_features
 
 _TARGETS: Mapping[Estimand, Target] = {Estimand.ATE: "ATE", Estimand.ATT: "ATT", Estimand.ATC: "ATC"}
-# The equations of the weights hold to this, in standard deviations of a feature: far below what is left of any
-# imbalance, and of the noise.
-TOLERANCE = 1e-4
+# The equations of the weights hold to this, in standard deviations of a feature: weights then agree to 1e-8 of the
+# largest, however sums are rounded.
+TOLERANCE = 1e-10
 # How many bends of the score are balanced, and from how many rows on their share grows and how far: what is left
 # unbalanced is bias, which more rows do not make smaller. Set by `python -m experiments.outcome_level.growing_bends`.
 _FEWEST_AND_MOST_BENDS = (4, 40)

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from counterveil.statistics.linear.kernels.pairing import (
+    _STEP_BITS,
     CELL,
+    _cells,
+    _in_steps,
     covariate_pairs,
     score_pairs,
 )
@@ -74,3 +77,30 @@ def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
     close, by_score = gap(covariate_pairs(arm, features)), gap(score_pairs(arm, features @ np.ones(4)))
     assert close < 0.2 * by_score
     assert by_score < 4 * 2 / 12  # two independent rows
+
+
+def test_cells_are_small_and_hold_every_row():
+    rng = np.random.default_rng(6)
+    features = rng.normal(size=(1000, 3))
+    cells = _cells(_in_steps(features), np.arange(1000))
+    sizes = [own.shape[1] for own in cells]
+    assert max(sizes) <= CELL
+    assert min(sizes) >= CELL // 2 - 1
+    assert sorted(np.concatenate([own.ravel() for own in cells])) == list(range(1000))
+
+
+@pytest.mark.parametrize("width", [1, 4, 300])
+def test_steps_are_whole_and_sums_of_their_products_exact(width):
+    features = np.random.default_rng(width).normal(size=(40, width)) * 1e-3
+    whole = _in_steps(features).astype(float)
+    assert (whole == np.rint(whole)).all()
+    assert np.abs(whole).max() <= 2**_STEP_BITS
+    assert 4 * width * np.abs(whole).max() ** 2 < 2**53
+    scale = np.abs(whole).max() / np.abs(features).max()
+    np.testing.assert_allclose(whole, features * scale, atol=1.0)
+
+
+def test_the_closest_two_of_a_cell_come_first():
+    x = np.array([0.0, 10.0, 1.0, 40.0, 12.0])
+    first, second = covariate_pairs(np.zeros(5, int), x[:, None])
+    assert (first.tolist(), second.tolist()) == ([0, 1, 3], [2, 4, 4])

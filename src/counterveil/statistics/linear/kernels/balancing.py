@@ -1,9 +1,4 @@
-"""Solving and factoring small symmetric positive systems without waking the linear algebra library's threads.
-
-Beyond a hundred unknowns or so a library's solver starts threads that cost more than they save, and many
-times more when another process holds the second core. Halved until it fits, everything stays with one.
-
-Newton's method on the dual of the capped weighting problem.
+"""Newton's method on the dual of the capped weighting problem.
 
 For arms a with features F_a (m_a, p), reference weights r_a and targets c_a, the primal is
 
@@ -36,18 +31,18 @@ mean; the third is noise whose scale is proportional to the largest weight. The 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrs
+from scipy.linalg import block_diag
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from counterveil.errors import refusal
 from counterveil.numerics import columns as column_products
-from counterveil.numerics.arrays import locked, run
-from counterveil.numerics.products import Kind, times
+from counterveil.numerics.products import Kind
 
 # One arm of a weighting problem: its rows of the feature matrix, which is kept column by column.
 #
@@ -64,14 +59,15 @@ Rows = NDArray[np.intp]
 class ArmRows:
     """The rows of one arm: the entries `start` to `stop` of every line of `columns` (p, n), a line for each feature.
 
-    `totals` (p,) are the sums of the rows' features, `products` (p, p) those of the features' products, which
-    were found in the precision `kind`.
+    `totals` (p,) are the sums of the rows' features, `squares` that of all their squares and `products` (p, p) those of
+    the features' products, which alone were found in the precision `kind`.
     """
 
     columns: NDArray[np.floating]
     start: int
     stop: int
     totals: Vector
+    squares: float
     products: Matrix
     kind: Kind
 
@@ -83,10 +79,13 @@ class ArmRows:
             columns = columns.astype(np.float64)
         if stop - start != len(rows) or not columns.flags.c_contiguous:
             columns, start, stop = np.take(columns, rows, axis=1), 0, len(rows)
-        # Loops know arrays that may be written to and others as different things: one of both.
-        columns, kind = locked(columns), kind if columns.dtype == np.float32 else np.float64
-        totals = column_products.totals(columns, start, stop, np.ones(stop - start))
-        return cls(columns, start, stop, totals, column_products.products(columns, start, stop, kind), kind)
+        kind = kind if columns.dtype == np.float32 else np.float64
+        totals, squares = np.zeros(len(columns)), 0.0
+        for _, block in column_products.blocks(columns, start, stop, np.float64):
+            totals += block.sum(axis=1)
+            squares += float(np.einsum("ij,ij->", block, block))
+        products = column_products.products(columns, start, stop, kind)
+        return cls(columns, start, stop, totals, squares, products, kind)
 
     @property
     def size(self) -> int:
@@ -100,12 +99,12 @@ class ArmRows:
             return self.products
         return column_products.products(self.columns, self.start, self.stop)
 
-    def scores(self, direction: Vector) -> Vector:
-        """Return F @ direction, shape (m,)."""
-        return column_products.scores(self.columns, self.start, self.stop, direction)
+    def scores(self, direction: Vector, kind: Kind = np.float64) -> NDArray[np.floating]:
+        """Return F @ direction, shape (m,), found in the precision `kind`."""
+        return column_products.scores(self.columns, self.start, self.stop, direction.astype(kind, copy=False))
 
-    def weighted(self, weights: Vector) -> Vector:
-        """Return F' weights, shape (p,)."""
+    def weighted(self, weights: NDArray[np.floating]) -> Vector:
+        """Return F' weights, shape (p,), found in the precision of the weights."""
         if weights[0] == weights[-1] and (weights == weights[0]).all():
             return float(weights[0]) * self.totals
         return column_products.totals(self.columns, self.start, self.stop, weights)
@@ -133,11 +132,6 @@ class Arm:
         return len(self.target)
 
 
-_TILE = 32
-# Unknowns up to which the compiled loops are quick.
-_COMPILED = 160
-
-
 def solve_positive(matrix: Matrix, sides: Matrix) -> Matrix:
     """Return matrix^-1 sides for a symmetric positive definite (w, w) matrix and (w, k) sides."""
     return factored(matrix)(sides)
@@ -152,82 +146,33 @@ def factored(matrix: Matrix) -> Callable[[Matrix], Matrix]:
         root = lower_root(matrix)
     except np.linalg.LinAlgError:
         whole = np.tril(matrix) + np.tril(matrix, -1).T
-        return lambda sides: _eliminated(whole, sides)  # positive up to rounding only
-    return lambda sides: np.asarray(dpotrs(root.T, sides, lower=0)[0])
+        return lambda sides: np.asarray(
+            np.linalg.solve(whole, sides), np.float64
+        )  # positive up to rounding only
+    return lambda sides: np.asarray(dpotrs(root, sides, lower=1)[0])
 
 
 def lower_root(matrix: Matrix) -> Matrix:
-    """Return L with L L' = matrix in its lower triangle, for the lower triangle of a positive definite matrix.
-
-    A large matrix is halved: with the leading half A and the rows B below it, L holds the root of A, under
-    it B times that root's inverse, transposed, and the root of what is left of the other half.
-    """
-    from counterveil.numerics.loops import write_root
-
-    width = len(matrix)
-    root = np.zeros((width, width))
-    if width > _COMPILED:
-        half = width // 2
-        root[:half, :half] = first = lower_root(matrix[:half, :half])
-        root[half:, :half] = below = times(matrix[half:, :half], _inverted(first).T)
-        root[half:, half:] = lower_root(matrix[half:, half:] - times(below, below.T))
-        return root
-    if not run(write_root, (np.ascontiguousarray(matrix),), (root,)):
+    """Return the lower triangle L with L L' = matrix, for the lower triangle of a positive definite matrix."""
+    found, fault = dpotrf(matrix, lower=1, clean=1)
+    if fault:
         raise np.linalg.LinAlgError("not positive")
-    return root
+    return np.asarray(found)
 
 
 def inverse_root(matrix: Matrix) -> Matrix:
     """Return an upper triangular W with W W' = matrix^-1, for a symmetric positive definite matrix."""
-    return _inverted(lower_root(matrix)).T
+    return np.asarray(dtrtri(lower_root(matrix), lower=1)[0]).T
 
 
-def _inverted(root: Matrix) -> Matrix:
-    """Return the inverse of a lower triangle; what stands above it does not count."""
-    from counterveil.numerics.loops import write_inverse
-
-    width = len(root)
-    if width > _COMPILED:
-        half = width // 2
-        inverse = np.zeros_like(root)
-        inverse[:half, :half] = first = _inverted(root[:half, :half])
-        inverse[half:, half:] = second = _inverted(root[half:, half:])
-        inverse[half:, :half] = -times(second, times(root[half:, :half], first))
-        return inverse
-    upper = np.zeros((width, width))
-    run(write_inverse, (np.ascontiguousarray(root),), (upper,))
-    return upper.T
-
-
-def _eliminated(matrix: Matrix, sides: Matrix) -> Matrix:
-    """Return the same by elimination in tiles, which takes matrices that rounding made indefinite.
-
-    With the leading tile D and the columns C below it, the rest becomes rest - C D^-1 C', whose leading
-    tile is the next pivot.
-    """
-    width = len(matrix)
-    rest, answer = matrix.copy(), sides.copy()
-    pivots = []
-    for start in range(0, width, _TILE):
-        tile, after = slice(start, start + _TILE), slice(start + _TILE, width)
-        inverse = np.linalg.inv(rest[tile, tile])
-        ratio = rest[after, tile] @ inverse
-        for left in range(start + _TILE, width, _TILE):
-            column = slice(left, left + _TILE)
-            rest[left:, column] -= ratio[left - start - _TILE :] @ rest[column, tile].T
-        answer[after] -= ratio @ answer[tile]
-        pivots.append((tile, after, inverse, ratio))
-    for tile, after, inverse, ratio in reversed(pivots):
-        answer[tile] = inverse @ answer[tile] - ratio.T @ answer[after]
-    return answer
-
-
-# How far, squared, the coupled equations of a step are solved.
-_NEAR = 1e-8
 # Added to a sum's curvature, relative to the arm's size, so that the factorisation exists.
 _RIDGE = 1e-12
 # Rows gathered at once.
-_TOGETHER = 256
+_TOGETHER = 512
+# A Newton step is kept whole when it leaves at most this share of the slope it started from; a searched one stops at
+# the other share.
+_WHOLE_STEP, _SEARCHED_STEP = 0.5, 0.1
+_MAX_PROBES = 60
 # Most problems are solved in fewer steps; the others are approached through softened ones.
 _DIRECT_ITERATIONS = 20
 _SOFTENINGS = (300.0, 100.0, 30.0, 10.0, 3.0)
@@ -260,10 +205,23 @@ class DualProblem:
         own = multipliers[:, :-1]
         return self.soft * own if self.alike is None else self.soft * (own + self.alike * own[::-1])
 
-    @property
-    def terms(self) -> tuple[float, float, float]:
-        """Floor, gamma and cap (-1 where it is chosen), as the loops take them."""
-        return self.floor, self.gamma, -1.0 if self.cap is None else self.cap
+    def best_cap(self, scores: Vector, near: float) -> float:
+        """Return the given cap, or the t >= floor with sum (s - t)_+ = gamma t for scores s, or the floor.
+
+        `near` is where to look first.
+        """
+        if self.cap is not None:
+            return self.cap
+        if self.gamma == 0.0:
+            return max(self.floor, float(scores.max()))
+        cap, first = max(near, self.floor), True
+        while True:
+            # Newton on a convex decreasing function: from anywhere it steps below the end, then it climbs to it.
+            above = scores[scores > cap]
+            raised = max(float(above.sum()) / (len(above) + self.gamma), self.floor)
+            if raised == cap or (raised < cap and not first):
+                return cap
+            cap, first, scores = raised, False, scores if first else above
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,54 +239,91 @@ class DualSolution:
     iterations: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Where a step leads: scores (n,), the weights clip(scores, 0, cap), and how the dual still climbs there."""
+
+    step: float
+    scores: Vector
+    weights: Vector
+    cap: float
+    slope: float
+
+
 class _State:
-    """The current multipliers with everything derived from them."""
+    """The current multipliers with everything derived from them; sums over rows are found in the precision `kind`."""
 
-    def __init__(self, problem: DualProblem, multipliers: Matrix) -> None:
+    def __init__(self, problem: DualProblem, multipliers: Matrix, kind: Kind) -> None:
         """Take multipliers, shape (arms, p+1), and compute all that follows from them."""
-        from counterveil.statistics.linear.kernels.dual_loops import settle
-
-        self.problem, self.multipliers = problem, multipliers
+        self.problem, self.multipliers, self.kind = problem, multipliers, kind
         self.spans = _spans(problem.arms)
         self.targets = np.stack([arm.target for arm in problem.arms])
         self.scores = np.concatenate([arm.reference for arm in problem.arms])
         for arm, span, m in zip(problem.arms, self.spans, multipliers, strict=True):
-            self.scores[span] += m[-1] - arm.held.scores(m[:-1]) if m[:-1].any() else m[-1]
-        self.weights, self.drift = np.empty_like(self.scores), np.zeros_like(self.scores)
+            self.scores[span] += m[-1] - arm.held.scores(m[:-1], kind) if m[:-1].any() else m[-1]
+        self.cap = problem.best_cap(self.scores, problem.floor)
+        self.weights = np.clip(self.scores, 0.0, self.cap)
         self.gradient = np.empty_like(multipliers)
-        self.cap = settle(self.drift, 0.0, *problem.terms, problem.floor, self.scores, self.weights)
         for k in range(len(problem.arms)):
             self._slope(k)
 
     def advance(self, direction: Matrix, moving: NDArray[np.bool_]) -> bool:
         """Move along a direction, shape (arms, p+1), of the arms that are `moving`; return whether the dual climbs."""
-        from counterveil.numerics.loops import add_scores
-        from counterveil.statistics.linear.kernels.dual_loops import advance
-
-        for k, (arm, span) in enumerate(zip(self.problem.arms, self.spans, strict=True)):
-            self.drift[span] = direction[k, -1]
-            if moving[k]:
-                held = arm.held
-                add_scores(held.columns, held.start, held.stop, -direction[k, :-1], self.drift[span])
-        pulls = np.stack([self.problem.pulls(self.multipliers), self.problem.pulls(direction)])
-        given = (direction, self.drift, self.gradient, self.targets, pulls)
-        moved = (self.multipliers, self.scores, self.weights)
-        before, cap = self.cap, advance(*given, *self.problem.terms, self.cap, *moved)
-        if cap < 0.0:
+        opening = float(np.vdot(direction, self.gradient))
+        if not opening > 0.0:
             return False
-        self.cap = cap
+        drift = np.empty_like(self.scores)
+        for k, (arm, span) in enumerate(zip(self.problem.arms, self.spans, strict=True)):
+            drift[span] = direction[k, -1]
+            if moving[k]:
+                drift[span] -= arm.held.scores(direction[k, :-1], self.kind)
+        trial, before = self._search(direction, drift, opening), self.cap
+        self.multipliers = self.multipliers + trial.step * direction
+        self.scores, self.weights, self.cap = trial.scores, trial.weights, trial.cap
         for k, span in enumerate(self.spans):
             # The weights of an arm that does not move change with the cap alone; coupled arms move together.
-            if moving[k] or self.scores[span].max() > min(before, cap):
+            if moving[k] or self.scores[span].max() > min(before, self.cap):
                 self._slope(k)
         return True
 
-    def _slope(self, k: int) -> None:
-        from counterveil.statistics.linear.kernels.dual_loops import write_gradient
+    def _search(self, direction: Matrix, drift: Vector, opening: float) -> _Trial:
+        """Return a step that leaves a small share of the opening slope; the slope only falls with the step."""
+        own, pulls = direction[:, :-1], self.problem.pulls
+        line = float(direction[:, -1].sum() - np.vdot(own, self.targets + pulls(self.multipliers)))
+        bend = float(np.vdot(own, pulls(direction)))
 
-        held, weights = self.problem.arms[k].held, self.weights[self.spans[k]]
-        pull = np.ascontiguousarray(self.problem.pulls(self.multipliers)[k])
-        write_gradient(held.columns, held.start, weights, self.targets[k], pull, self.gradient[k])
+        def trial(step: float) -> _Trial:
+            scores = self.scores + step * drift
+            cap = self.problem.best_cap(scores, self.cap)
+            weights = np.clip(scores, 0.0, cap)
+            return _Trial(step, scores, weights, cap, line - step * bend - float(drift @ weights))
+
+        high, low, slope_low = trial(1.0), 0.0, opening
+        if abs(high.slope) <= _WHOLE_STEP * opening:
+            return high
+        for _ in range(_MAX_PROBES):
+            if high.slope > 0.0:
+                low, slope_low = high.step, high.slope
+                found = high = trial(2.0 * high.step)
+            else:
+                # The secant, kept inside the middle of the bracket, so that a flat end cannot stall it.
+                width = high.step - low
+                secant = low + width * slope_low / (slope_low - high.slope)
+                found = trial(min(max(secant, low + 0.1 * width), high.step - 0.1 * width))
+                if found.slope > 0.0:
+                    low, slope_low = found.step, found.slope
+                else:
+                    high = found
+            if abs(found.slope) <= _SEARCHED_STEP * opening:
+                return found
+        return trial(low) if low > 0.0 else high
+
+    def _slope(self, k: int) -> None:
+        """Write an arm's gradient: totals less the target and the quadratic term's slope; one less all weights."""
+        weights = self.weights[self.spans[k]]
+        totals = self.problem.arms[k].held.weighted(weights.astype(self.kind, copy=False))
+        self.gradient[k, :-1] = totals - self.targets[k] - self.problem.pulls(self.multipliers)[k]
+        self.gradient[k, -1] = 1.0 - weights.sum()
 
     def residuals(self, unit: float) -> Vector:
         """Return for each arm the largest entry of the gradient, totals measured in `unit`."""
@@ -354,107 +349,117 @@ class _State:
 class _Curvature:
     """One arm's Gram matrix of the free rows, kept up to date by the rows that change sides; at first all are free.
 
-    With Z = [F, -1] it is Z'Z, (p+1, p+1) with a buffer beside.
+    With Z = [F, -1] it is Z'Z, (p+1, p+1).
     """
 
     def __init__(self, arm: Arm, problem: DualProblem) -> None:
         self.arm, self.problem = arm, problem
-        width, side = arm.width, arm.width + 1 + column_products.BUFFER
         self.free = np.ones(arm.size, np.bool_)
-        self.gram = np.zeros((side, side))
-        self.gram[:width, :width], self.gram[width, :width] = arm.held.products, -arm.held.totals
-        self.gram[width, width] = arm.size
-        self.root = np.zeros((width + 1, width + 1))
-        self.block = np.empty((width + 1, _TOGETHER), arm.held.kind)
+        self.gram = np.empty((arm.width + 1, arm.width + 1))
+        self.gram[:-1, :-1] = arm.held.products
+        self.gram[-1, :-1] = self.gram[:-1, -1] = -arm.held.totals
+        self.gram[-1, -1] = arm.size
 
-    def factor(self, scores: Vector, cap: float, above: Vector) -> bool:
-        """Find the curvature at these scores, and return whether its root is at hand.
+    def update(self, scores: Vector, cap: float, above: Vector) -> bool:
+        """Find the curvature at these scores, and return whether it changed.
 
         `above` (p+1,) receives the totals of Z over the rows above the cap.
         """
-        from counterveil.statistics.linear.kernels.dual_loops import factor_arm
+        inside = (scores >= 0.0) & (scores <= cap)
+        joined, left = np.flatnonzero(inside & ~self.free), np.flatnonzero(self.free & ~inside)
+        changed, self.free = len(joined) + len(left), inside
+        if changed > np.count_nonzero(inside):
+            self.gram[:] = 0.0
+            joined, left = np.flatnonzero(inside), left[:0]
+        for sign, rows in ((1.0, joined), (-1.0, left)):
+            for Z in self._rows(rows):
+                self.gram += sign * (Z @ Z.T)
+        for Z in self._rows(np.flatnonzero(scores > cap)):
+            above += Z.sum(axis=1, dtype=np.float64)
+        return changed > 0
 
-        held, own = self.arm.held, (self.free, self.block, self.gram, self.root, above)
-        return factor_arm(held.columns, held.start, scores, cap, self.problem.soft, _RIDGE, *own)
+    def _rows(self, rows: Rows) -> Iterator[NDArray[np.floating]]:
+        """Yield Z' of these rows, (p+1, k), a few at a time."""
+        held = self.arm.held
+        for first in range(0, len(rows), _TOGETHER):
+            part = rows[first : first + _TOGETHER]
+            Z = np.empty((self.arm.width + 1, len(part)), held.kind)
+            Z[:-1] = held.columns[:, held.start + part]
+            Z[-1] = -1.0
+            yield Z
 
     def whole(self) -> Matrix:
-        """Return the curvature (p+1, p+1), of which the lower triangle counts."""
-        block = self.gram[: len(self.root), : len(self.root)].copy()
+        """Return the curvature (p+1, p+1)."""
+        block = self.gram.copy()
         block[np.diag_indices(self.arm.width)] += self.problem.soft
+        # With no free row the sum has no curvature: borrow the whole arm's, the search will stretch it.
         block[-1, -1] += _RIDGE * self.arm.size if self.free.any() else self.arm.size
         return block
 
 
-def _direction(
-    state: _State, curvatures: list[_Curvature], idle: NDArray[np.bool_]
-) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Return the Newton direction, shape (arms, p+1), and which arms move.
+class _Curvatures:
+    """The curvatures of all arms, those of coupled arms together."""
 
-    The curvature is one block an arm, the coupling of the arms and, where the cap is free to move, the outer product of
-    the totals over all rows at the cap; the latter is added to the inverse by its known effect. An arm that is
-    `idle` (solved for the cap as it is) and has no row at the cap stays where it is, unless it is coupled.
-    """
-    problem, touching = state.problem, np.zeros_like(state.gradient)
-    moving, rooted = ~idle | (problem.alike is not None), True
-    for k, (curvature, span) in enumerate(zip(curvatures, state.spans, strict=True)):
-        moving[k] = moving[k] or state.scores[span].max() > state.cap
-        if moving[k]:
-            rooted = curvature.factor(state.scores[span], state.cap, touching[k]) and rooted
-    along, through = np.where(moving[:, None], state.gradient, 0.0), touching.copy()
-    count = -float(touching[:, -1].sum())
-    for sides in (along, through) if count > 0.0 else (along,):
-        _divide(problem, curvatures, moving, rooted, sides)
-    if problem.cap is None and count > 0.0 and state.cap > problem.floor:
-        pull = float(np.vdot(touching, through)) + problem.gamma + count
-        along -= through * (float(np.vdot(touching, along)) / pull)
-    return along, moving
+    def __init__(self, problem: DualProblem) -> None:
+        self.problem, self.arms = problem, [_Curvature(arm, problem) for arm in problem.arms]
+        places = list(range(len(self.arms)))
+        self.groups = [[k] for k in places] if problem.alike is None else [places]
+        self.inverses: dict[int, Callable[[Matrix], Matrix]] = {}
 
+    def direction(self, state: _State, idle: NDArray[np.bool_]) -> tuple[Matrix, NDArray[np.bool_]]:
+        """Return the Newton direction, shape (arms, p+1), and which arms move.
 
-def _divide(
-    problem: DualProblem,
-    curvatures: list[_Curvature],
-    moving: NDArray[np.bool_],
-    rooted: bool,
-    sides: Matrix,
-) -> None:
-    """Replace sides, shape (arms, p+1), by the inverse curvature without the cap's part times them."""
-    from counterveil.numerics.loops import solve_root
-    from counterveil.statistics.linear.kernels.dual_loops import solve_coupled
+        The curvature is one block an arm, the coupling of the arms and, where the cap is free to move, the outer
+        product of the totals over all rows at the cap; the latter is added to the inverse by its known effect. An arm
+        that is `idle` (solved for the cap as it is) and has no row at the cap stays where it is, unless it is coupled.
+        """
+        problem, touching = self.problem, np.zeros_like(state.gradient)
+        moving = ~idle | (problem.alike is not None)
+        along, through = np.zeros((2, *touching.shape))
+        for group in self.groups:
+            for k in group:
+                own = state.scores[state.spans[k]]
+                moving[k] |= own.max() > state.cap
+                if moving[k] and self.arms[k].update(own, state.cap, touching[k]):
+                    self.inverses.pop(group[0], None)
+            if moving[group].any():
+                sides = np.stack([state.gradient[group].ravel(), touching[group].ravel()], axis=1)
+                found = self._inverse(group)(sides).T.reshape(2, len(group), -1)
+                along[group], through[group] = found
+        count = -float(touching[:, -1].sum())
+        if problem.cap is None and count > 0.0 and state.cap > problem.floor:
+            pull = float(np.vdot(touching, through)) + problem.gamma + count
+            along -= through * (float(np.vdot(touching, along)) / pull)
+        return along, moving
 
-    if not rooted:
-        sides[moving] = _dual_eliminated(problem, curvatures, moving, sides)
-    elif problem.alike is not None:
-        one, other = curvatures
-        solve_coupled(one.root, other.root, problem.alike * problem.soft, _NEAR, sides)
-    else:
-        for k in np.flatnonzero(moving):
-            solve_root(curvatures[k].root, sides[k])
-
-
-def _dual_eliminated(
-    problem: DualProblem, curvatures: list[_Curvature], moving: NDArray[np.bool_], sides: Matrix
-) -> Matrix:
-    """Return the same of the moving arms for curvatures that rounding made indefinite."""
-    blocks = [own.whole() for own, moves in zip(curvatures, moving, strict=True) if moves]
-    side = len(blocks[0])
-    joint = np.zeros((side * len(blocks), side * len(blocks)))
-    for k, block in enumerate(blocks):
-        joint[k * side : (k + 1) * side, k * side : (k + 1) * side] = block
-    if problem.alike is not None:
-        features = np.arange(side - 1)
-        joint[side + features, features] = problem.alike * problem.soft
-    return factored(joint)(sides[moving].reshape(-1, 1)).reshape(-1, side)
+    def _inverse(self, group: list[int]) -> Callable[[Matrix], Matrix]:
+        """Return what multiplies by the inverse of the curvature of arms that belong together."""
+        if group[0] not in self.inverses:
+            blocks = [self.arms[k].whole() for k in group]
+            side, joint = len(blocks[0]), block_diag(*blocks)
+            if self.problem.alike is not None:
+                features = np.arange(side - 1)
+                joint[side + features, features] = self.problem.alike * self.problem.soft
+            self.inverses[group[0]] = factored(joint)
+        return self.inverses[group[0]]
 
 
 def solve(problem: DualProblem, *, unit: float, tolerance: float, max_iterations: int) -> DualSolution:
-    """Return the weights that solve the problem; `unit` is the typical size of a feature."""
-    state = _State(problem, _equal_weights(problem))
-    iterations = _climb(state, unit, tolerance, min(max_iterations, _DIRECT_ITERATIONS))
-    if state.residual(unit) > tolerance and iterations < max_iterations:
+    """Return the weights that solve the problem; `unit` is the typical size of a feature.
+
+    Most of the way is gone by sums in the precision of the arms' products.
+    """
+    kind, curvatures = problem.arms[0].held.kind, _Curvatures(problem)
+    state = _State(problem, _equal_weights(problem), kind)
+    rough = max(tolerance, _ROUGH)
+    iterations = _climb(state, curvatures, unit, rough, min(max_iterations, _DIRECT_ITERATIONS))
+    if state.residual(unit) > rough and iterations < max_iterations:
         spent, multipliers = _approach(problem, unit)
-        state = _State(problem, multipliers)
+        state = _State(problem, multipliers, np.float64)
         iterations += spent
-        iterations += _climb(state, unit, tolerance, max_iterations - iterations)
+    elif kind is not np.float64:
+        state = _State(problem, state.multipliers, np.float64)
+    iterations += _climb(state, curvatures, unit, tolerance, max_iterations - iterations)
     return DualSolution(
         weights=tuple(state.weights[span] for span in state.spans),
         cap=state.cap,
@@ -482,19 +487,18 @@ def _approach(problem: DualProblem, unit: float) -> tuple[int, Matrix]:
     iterations, before = 0, _SOFTENINGS[0]
     for softening in _SOFTENINGS:
         softer = replace(problem, kappa=problem.kappa / softening, gamma=problem.gamma / softening)
-        state = _State(softer, multipliers * (before / softening))
-        iterations += _climb(state, unit, _ROUGH, _DIRECT_ITERATIONS)
+        state = _State(softer, multipliers * (before / softening), problem.arms[0].held.kind)
+        iterations += _climb(state, _Curvatures(softer), unit, _ROUGH, _DIRECT_ITERATIONS)
         multipliers, before = state.multipliers, softening
     return iterations, multipliers * before
 
 
-def _climb(state: _State, unit: float, tolerance: float, max_iterations: int) -> int:
+def _climb(state: _State, curvatures: _Curvatures, unit: float, tolerance: float, max_iterations: int) -> int:
     """Take Newton steps until the equations hold to the tolerance; return how many."""
-    curvatures = [_Curvature(arm, state.problem) for arm in state.problem.arms]
     iterations = 0
     while not (idle := state.residuals(unit) <= tolerance).all() and iterations < max_iterations:
         iterations += 1
-        if not state.advance(*_direction(state, curvatures, idle)):
+        if not state.advance(*curvatures.direction(state, idle)):
             break
     return iterations
 
@@ -665,7 +669,7 @@ class _Moments:
     def of(cls, pair: ArmPair) -> _Moments:
         n = sum(held.size for held in pair)
         mean = (pair[0].totals + pair[1].totals) / n
-        squares = sum(float(np.trace(held.products)) for held in pair) / n
+        squares = sum(held.squares for held in pair) / n
         if not math.isfinite(squares):
             raise refusal("CV-P267")
         total_variance = squares - float(mean @ mean)

@@ -15,7 +15,8 @@ depend on the arguments alone, and time grows as n log n.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from math import frexp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +24,17 @@ from numpy.typing import NDArray
 from counterveil.numerics.arrays import Floats
 
 Rows = NDArray[np.intp]
+Singles = NDArray[np.float32]
 
 # Rows of one cell, among which pairs are sought by trying all.
 CELL = 32
-# Rows of a cell whose sums of squares decide where it is cut.
-_SAMPLE = 256
-# Rows that are copied at once.
-_BLOCK = 512
+# Most rows of a cell whose sums of squares decide where it is cut.
+_SAMPLE = 512
+# Rows that are copied at once, and numbers that are worked on at once.
+_BLOCK, _NUMBERS = 512, 1 << 17
+# Most bits of features in whole steps: single precision holds them, and double precision the square of a sum of
+# _SAMPLE of them.
+_STEP_BITS = 17
 
 
 def score_pairs(arm: NDArray[np.integer] | NDArray[np.bool_], score: Floats) -> tuple[Rows, Rows]:
@@ -60,39 +65,92 @@ def covariate_pairs(
     at medians, along the column with the largest sum of squares, into cells of at most `CELL` rows; in a cell
     the closest two rows are paired, then the closest two of the rest, and so on.
     """
-    from counterveil.numerics import arm_loops as pairing_cells
-    from counterveil.numerics.arrays import run
-
-    columns = features.shape[1]
-    flat = _written_by_rows(features).ravel()
-    firsts, seconds = [], []
+    whole, firsts, seconds = _in_steps(features), list[Rows](), list[Rows]()
     for one in np.unique(arm):
-        rows = np.flatnonzero(arm == one).astype(np.int64)
-        stack = np.zeros(256, np.int64)
-        starts = np.zeros(len(rows) + 1, np.int64)
-        values = np.zeros(len(rows))
-        cells = run(pairing_cells.cut, (flat, columns, CELL, _SAMPLE), (rows, values, stack, starts))
-        pairs = np.zeros(len(rows) + cells, np.int64)
-        near, distance, free = np.zeros(CELL * columns), np.zeros(CELL * CELL), np.zeros(CELL, np.int64)
-        used = run(
-            pairing_cells.pair_up,
-            (flat, columns, rows, starts[: cells + 1]),
-            (pairs, near, distance, free),
-        )
-        firsts.append(pairs[0:used:2])
-        seconds.append(pairs[1:used:2])
-    return np.concatenate(firsts).astype(np.intp), np.concatenate(seconds).astype(np.intp)
+        for cells in _cells(whole, np.flatnonzero(arm == one)):
+            for some in _together(cells, cells.shape[1] * (cells.shape[1] + whole.shape[1])):
+                first, second = _closest(whole, some)
+                firsts.append(first.ravel())
+                seconds.append(second.ravel())
+    return np.concatenate(firsts), np.concatenate(seconds)
 
 
-def _written_by_rows(features: NDArray[np.floating]) -> Floats:
-    """Return the same numbers, those of a row side by side; to be read only."""
-    if features.flags.c_contiguous:
-        return features.astype(np.float64, copy=False)
-    found = np.empty(features.shape)
+def _in_steps(features: NDArray[np.floating]) -> Singles:
+    """Return the same numbers in whole steps, those of a row side by side.
+
+    Squared distances and sums of a cell's squares stay below 2**53: they are exact, whatever order they are added in.
+    """
+    rows, width = features.shape
+    largest = max(float(features.max(initial=0.0)), -float(features.min(initial=0.0)))
+    bits = min(_STEP_BITS, (51 - width.bit_length()) // 2)
+    factor = 2.0 ** (bits - frexp(largest)[1])
+    found = np.empty((rows, width), np.float32)
     # Whole columns at a time would go through all of the memory once a column.
-    for first in range(0, len(found), _BLOCK):
-        found[first : first + _BLOCK] = features[first : first + _BLOCK]
+    for first in range(0, rows, _BLOCK):
+        found[first : first + _BLOCK] = np.rint(features[first : first + _BLOCK].astype(np.float64) * factor)
     return found
+
+
+def _cells(whole: Singles, rows: Rows) -> list[Rows]:
+    """Return the rows in cells, (cells, size), for each size that occurs; rows of a cell ascend."""
+    cells = [rows[None]]
+    while max(own.shape[1] for own in cells) > CELL:
+        halves: dict[int, list[Rows]] = {}
+        for own in cells:
+            for part in _halved(whole, own) if own.shape[1] > CELL else (own,):
+                halves.setdefault(part.shape[1], []).append(part)
+        cells = [np.concatenate(parts) for parts in halves.values()]
+    return cells
+
+
+def _halved(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
+    """Return the lower and the upper half of each cell, (cells, size), by (value, row) in its widest column."""
+    half = cells.shape[1] // 2
+    values = whole[cells, _widest(whole, cells)[:, None]]
+    middle = np.partition(values, half - 1, axis=1)[:, half - 1 : half]
+    low, level = values < middle, values == middle
+    low |= level & (level.cumsum(axis=1) <= half - low.sum(axis=1, keepdims=True))
+    return cells[low].reshape(-1, half), cells[~low].reshape(-1, cells.shape[1] - half)
+
+
+def _widest(whole: Singles, cells: Rows) -> Rows:
+    """Return for each cell the column with the largest variance over every few of its rows."""
+    few = cells[:, :: -(-cells.shape[1] // _SAMPLE)]
+    answer = []
+    for some in _together(few, few.shape[1] * whole.shape[1]):
+        x = whole[some].astype(np.float64)
+        total = x.sum(axis=1)
+        answer.append((few.shape[1] * np.einsum("cij,cij->cj", x, x) - total * total).argmax(axis=1))
+    return np.concatenate(answer)
+
+
+def _closest(whole: Singles, cells: Rows) -> tuple[Rows, Rows]:
+    """Return the rows (cells, pairs) of pairs: the closest two of a cell, the closest two of the rest, and so on.
+
+    One row that is left over joins the row nearest to it, which then is in two pairs.
+    """
+    count, size = cells.shape
+    x = whole[cells].astype(np.float64)
+    squares = np.einsum("cij,cij->ci", x, x)
+    apart = squares[:, :, None] + squares[:, None] - 2.0 * (x @ x.swapaxes(1, 2))
+    apart[:, range(size), range(size)] = np.inf
+    left, every = apart.copy(), np.arange(count)
+    places = np.empty((2, (size + 1) // 2, count), np.intp)
+    for pair in places[:, : size // 2].swapaxes(0, 1):
+        pair[:] = np.divmod(left.reshape(count, -1).argmin(axis=1), size)
+        for taken in pair:
+            left[every, taken] = left[every, :, taken] = np.inf
+    if size % 2:
+        last = size * (size - 1) // 2 - places[:, :-1].sum(axis=(0, 1))
+        places[:, -1] = last, apart[every, last].argmin(axis=1)
+    one, other = np.take_along_axis(cells[None], places.swapaxes(1, 2), axis=2)
+    return one, other
+
+
+def _together(cells: Rows, numbers: int) -> Iterator[Rows]:
+    """Yield some cells at a time, of so many numbers each: together they stay in a core's cache."""
+    step = max(1, _NUMBERS // max(numbers, 1))
+    return (cells[first : first + step] for first in range(0, len(cells), step))
 
 
 def _consecutive(rows: Rows) -> tuple[Rows, Rows]:

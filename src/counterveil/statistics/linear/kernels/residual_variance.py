@@ -187,8 +187,10 @@ class RangedFit:
             if self._copy:
                 yield span, self._copy[0][span]
             else:
-                # An index, because np.take would first copy the whole of a matrix that is kept by columns.
-                yield span, self.features[self.rows[span]] - self.centre
+                # An arm's rows mostly follow each other.
+                own = self.rows[span]
+                follow = own[-1] - own[0] + 1 == len(own)
+                yield span, self.features[slice(own[0], own[-1] + 1) if follow else own] - self.centre
 
 
 def _inexact(doubt: float) -> CounterveilError:

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from counterveil.numerics.arrays import Floats, run
+from counterveil.numerics.arrays import Floats
 
 Lines = NDArray[np.floating]
 Inside = NDArray[np.bool_]
-Codes = NDArray[np.uint8]
+Pairs = NDArray[np.intp]
 
 # How many trees at most, how deep, and how much of its fit each takes off: chosen by hand on the studies of
 # `python -m experiments.outcome_level.leaves --tuning`, which have 4,802 rows.
@@ -52,12 +52,15 @@ def treatment_leaves(lines: Lines, treated: NDArray[np.bool_], scores: NDArray[n
     )
     if not any(map(len, cuts)):
         return np.empty((0, rows), np.bool_)
+    bins = max(map(len, cuts)) + 1
+    # Two columns at a time, the last with itself: sums by both codes give those by either.
+    pairs = codes[::2].astype(np.intp) * bins + codes[[*range(1, len(codes), 2), -1][: -(-len(codes) // 2)]]
     chances = np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST)
     beyond, variance = treated - chances, chances * (1.0 - chances)
     margin, found = logit(chances[some]), dict[bytes, Inside]()
     for _ in range(min(max(rows // _ROWS_EACH, 1), _TREES)):
         fitted = expit(margin)
-        place, leaves = _grown(lines, cuts, codes, some, treated[some] - fitted, fitted * (1.0 - fitted))
+        place, leaves = _grown(lines, cuts, pairs, some, treated[some] - fitted, fitted * (1.0 - fitted))
         sums = [
             np.bincount(place[some], part, leaves)
             for part in (treated[some] - fitted, fitted * (1.0 - fitted))
@@ -70,12 +73,12 @@ def treatment_leaves(lines: Lines, treated: NDArray[np.bool_], scores: NDArray[n
 
 
 def _grown(
-    lines: Lines, cuts: list[Lines], codes: Codes, some: slice, left: Floats, curvature: Floats
-) -> tuple[NDArray[np.int64], int]:
+    lines: Lines, cuts: list[Lines], pairs: Pairs, some: slice, left: Floats, curvature: Floats
+) -> tuple[NDArray[np.uint8], int]:
     """Return the leaf of one tree that every row is in, and how many there are; some rows find the splits."""
-    place, leaves = np.zeros(lines.shape[1], np.int64), 1
+    place, leaves, bins = np.zeros(lines.shape[1], np.uint8), 1, max(map(len, cuts)) + 1
     for _ in range(_DEPTH):
-        for leaf, split in enumerate(_splits(codes, place[some], left, curvature, leaves)):
+        for leaf, split in enumerate(_splits(pairs, bins, place[some], left, curvature, leaves)):
             if split is not None:
                 column, cut = split
                 place[(place == leaf) & (lines[column] > cuts[column][cut])] = leaves
@@ -99,14 +102,16 @@ def _cuts(line: Lines) -> Lines:
 
 
 def _splits(
-    codes: Codes, place: NDArray[np.int64], left: Floats, curvature: Floats, leaves: int
+    pairs: Pairs, bins: int, place: NDArray[np.uint8], left: Floats, curvature: Floats, leaves: int
 ) -> list[tuple[int, int] | None]:
     """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
-    from counterveil.numerics.loops import add_histograms
-
-    bins = int(codes.max()) + 1
-    sums = np.zeros((leaves, len(codes), bins, 3))
-    run(add_histograms, (codes, place, left, curvature), (sums,))
+    by_pair, first = np.empty((leaves, len(pairs), 2, bins, 3)), place.astype(np.intp) * bins**2
+    for own, pair in zip(by_pair.swapaxes(0, 1), pairs, strict=True):
+        at = first + pair
+        parts = [np.bincount(at, part, leaves * bins**2) for part in (left, curvature, None)]
+        both = np.stack(parts, axis=1).reshape(leaves, bins, bins, 3)
+        own[:, 0], own[:, 1] = both.sum(axis=2), both.sum(axis=1)
+    sums = by_pair.reshape(leaves, -1, bins, 3)
     whole = sums[:, :1].sum(axis=2)[:, :, None]
     far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
     near = whole - far

@@ -16,6 +16,7 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.special import expit, logit
 
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import scores as scores_of
 
 Lines = NDArray[np.floating]
 Places = NDArray[np.intp]
@@ -65,7 +66,7 @@ class TreatmentTerms:
     """Standardised terms (m, n), and the direction (n,) in which treatment follows bends and products; None if none."""
 
     columns: Lines
-    direction: Lines | None
+    direction: Floats | None
 
 
 def treatment_terms(
@@ -98,7 +99,9 @@ def treatment_terms(
         pair = [term.column] if term.other is None else [term.column, term.other]
         whole[place] = own.of(lines[kept[pair]] / deviation[kept[pair], None].astype(lines.dtype))
     whole = _standardised(whole)
-    return TreatmentTerms(whole[:outstanding], model.slopes @ whole if model.terms else None)
+    return TreatmentTerms(
+        whole[:outstanding], scores_of(whole, 0, rows, model.slopes) if model.terms else None
+    )
 
 
 def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
@@ -174,8 +177,9 @@ def _quadratic(standard: Lines, numbers: Places, rows: int, known: list[Term]) -
 
 def _standardised(values: Lines) -> Lines:
     """Return lines (c, n) less their means over their deviations; zero where they are constant."""
-    values = values - values.mean(axis=1, keepdims=True)
-    deviation = np.sqrt(np.einsum("ij,ij->i", values, values) / values.shape[1])
+    mean = values.mean(axis=1, keepdims=True, dtype=np.float64)
+    values = values - mean.astype(values.dtype)
+    deviation = np.sqrt(np.einsum("ij,ij->i", values, values, dtype=np.float64) / values.shape[1])
     values *= np.where(deviation > _CONSTANT, 1.0 / np.maximum(deviation, _CONSTANT), 0.0)[:, None].astype(
         values.dtype
     )
@@ -186,19 +190,20 @@ class _Model:
     """A logistic model of treatment (n,): an offset (n,), columns (a, n) with slopes, the last of them `terms`."""
 
     def __init__(self, standard: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> None:
-        self.standard, self.treated = standard, treated.astype(standard.dtype)
-        self.offset = logit(np.clip(scores, _LEAST, 1.0 - _LEAST)).astype(standard.dtype)
-        self.columns = np.concatenate([np.ones((1, len(self.offset)), standard.dtype), standard])
+        # In double precision: what rounding does to slopes must not show in weights.
+        self.treated = treated.astype(np.float64)
+        self.offset = logit(np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST))
+        self.columns = np.concatenate([np.ones((1, len(self.offset))), standard])
         self.weights, self.terms = np.zeros(len(self.columns)), list[Term]()
         self.look()
 
     def look(self) -> None:
         """Find what is left of treatment under the present weights, and the curvature there."""
-        chance = expit(self.offset + self.weights.astype(self.offset.dtype) @ self.columns)
+        chance = expit(self.offset + self.weights @ self.columns)
         self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
         self.root = np.sqrt(self.curvature)
         self.bent = self.columns * self.root
-        self.products = (self.bent @ self.bent.T).astype(np.float64)
+        self.products = self.bent @ self.bent.T
         self._factor()
         self.moved = False
 
@@ -209,9 +214,9 @@ class _Model:
         )
 
     @property
-    def slopes(self) -> Lines:
+    def slopes(self) -> Floats:
         """Slopes (m,) of the terms."""
-        return self.weights[len(self.weights) - len(self.terms) :].astype(np.float32)
+        return self.weights[len(self.weights) - len(self.terms) :]
 
     def add(self, terms: list[Term], values: Lines) -> None:
         """Take these terms in, if there are any, by one step of Newton's; what is left has to be looked at again."""
@@ -231,11 +236,14 @@ class _Model:
 
     def tests(self, values: Lines) -> Floats:
         """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
-        bent = values * self.root
-        cross = (self.bent @ bent.T).astype(np.float64)
+        # Which terms are taken does not hang on last digits.
+        bent = values * self.root.astype(values.dtype)
+        cross = (self.bent.astype(values.dtype) @ bent.T).astype(np.float64)
         held = solve_triangular(self.factor[0], cross, lower=True, check_finite=False)
         variance = np.einsum("ij,ij->i", bent, bent) - np.einsum("ij,ij->j", held, held)
-        gain = values @ self.left - cross.T @ cho_solve(self.factor, self.columns @ self.left)
+        gain = values @ self.left.astype(values.dtype) - cross.T @ cho_solve(
+            self.factor, self.columns @ self.left
+        )
         fine = variance > _LEAST * float(self.curvature.sum())
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
 

@@ -31,8 +31,8 @@ Inside = NDArray[np.bool_]
 
 # Scores nearer to 0 or 1 than this count as that near.
 _SCORE_CLIP = 1e-3
-# Rows that ranks of scores are read off.
-_RANKED = 4096
+# Rows that ranks of scores are read off, and rows whose cosines are made together.
+_RANKED, _TOGETHER = 4096, 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,25 +191,47 @@ def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms
         along = followed.direction.astype(np.float64)[None]
         yield _plain(StandardColumns.of(along, np.zeros(1, np.intp)), shares.direction)
     if shares.bends > 0.0:
-        waves = _cosines(logit, shares.bends_count)
-        columns = StandardColumns.of(waves, np.arange(len(waves)))
-        parts = np.asarray((columns.which + 2.0) ** -2, np.float64)
-        yield _plain(columns, shares.bends * parts / max(float(parts.sum()), np.finfo(float).tiny))
+        yield _cosines(logit, shares.bends_count, shares.bends)
 
 
-def _cosines(logit: Floats, count: int) -> Floats:
-    """Return cos(pi j r), j = 2, ..., count + 1, of the score's rank r in (0, 1), (count, n).
+def _cosines(logit: Floats, count: int, share: float) -> _Block:
+    """Return cos(pi j r), j = 2, ..., count + 1, of the score's rank r in (0, 1), slow ones with more of the share.
 
-    The first cosine is left out: it is nearly the score itself.
+    The first cosine is left out: it is nearly the score itself. All are made wherever they are read, a few rows at a
+    time.
     """
-    known = np.sort(logit[:: max(1, len(logit) // _RANKED)])
+    known, rows = np.sort(logit[:: max(1, len(logit) // _RANKED)]), len(logit)
     first = np.cos(np.pi * np.interp(logit, known, (np.arange(len(known)) + 0.5) / len(known)))
-    waves = np.empty((count, len(logit)))
+    mean, variance = np.zeros(count), np.zeros(count)
+    for part in _parts(rows):
+        mean += _waves(first[part], count).sum(axis=1) / rows
+    for part in _parts(rows):
+        beyond = _waves(first[part], count) - mean[:, None]
+        variance += np.einsum("ij,ij->i", beyond, beyond) / rows
+    kept = np.flatnonzero(varying(mean, variance))
+    slow = np.asarray((kept + 2.0) ** -2, np.float64)
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        factor = deviations / np.sqrt(variance[kept])
+        for part in _parts(rows):
+            waves = _waves(first[part], count)[kept]
+            lines[:, part] = (waves - mean[kept, None]) * factor[:, None]
+
+    return _Block(share * slow / max(float(slow.sum()), np.finfo(float).tiny), write)
+
+
+def _waves(first: Floats, count: int) -> Floats:
+    """Return the cosines (count, n) from the first one (n,)."""
+    waves = np.empty((count, len(first)))
     last, now = np.ones_like(first), first
     for wave in waves:
-        last, now = now, 2.0 * first * now - last
-        wave[:] = now
+        wave[:] = 2.0 * first * now - last
+        last, now = now, wave
     return waves
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    return (slice(start, start + _TOGETHER) for start in range(0, rows, _TOGETHER))
 
 
 def _plain(columns: StandardColumns, share: float | Floats) -> _Block:

@@ -29,7 +29,7 @@ effect (on ACIC by 71 %), so that a method can be far from it because it is clos
 tables is the root mean square error to the true effect, as a part of it; LaLonde has none.
 - `true_epsilon` is what the published noise loses on that study, at least. Where it exceeds epsilon, the claim is \
 false.
-- Tables IV and V: before its first estimate, every process has loaded the code of all methods but not numba, and \
+- Tables IV and V: before its first estimate, every process has loaded the code of all methods, and \
 holds the records in the form that its method takes: arrays, or columns and a study. All methods are measured alike: \
 CPU seconds of one thread, whatever else the machine does. Table IV has the least of the estimates that a second \
 holds, three at least and fifty at most: the first one loads code, and others are disturbed. Ours keep between calls \
