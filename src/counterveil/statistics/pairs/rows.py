@@ -34,7 +34,7 @@ _CUT, _PRODUCT_CUT = 4.0, 3.0
 _LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
 # Scale of features beyond covariates, the most that products take of the squared scale of the others, and the constant's
 # squared scale beside all others: noise is least on the constant and most on products.
-_CURVES_SCALE, _PRODUCTS_PART, _CONSTANT_PART = 0.7, 0.35, 0.5
+_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, and fewest rows for each of them.
 MOST_FEATURES, ROWS_A_FEATURE = 250, 5
 
@@ -112,11 +112,11 @@ def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
 
 
 def _public_rows(z: Floats, order: Integers) -> PublicRows:
-    scale = np.where(order <= LINES, 1.0, _CURVES_SCALE)
-    products, others = order == PRODUCTS, (order == LINES) | (order == CURVES)
-    if products.any():
-        room = _PRODUCTS_PART * float((scale[others] ** 2).sum()) / int(products.sum())
-        scale[products] = min(_CURVES_SCALE, sqrt(room))
+    scale = np.ones(len(order))
+    lines = order == LINES
+    for more in (order == CURVES, order == PRODUCTS):
+        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
+        scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
     longest = sqrt(float((scale**2).sum()))
     lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))

@@ -93,7 +93,9 @@ class Scores:
         found = []
         for slope, offset in zip(self.slopes, self.offsets, strict=True):
             steep = np.clip(slope / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SLOPE_BITS)
-            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SHIFT)
+            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (
+                SCORE_BITS + _SHIFT
+            )
             found.append((np.rint(steep).astype(np.int64), np.rint(high).astype(np.int64)))
         return found
 
