@@ -24,6 +24,7 @@ from counterveil.results.question import (
     refuse_few_clusters,
     refuse_other_settings,
     refuse_overlap,
+    refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
     usual_estimand,
@@ -160,6 +161,7 @@ class AteArguments(Arguments[Result]):
     """The private average treatment effect; see `counterveil.ate` for the arguments."""
 
     name: ClassVar[str] = "ate"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
     method: str = "auto"
     estimand: str | None = None
@@ -196,6 +198,7 @@ class AteArguments(Arguments[Result]):
         if question.method == AUTO and not study.covariates and study.before is None:
             refuse_undeclared_trial(study)
         _form(question)
+        refuse_shape(study, question.unit)
         if study.per is not None:
             _refuse_other_than_ratios(question)
         if question.unit not in method.overlap:
@@ -274,7 +277,7 @@ def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
     if question.unit not in forms:
         if question.method == "matching":
-            raise _published("method='matching', protects='record'", "record_matching")
+            raise _published(f"method='matching', protects={question.unit.value!r}", "record_matching")
         known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise refusal("CV-P018", known=" or ".join(known), method=question.method, unit=question.unit.value)
     return forms[question.unit]
@@ -306,7 +309,8 @@ def ate(
             arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
             which is aggregated inside its database.
         study: column roles, public bounds and categories.
-        protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
+        protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
+            public) or "record" (everything about a person is private).
         epsilon: privacy loss to spend; exact (0.1 is one tenth).
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.
