@@ -52,6 +52,7 @@ from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.trial import trial, trial_means
+from counterveil.statistics.pairs.effect import pairs
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
 
@@ -94,8 +95,8 @@ METHODS: dict[str, Method] = {
         dict.fromkeys(Unit, automatic),
         Auto,
         on_aggregates=True,
-        overlap=(Unit.RECORD,),
-        of_means=dict.fromkeys(Unit, automatic),
+        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
+        of_means=dict.fromkeys((Unit.OUTCOME, Unit.RECORD), automatic),
     ),
     "difference_in_means": Method(
         {Unit.OUTCOME: difference_in_means},
@@ -104,9 +105,10 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
-        {Unit.RECORD: trial},
+        {Unit.RECORD: trial, Unit.TREATMENT_AND_OUTCOME: pairs},
         Trial,
         in_batches=True,
+        overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: clustered_trial},
         of_means={Unit.RECORD: trial_means},
     ),
@@ -116,7 +118,10 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: matched_means},
     ),
     "doubly_robust": Method(
-        {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
+        {Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pairs},
+        DoublyRobust,
+        in_batches=True,
+        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
     ),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},

@@ -1,0 +1,193 @@
+"""Propensity and outcome models fitted to released sums; nothing here reads private rows.
+
+Coefficients are shrunk by orders of features, as far as noise and sampling explain their size (empirical Bayes). What
+shrinkage leaves out of both models is estimated from the same sums: `Models.left_out`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+from scipy.special import expit
+
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.statistics.pairs.rows import CONSTANT, TREATED, PublicRows
+
+# Propensities are kept this far from 0 and 1.
+LEAST_PROPENSITY = 0.02
+# Least squared size of coefficients that is allowed for, in parts of their variance.
+_LEAST_SIGNAL = 0.02
+# How much of the penalty that treatment's coefficients call for is applied: what it leaves is confounding.
+_TREATED_PENALTY = 0.25
+# A ridge that keeps matrices regular, in parts of a row, and the largest log odds.
+_TINY, _LARGEST = 1e-3, 8.0
+_STEPS = 25
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """Released sums of weighted features with A, A y and (1 - A) y, and the variances of their noise (3, p)."""
+
+    values: Floats
+    noise: Floats
+
+    @classmethod
+    def of(cls, released: Floats, variance: float, rows: PublicRows) -> Sums:
+        """Return the sums of a released vector, without the scales of features and of treatment."""
+        units = np.outer((float(TREATED), 1.0, 1.0), rows.scale)
+        return cls(released.reshape(3, -1) / units, variance / units**2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """Coefficients, the covariance of their errors, what shrinkage took from them and the covariance of that."""
+
+    coefficients: Floats
+    covariance: Floats
+    left: Floats
+    left_covariance: Floats
+    freedom: float  # how many coefficients were fitted, counting shrunk ones in part
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Models:
+    """Propensities and both arms' mean outcomes of every row, in halves of the range, with the fits behind them."""
+
+    propensity: Floats
+    treated: Floats
+    control: Floats
+    score: Fit | None  # None where the design fixes propensities
+    arms: tuple[Fit, Fit]
+    sd: float
+
+    def products(self, weights: tuple[Floats, Floats], rows: PublicRows) -> tuple[float, float, float]:
+        """Return the variance of the sum of products of both models' errors, and what shrinkage left, with its sd.
+
+        `weights` are those of the products in both arms.
+        """
+        if self.score is None:
+            return 0.0, 0.0, 0.0
+        second = left = left_variance = 0.0
+        for own, arm in zip(weights, self.arms, strict=True):
+            gram = rows.gram(own)
+            second += _trace(gram, arm.covariance, self.score.covariance)
+            left += float(self.score.left @ gram @ arm.left)
+            left_variance += _trace(gram, arm.left_covariance, self.score.left_covariance)
+            left_variance += _along(gram @ self.score.left, arm.left_covariance)
+            left_variance += _along(gram @ arm.left, self.score.left_covariance)
+        return second, left, left_variance**0.5
+
+
+def _trace(gram: Floats, one: Floats, other: Floats) -> float:
+    return float(((gram @ one @ gram) * other).sum())
+
+
+def _along(direction: Floats, covariance: Floats) -> float:
+    return float(direction @ covariance @ direction)
+
+
+def fit_models(rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: float | None,
+               constant: bool) -> Models:
+    """Return the models of released sums.
+
+    Outcomes lie around `centre` with this standard deviation and were divided by `reach`, all in halves of the range; a
+    standard deviation of 0 is that of events, which their share gives. `known` is a propensity that the design fixes;
+    with `constant` propensities are the same for all, and unknown.
+    """
+    score = None
+    if known is not None:
+        propensity = np.full(len(rows.z), known)
+    elif constant:
+        propensity, score = _share(rows, sums)
+    else:
+        propensity, score = _logistic(rows, sums)
+    propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
+    if not sd:
+        whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
+        share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)
+        sd = 2 * (share * (1 - share)) ** 0.5
+    spread = min((sd / reach) ** 2, 1.0)
+    fits = tuple(
+        _linear(rows, own, sums.values[place], sums.noise[place], spread)
+        for place, own in ((1, propensity), (2, 1 - propensity))
+    )
+    low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
+    means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
+    first, second = (
+        Fit(f.coefficients * reach, f.covariance * reach**2, f.left * reach, f.left_covariance * reach**2, f.freedom)
+        for f in fits
+    )
+    return Models(propensity, means[0], means[1], score, (first, second), sd)
+
+
+def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
+    """Return the share treated as everyone's propensity; its error is that of one coefficient."""
+    weight = rows.weighted[:, 0]
+    size, p = float(weight.sum()), rows.z.shape[1]
+    share = min(max(float(sums.values[0, 0]) / size, LEAST_PROPENSITY), 1 - LEAST_PROPENSITY)
+    curvature = share * (1 - share)
+    covariance = np.zeros((p, p))
+    covariance[0, 0] = (float(sums.noise[0, 0]) + curvature * float((weight**2).sum())) / (curvature * size) ** 2
+    nothing = np.zeros(p)
+    return np.full(len(rows.z), share), Fit(nothing, covariance, nothing, np.zeros((p, p)), 1.0)
+
+
+def _logistic(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
+    """Return propensities of the logistic model whose weighted sums are the released ones, and its fit."""
+    z, weighted, target, noise = rows.z, rows.weighted, sums.values[0], sums.noise[0]
+    whole = rows.gram(rows.weight)
+    share = min(max(float(target[0]) / whole[0, 0], 0.03), 0.97)
+    flat = share * (1 - share)
+    variance = noise + flat * (weighted**2).sum(axis=0)
+    first = np.linalg.solve(flat * whole, target - share * weighted.sum(axis=0))
+    penalty, squares = _penalties(first, variance, flat * np.diag(whole), rows.order)
+    penalty = _TREATED_PENALTY * penalty
+    found = np.zeros(z.shape[1])
+    found[0] = log(share / (1 - share))
+    for _ in range(_STEPS):
+        e = expit(np.clip(z @ found, -_LARGEST, _LARGEST))
+        bare = rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(found))
+        step = np.linalg.solve(bare + np.diag(penalty), target - weighted.T @ e - penalty * found)
+        largest = float(np.abs(z @ step).max())
+        found = found + step * min(1.0, 2.0 / max(largest, 1e-12))
+        if largest < 1e-4:
+            break
+    e = expit(np.clip(z @ found, -_LARGEST, _LARGEST))
+    bare = rows.gram(rows.weight * e * (1 - e)) + _TINY * np.eye(len(found))
+    return e, _fit(found, bare, penalty, np.diag(noise) + bare, squares)
+
+
+def _linear(rows: PublicRows, share: Floats, target: Floats, noise: Floats, spread: float) -> Fit:
+    """Return the regression of one arm's outcomes, of which about the `share` of every row is in the sums."""
+    gram = rows.gram(rows.weight * share) + _TINY * np.eye(len(target))
+    errors = np.diag(noise) + spread * gram
+    inverse = np.linalg.inv(gram)
+    first = inverse @ target
+    penalty, squares = _penalties(first, np.diag(errors), np.diag(gram), rows.order)
+    return _fit(np.linalg.solve(gram + np.diag(penalty), target), gram, penalty, errors, squares)
+
+
+def _penalties(first: Floats, variance: Floats, curvature: Floats, order: Integers) -> tuple[Floats, Floats]:
+    """Return ridge penalties and the squared sizes of coefficients that they stand for, one for each order.
+
+    `variance` is that of sums whose expectation is about `curvature` times a coefficient; `first` are coefficients
+    without a penalty.
+    """
+    penalty, squares = np.zeros(len(first)), np.zeros(len(first))
+    own = variance / curvature**2
+    for one in np.unique(order[order > CONSTANT]):
+        at = order == one
+        square = max(float((first[at] ** 2 - own[at]).mean()), _LEAST_SIGNAL * float(own[at].mean()))
+        penalty[at], squares[at] = float((own[at] * curvature[at]).mean()) / square, square
+    return penalty, squares
+
+
+def _fit(found: Floats, bare: Floats, penalty: Floats, errors: Floats, squares: Floats) -> Fit:
+    """Return the fit of penalised equations (bare + penalty) found = sums with errors of this covariance."""
+    inverse, free = np.linalg.inv(bare + np.diag(penalty)), np.linalg.inv(bare)
+    covariance = inverse @ (errors + np.diag(penalty**2 * squares)) @ inverse.T
+    taken = free @ np.diag(penalty)
+    left = taken @ inverse
+    return Fit(found, covariance, taken @ found, left @ errors @ left.T, float(np.trace(inverse @ bare)))
