@@ -409,6 +409,7 @@ class Charter:
         """Return the charter in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
+        left_out = frozenset(self.public).intersection(self.missing)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
         said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
@@ -422,7 +423,8 @@ class Charter:
         if self.looks is not None:
             each = "; ".join(f"{look.rows} rows, {look.budget}" for look in self.looks.planned)
             said.append(f"looks at {self.looks.outcome!r}, no others: {each}")
-        missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
+        said += [f"public: the rows without {name!r}, which may be left out" for name in sorted(left_out)]
+        missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items() if name not in left_out]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
