@@ -226,8 +226,8 @@ def refuse_shape(study: Study, unit: Unit) -> None:
         return
     by_arm = study.where is not None and study.treatment in study.where.columns
     made = {
-        "person=": study.person is not None,
         "cluster=": study.cluster is not None,
+        "person=": study.person is not None,
         "before=": study.before is not None,
         "per=": study.per is not None,
         "arms=": study.arms is not None,
