@@ -64,15 +64,15 @@ class Method:
     """The forms of one method: an estimator for each unit of protection, and the type of their settings.
 
     Methods `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the
-    units for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in
-    clusters, `of_means` those that release the means of both arms, for ratios and odds ratios.
+    `in_batches`, for the units named, add rows up in passes, wherever the rows lie: they are never all in memory.
+    `overlap` names the units for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their
+    own for people in clusters, `of_means` those that release the means of both arms, for ratios and odds ratios.
     """
 
     forms: Mapping[Unit, Estimator]
     settings: type | None = None
     on_aggregates: bool = False
-    in_batches: bool = False
+    in_batches: tuple[Unit, ...] = ()
     overlap: tuple[Unit, ...] = ()
     clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
@@ -101,13 +101,13 @@ METHODS: dict[str, Method] = {
     "difference_in_means": Method(
         {Unit.OUTCOME: difference_in_means},
         DifferenceInMeans,
-        in_batches=True,
+        in_batches=(Unit.OUTCOME,),
         of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
         {Unit.RECORD: trial, Unit.TREATMENT_AND_OUTCOME: pairs},
         Trial,
-        in_batches=True,
+        in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: clustered_trial},
         of_means={Unit.RECORD: trial_means},
@@ -120,7 +120,7 @@ METHODS: dict[str, Method] = {
     "doubly_robust": Method(
         {Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pairs},
         DoublyRobust,
-        in_batches=True,
+        in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
     ),
     "stratified": Method(
@@ -208,7 +208,8 @@ class AteArguments(Arguments[Result]):
             _refuse_other_than_ratios(question)
         if question.unit not in method.overlap:
             refuse_overlap(question)
-        refuse_other_settings(question, method.settings)
+        pairs_alone = question.unit is Unit.TREATMENT_AND_OUTCOME
+        refuse_other_settings(question, None if pairs_alone else method.settings)
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)
         return question
@@ -242,7 +243,7 @@ def _answer(session: Session, question: Question) -> Result:
     if question.unit is Unit.OUTCOME and question.method != AUTO:
         question = question.in_pure_noise(session.account().rule)
     # Data which do not fit are refused before anything is spent.
-    if method.in_batches:
+    if question.unit in method.in_batches:
         session.attach_batches()
     elif not method.on_aggregates:
         session.attach(f"method={question.method!r}")

@@ -107,9 +107,11 @@ def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
         ({"trim": 0.1}, "CV-P668"),
         ({"method": "weighting"}, "CV-P018"),
         ({"measure": "ratio"}, "CV-P687"),
+        ({"settings": cv.settings.Auto(kappa=0.25)}, "CV-P019"),
+        ({"method": "trial", "settings": cv.settings.Trial("none")}, "CV-P019"),
     ],
 )
-def test_what_rests_on_public_arms_is_refused(more, code):
+def test_what_the_level_does_not_have_is_refused(more, code):
     with pytest.raises(cv.CounterveilError, match=code):
         cv.ate(None, TRIAL, protects=PAIR, epsilon=1, **more)
 
