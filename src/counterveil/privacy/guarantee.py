@@ -31,12 +31,6 @@ class Unit(StrEnum):
         """Whether the covariates of each row are public: who took part, and what describes them."""
         return self is not Unit.RECORD
 
-    @property
-    def weaker(self) -> tuple[Unit, ...]:
-        """The units that a release of this one protects as well, itself included (`filters.proof.md`)."""
-        units = tuple(Unit)
-        return units[: units.index(self) + 1]
-
     @classmethod
     def parse(cls, value: object) -> Unit:
         """Return the unit named by `value`, or raise CV-P001."""

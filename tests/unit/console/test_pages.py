@@ -64,6 +64,10 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
     [
         ({"question": "groups", "by": "site", "method": "difference_in_means"}, "site=north"),
         ({"question": "ate", "protects": "record", "method": "trial"}, "one row"),
+        (
+            {"question": "ate", "protects": "treatment and outcome", "method": "auto"},
+            "the treatment and outcome of",
+        ),
         ({"question": "overlap", "protects": "record"}, "arms"),
         ({"question": "cate", "protects": "record", "delta": "1e-6", "method": "t_learner"}, "as a function"),
     ],
@@ -213,6 +217,7 @@ def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):
         ({"method": "matching", "settings": "neighbours=0"}, "CV-P025"),
         ({"trim": "0.7"}, "CV-P669"),
         ({"trim": "0.1", "protects": "record", "method": "auto"}, "CV-P668"),
+        ({"question": "overlap", "protects": "treatment and outcome"}, "CV-P018"),
         ({"question": "policy_value", "protects": "record", "method": "auto"}, "CV-W004"),
         ({"question": "policy_value", "protects": "record", "policy": "ward = 1"}, "CV-W004"),
         ({"question": "policy_value", "protects": "record", "policy": "age = 1"}, "CV-W004"),

@@ -42,6 +42,11 @@ def test_budgets_may_be_numbers_and_stay_exact():
     assert (read.epsilon, read.delta) == ("0.1", "1e-06")
 
 
+def test_a_level_that_no_coordinator_can_judge_is_not_asked_for():
+    with pytest.raises(FederationError, match="CV-F001"):
+        Ask.from_document({"method": "doubly_robust", "protects": "treatment and outcome", "epsilon": 1})
+
+
 def changed(text, **changes):
     return json.dumps(json.loads(text) | changes)
 
