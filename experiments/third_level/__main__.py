@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import csv
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields, replace
+from dataclasses import astuple, dataclass, fields
 from math import nan
 from pathlib import Path
 
@@ -133,8 +133,10 @@ def answer(design: Design, key: tuple[str, str, str], draw: int) -> Row:
 
 def table_of(rows: list[Row]) -> Iterator[str]:
     """Yield the lines of a table: coverage, width over AIPW, and root mean squared errors over that of AIPW."""
-    yield "| design | estimand | epsilon, delta | draws | refused | covers | width | AIPW covers | RMSE: pairs, means, zero | features |"
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    heads = ("design", "estimand", "epsilon, delta", "draws", "refused", "covers", "width", "AIPW covers")
+    heads += ("RMSE over AIPW: pairs, means, zero", "features")
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
     for key in dict.fromkeys((row.design, row.estimand, row.epsilon, row.delta) for row in rows):
         own = [row for row in rows if (row.design, row.estimand, row.epsilon, row.delta) == key]
         told = [row for row in own if not row.refusal]

@@ -89,7 +89,7 @@ def _fitted(data: Dataset, name: str) -> Design:
     whole = feature_map(study, 2)
     x = whole.block(table.covariates, slice(0, table.rows))
     x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), 1e-9)
-    lines = [j for j in range(len(whole.columns))]
+    lines = list(range(len(whole.columns)))
     lines += [len(lines) + k for k, (i, j) in enumerate(whole.pairs) if i == j]
     e = np.clip(_logistic(x[:, lines], table.treated.astype(float)), _FARTHEST, 1 - _FARTHEST)
     z = np.column_stack([np.ones(len(x)), x])

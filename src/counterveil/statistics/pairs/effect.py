@@ -279,7 +279,8 @@ def _assumes(rows: PublicRows, blind: bool) -> LinearScores:
 
 def _in_units(found: Uncertainty, unit: float) -> Uncertainty:
     noise, of_variance = found.noise, found.variance_noise
-    assert isinstance(noise, Laplace) and isinstance(of_variance, Laplace)
+    assert isinstance(noise, Laplace)
+    assert isinstance(of_variance, Laplace)
     return Uncertainty(
         _scaled(noise, unit),
         found.variance * unit**2,

@@ -32,8 +32,8 @@ CONSTANT, LINES, CURVES, PRODUCTS = range(4)
 _CUT, _PRODUCT_CUT = 4.0, 3.0
 # A column counts where the columns before it leave this part of its length, and where no few rows carry it.
 _LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
-# Scale of features beyond covariates, the most that products take of the squared scale of the others, and the constant's
-# squared scale beside all others: noise is least on the constant and most on products.
+# Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
+# of the constant beside all others: noise is least on the constant and most on products.
 _SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, and fewest rows for each of them.
 MOST_FEATURES, ROWS_A_FEATURE = 250, 5
