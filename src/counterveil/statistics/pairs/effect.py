@@ -133,7 +133,7 @@ def _expected(
     length = pair_sensitivity(rows)
     unit = Ball(length, amount, 3 * p).variance if budget.pure else Gaussian(length, amount).variance
     own = unit / rows.scale**2
-    half = _CURVATURE * np.diag(rows.gram(rows.weight))
+    half = _CURVATURE * (rows.weight @ rows.z**2)
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]

@@ -67,12 +67,16 @@ class PublicRows:
 def ladder(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     columns = list(_columns(table))
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE)
+    orders = [order for order, _ in columns]
+    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
+    if not richest:
+        return ()
+    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
     found: dict[int, PublicRows] = {}
-    for most in (LINES, CURVES, PRODUCTS):
-        kept = [(order, values) for order, values in columns if order <= most]
-        if len(kept) <= min(MOST_FEATURES, table.rows // ROWS_A_FEATURE):
-            rows = _public_rows(*_white(kept))
-            found.setdefault(rows.z.shape[1], rows)
+    for one in richest:
+        kept = order <= one
+        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
     return tuple(found.values())
 
 
