@@ -17,8 +17,8 @@ from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
-from counterveil.mechanisms import Ball, Gaussian, Laplace
-from counterveil.privacy import Budget
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Curvature, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -112,7 +112,8 @@ def chosen(table: Table, budget: Budget, randomised: bool) -> Choice:
 
 def _searched(study: Study) -> bool:
     """Whether the place of outcomes is looked for: not that of events."""
-    return tuple(study.outcome_range) != (0, 1)
+    low, high = study.outcome_range
+    return low != 0 or high != 1
 
 
 def _plan(budget: Budget, part: Fraction, searched: bool) -> Plan:
@@ -131,7 +132,7 @@ def _expected(
     plan, (n, p) = _plan(budget, part, searched), rows.z.shape
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = Ball(length, amount, 3 * p).variance if budget.pure else Gaussian(length, amount).variance
+    unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
     own = unit / rows.scale**2
     half = _CURVATURE * (rows.weight @ rows.z**2)
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
@@ -150,7 +151,7 @@ def _expected(
     return Choice(rows, plan, sampling, noise, products)
 
 
-def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> np.ndarray:
+def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> Floats:
     """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
     lines, others = rows.order == LINES, rows.order > LINES
     found = np.full(len(rows.order), 10.0)
@@ -160,7 +161,7 @@ def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairEffect:
-    """A released effect and its uncertainty, in halves of the outcome's range."""
+    """A released effect and its uncertainty, in units of the outcome."""
 
     estimate: float
     uncertainty: Uncertainty
@@ -168,7 +169,7 @@ class PairEffect:
     details: dict[str, float | str]
 
 
-def pair_effect(gate: Gate, table: Table, choice: Choice, question: Question) -> PairEffect:
+def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
     """Return the effect: place, models, score, each released once."""
     study, rows = table.study, choice.rows
     treated, outcome = table.treated, table.outcome
@@ -179,36 +180,37 @@ def pair_effect(gate: Gate, table: Table, choice: Choice, question: Question) ->
     sums = Sums.of(released.floats(), released.variance, rows)
     known = None if study.treated_share is None else float(study.treated_share)
     models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
-    amount = dict(choice.plan.amounts)["score"]
-    noise = Laplace(SCORE_SENSITIVITY, amount)
-    scores, target = best_scores(rows, models, spread, question.estimand, noise.variance)
+    noise = choice.plan.cells_noise("score", SCORE_SENSITIVITY).variance
+    scores, target = best_scores(rows, models, spread, estimand, noise)
     found = gate.release_cells("score", lambda: scores.sums(treated, outcome), SCORE_SENSITIVITY)
-    return _effect(rows, models, scores, target, found.floats(), noise)
+    unit = float(study.outcome_range[1] - study.outcome_range[0]) / 2
+    return _effect(choice, models, scores, target, found.floats(), unit)
 
 
 def _effect(
-    rows: PublicRows, models: Models, scores: Scores, target: Target, released: np.ndarray, noise: Laplace
+    choice: Choice, models: Models, scores: Scores, target: Target, released: Floats, unit: float
 ) -> PairEffect:
-    """Return the effect of released sums of scores, with every part of its error."""
-    n, size, clip, middle = len(rows.z), scores.size, scores.clip, scores.middle
+    """Return the effect of released sums of scores, with every part of its error; `unit` is half the range."""
+    rows, clip, middle = choice.rows, scores.clip, scores.middle
+    n, part = len(rows.z), unit / scores.size
     total, squares = float(released[0]), 2 * float(released[1])
-    estimate = scores.start + (clip * total + n * middle) / size
+    estimate = scores.start * unit + (clip * total + n * middle) * part
     # Rows that models were fitted to lie nearer to them.
     fitted = n / max(n - sum(fit.freedom for fit in models.arms), n / 2)
-    variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) / size**2
-    cap = fitted * n * (clip + abs(middle)) ** 2 / size**2
+    variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
     second, left, left_sd = models.products(target.errors, rows)
-    second, left, left_sd = _ALIGNED * second / size**2, left / size, left_sd / size
+    second, left, left_sd = _ALIGNED * second * part**2, left * part, left_sd * part
     rejects = abs(left) > _REJECTS * left_sd
-    lost, capped = (scores.lost / size) ** 2, scores.capped / size**2
-    of_variance = 2 * fitted * clip * sqrt(clip**2 + middle**2) / size**2
+    lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
+    # The variance holds the noise of both sums: twice that of squares, and that of scores around their middle.
+    of_variance = 2 * fitted * clip * sqrt(clip**2 + middle**2) * part**2
     uncertainty = Uncertainty(
-        _scaled(noise, clip / size),
+        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(clip * part)),
         variance,
-        cap,
-        _scaled(noise, of_variance),
+        fitted * n * ((clip + abs(middle)) * part) ** 2,
+        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(of_variance)),
         second + lost + capped,
-        min(abs(left), _MOST_LEFT * models.sd) if rejects else 0.0,
+        min(abs(left), _MOST_LEFT * models.sd * unit) if rejects else 0.0,
     )
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
@@ -222,10 +224,6 @@ def _effect(
     return PairEffect(estimate, uncertainty, blind, details)
 
 
-def _scaled(noise: Laplace, factor: float) -> Laplace:
-    return Laplace(noise.sensitivity * Fraction(max(factor, 1e-12)), noise.epsilon)
-
-
 def pairs(session: Session, question: Question) -> Result:
     """Return the private effect; covariates and the order of rows are public, treatments and outcomes are not."""
     study, table = session.study, session.table
@@ -236,20 +234,19 @@ def pairs(session: Session, question: Question) -> Result:
     question = replace(question, mechanism="laplace")
 
     def compute(gate: Gate) -> dict[str, object]:
-        return _result(session, question, choice, pair_effect(gate, table, choice, question)).stored()
+        effect = pair_effect(gate, table, choice, question.estimand)
+        return _result(session, question, choice, effect).stored()
 
     return Result.from_dict(session.run(question.request(choice.plan, study), compute))
 
 
 def _result(session: Session, question: Question, choice: Choice, effect: PairEffect) -> Result:
     study = session.study
-    low, high = study.outcome_range
-    unit = float(high - low) / 2
     pure = question.budget.pure
     randomised = study.randomised is True
     return Result(
-        estimate=effect.estimate * unit,
-        uncertainty=_in_units(effect.uncertainty, unit),
+        estimate=effect.estimate,
+        uncertainty=effect.uncertainty,
         guarantee=question.guarantee(
             session,
             PAGES if _searched(study) else PAGES[1:],
@@ -262,10 +259,7 @@ def _result(session: Session, question: Question, choice: Choice, effect: PairEf
         details={
             "rows": len(choice.rows.z),
             "features": len(choice.rows.order) - 1,
-            **{
-                name: value if isinstance(value, str | bool) else value * unit
-                for name, value in effect.details.items()
-            },
+            **effect.details,
         },
         assumes=None if randomised else _assumes(choice.rows, effect.blind),
     )
@@ -275,20 +269,6 @@ def _assumes(rows: PublicRows, blind: bool) -> LinearScores:
     """Return that either model is linear in the features, and whether most curvature would go undetected."""
     squares, products = (bool((rows.order == one).any()) for one in (CURVES, PRODUCTS))
     return LinearScores(False, squares, products, Curvature.UNDETECTED if blind else None)
-
-
-def _in_units(found: Uncertainty, unit: float) -> Uncertainty:
-    noise, of_variance = found.noise, found.variance_noise
-    assert isinstance(noise, Laplace)
-    assert isinstance(of_variance, Laplace)
-    return Uncertainty(
-        _scaled(noise, unit),
-        found.variance * unit**2,
-        found.variance_cap * unit**2,
-        _scaled(of_variance, unit**2),
-        found.extra * unit**2,
-        found.bias * unit,
-    )
 
 
 _WORDS = {

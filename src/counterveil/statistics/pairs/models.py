@@ -192,7 +192,8 @@ def _linear(
     first, own = _alone(gram, target, errors, order)
     most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
     penalty, squares = _penalties(first, own, np.diag(gram), order, most)
-    return _fit(np.linalg.solve(gram + np.diag(penalty), target), gram, penalty, errors, squares)
+    found = np.asarray(np.linalg.solve(gram + np.diag(penalty), target), np.float64)
+    return _fit(found, gram, penalty, errors, squares)
 
 
 def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:

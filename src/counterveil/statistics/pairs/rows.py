@@ -145,7 +145,7 @@ class Place:
     def fixed(self, outcome: Integers) -> Integers:
         """Return outcomes from the centre on, in parts 2**-16 of the reach, clipped to [-1, 1] and rounded."""
         moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.reach
-        return np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)
+        return np.asarray(np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
 
 
 WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)

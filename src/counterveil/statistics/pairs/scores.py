@@ -86,7 +86,7 @@ class Scores:
         moved = outcome - _MIDDLE
         raw = np.where(treated, slope1 * moved + offset1, slope0 * moved + offset0)
         one = 1 << SCORE_BITS
-        return np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)
+        return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one))
 
     def _lines(self) -> list[tuple[Integers, Integers]]:
         """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
