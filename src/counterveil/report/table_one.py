@@ -16,8 +16,8 @@ _EXACT = (
     "deviations) of numbers, percentages of labels."
 )
 _BOUGHT = (
-    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added to "
-    "that of the effect."
+    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added "
+    "to that of the effect."
 )
 _FOR_SALE = (
     "Who was treated is private here, and a table of covariates by arm would be a release of its own. It costs the epsilon that you "
