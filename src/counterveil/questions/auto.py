@@ -52,7 +52,9 @@ def choose(session: Session, question: Question) -> Choice:
     study = session.study
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         method = "trial" if study.randomised is True else "doubly_robust"
-        return Choice(replace(question, method=method, settings=None), "covariates are public, which one score uses")
+        return Choice(
+            replace(question, method=method, settings=None), "covariates are public, which one score uses"
+        )
     if question.estimand is Estimand.ATO:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
     if study.clustered and question.unit is Unit.RECORD:

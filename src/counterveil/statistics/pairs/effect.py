@@ -19,7 +19,7 @@ from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.mechanisms import Ball, Gaussian, Laplace
 from counterveil.privacy import Budget
-from counterveil.privacy.caveats import Caveat, Fact, LinearScores
+from counterveil.privacy.caveats import Caveat, Curvature, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -27,6 +27,7 @@ from counterveil.statistics.pairs.models import Models, Sums, fit_models
 from counterveil.statistics.pairs.place import PLACE_KINDS, PLACES, Spread, find_place
 from counterveil.statistics.pairs.rows import (
     CURVES,
+    LINES,
     PRODUCTS,
     TREATED,
     WHOLE,
@@ -44,16 +45,23 @@ PAGES = (
 )
 # The part of the budget that the place takes, and the parts of the rest that the models may take.
 _PLACE = Fraction(1, 10)
-_MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10)]
+_MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 # The richest features are taken whose expected length is at most this many times the shortest.
 _LONGER = 1.2
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
 # the largest weight, and the curvature of a logistic model.
-_SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 4.0, 0.2
+_SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
+# Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
+# two models are aligned.
+_SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
+# Most that products of both models' errors may be expected to be beside the sampling error, squared.
+_MOST_PRODUCTS = 2.5
 # Products of both models' errors count so often: confounding aligns them.
 _ALIGNED = 2.0
 # The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
 _REJECTS = 1.645
+# It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
+_MOST_LEFT = 0.35
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,8 +84,10 @@ def choices(table: Table, budget: Budget, randomised: bool) -> list[Choice]:
     """Return the best split for each set of features, the plainest first; reads covariates alone."""
     searched = _searched(table.study)
     found = []
-    for rows in ladder(table):
-        splits = [_expected(rows, budget, part, searched, randomised) for part in _MODEL_PARTS]
+    rungs = ladder(table)
+    for rows in rungs:
+        omitted = rows.order.max() == LINES < rungs[-1].order.max()
+        splits = [_expected(rows, budget, part, searched, randomised, omitted) for part in _MODEL_PARTS]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
 
@@ -87,7 +97,7 @@ def chosen(table: Table, budget: Budget, randomised: bool) -> Choice:
     found = choices(table, budget, randomised)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
-    able = [choice for choice in found if choice.products <= choice.sampling]
+    able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
     if not able:
         raise refusal(
             "CV-P408",
@@ -115,21 +125,37 @@ def _plan(budget: Budget, part: Fraction, searched: bool) -> Plan:
     return Plan.split(budget, shares, "laplace", kinds)
 
 
-def _expected(rows: PublicRows, budget: Budget, part: Fraction, searched: bool, randomised: bool) -> Choice:
+def _expected(
+    rows: PublicRows, budget: Budget, part: Fraction, searched: bool, randomised: bool, omitted: bool
+) -> Choice:
     plan, (n, p) = _plan(budget, part, searched), rows.z.shape
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
     unit = Ball(length, amount, 3 * p).variance if budget.pure else Gaussian(length, amount).variance
     own = unit / rows.scale**2
-    half = _CURVATURE * n
+    half = _CURVATURE * (rows.weight @ rows.z**2)
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
-    arms = np.minimum(own / (2 * half) ** 2 + _SPREAD / (2 * half), _SPREAD)
-    products = 0.0 if randomised else float(treated @ arms) / 2
+    arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
+    signal = [_assumed(rows, most) for most in _SIGNAL]
+    left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
+    confounded = _ALIGNMENT * float((np.sqrt(signal[0] * signal[1]) * left[0] * left[1])[1:].sum())
+    # Curves that are left out are left out entirely.
+    confounded += _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else 0.0
+    errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
+    products = 0.0 if randomised else float(errors[0] @ errors[1]) + confounded**2
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
-    worse = sampling * float(np.minimum(arms, _SPREAD).sum()) / _SPREAD / 8 if randomised else 0.0
+    worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
     noise = 8 * (_LARGEST_WEIGHT / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products)
+
+
+def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> np.ndarray:
+    """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
+    lines, others = rows.order == LINES, rows.order > LINES
+    found = np.full(len(rows.order), 10.0)
+    found[lines], found[others] = sizes[0] / max(int(lines.sum()), 1), sizes[1] / max(int(others.sum()), 1)
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,6 +164,7 @@ class PairEffect:
 
     estimate: float
     uncertainty: Uncertainty
+    blind: bool  # whether curves that matter beside the sampling error would go undetected
     details: dict[str, float | str]
 
 
@@ -151,9 +178,7 @@ def pair_effect(gate: Gate, table: Table, choice: Choice, question: Question) ->
     )
     sums = Sums.of(released.floats(), released.variance, rows)
     known = None if study.treated_share is None else float(study.treated_share)
-    models = fit_models(
-        rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True
-    )
+    models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
     amount = dict(choice.plan.amounts)["score"]
     noise = Laplace(SCORE_SENSITIVITY, amount)
     scores, target = best_scores(rows, models, spread, question.estimand, noise.variance)
@@ -183,7 +208,7 @@ def _effect(
         cap,
         _scaled(noise, of_variance),
         second + lost + capped,
-        abs(left) if rejects else 0.0,
+        min(abs(left), _MOST_LEFT * models.sd) if rejects else 0.0,
     )
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
@@ -193,7 +218,8 @@ def _effect(
         "models_differ_se": left_sd,
         "models_differ_rejects": rejects,
     }
-    return PairEffect(estimate, uncertainty, details)
+    blind = left_sd > uncertainty.sampling_sd or int(rows.order.max()) <= LINES
+    return PairEffect(estimate, uncertainty, blind, details)
 
 
 def _scaled(noise: Laplace, factor: float) -> Laplace:
@@ -216,7 +242,7 @@ def pairs(session: Session, question: Question) -> Result:
 
 
 def _result(session: Session, question: Question, choice: Choice, effect: PairEffect) -> Result:
-    study, order = session.study, choice.rows.order
+    study = session.study
     low, high = study.outcome_range
     unit = float(high - low) / 2
     pure = question.budget.pure
@@ -225,7 +251,9 @@ def _result(session: Session, question: Question, choice: Choice, effect: PairEf
         estimate=effect.estimate * unit,
         uncertainty=_in_units(effect.uncertainty, unit),
         guarantee=question.guarantee(
-            session, PAGES if _searched(study) else PAGES[1:], mechanisms=("ball" if pure else "gaussian", "laplace")
+            session,
+            PAGES if _searched(study) else PAGES[1:],
+            mechanisms=("ball" if pure else "gaussian", "laplace"),
         ),
         method="doubly robust score with public covariates",
         **question.effect_terms(study),
@@ -233,21 +261,26 @@ def _result(session: Session, question: Question, choice: Choice, effect: PairEf
         not_covered=_not_covered(study),
         details={
             "rows": len(choice.rows.z),
-            "features": len(order) - 1,
+            "features": len(choice.rows.order) - 1,
             **{
                 name: value if isinstance(value, str | bool) else value * unit
                 for name, value in effect.details.items()
             },
         },
-        assumes=None
-        if randomised
-        else LinearScores(False, bool((order == CURVES).any()), bool((order == PRODUCTS).any())),
+        assumes=None if randomised else _assumes(choice.rows, effect.blind),
     )
+
+
+def _assumes(rows: PublicRows, blind: bool) -> LinearScores:
+    """Return that either model is linear in the features, and whether most curvature would go undetected."""
+    squares, products = (bool((rows.order == one).any()) for one in (CURVES, PRODUCTS))
+    return LinearScores(False, squares, products, Curvature.UNDETECTED if blind else None)
 
 
 def _in_units(found: Uncertainty, unit: float) -> Uncertainty:
     noise, of_variance = found.noise, found.variance_noise
-    assert isinstance(noise, Laplace) and isinstance(of_variance, Laplace)
+    assert isinstance(noise, Laplace)
+    assert isinstance(of_variance, Laplace)
     return Uncertainty(
         _scaled(noise, unit),
         found.variance * unit**2,

@@ -7,20 +7,26 @@ shrinkage leaves out of both models is estimated from the same sums: `Models.lef
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 
 import numpy as np
 from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.statistics.pairs.rows import CONSTANT, TREATED, PublicRows
+from counterveil.statistics.pairs.rows import CONSTANT, CURVES, LINES, PRODUCTS, TREATED, PublicRows
 
 # Propensities are kept this far from 0 and 1.
 LEAST_PROPENSITY = 0.02
 # Least squared size of coefficients that is allowed for, in parts of their variance.
 _LEAST_SIGNAL = 0.02
-# How much of the penalty that treatment's coefficients call for is applied: what it leaves is confounding.
+# How much of the penalty that covariates call for is applied to treatment: what it leaves is confounding.
 _TREATED_PENALTY = 0.25
+# A curve or product stands out where its squared coefficients of all three models, in variances, add up to this (99.7%
+# of chi-squared with 3 degrees of freedom); it is then kept in all of them, as an order of its own.
+_STANDS_OUT, SELECTED = 14.0, 4
+# Most that curves or products, or one that stands out, and then that covariates move: the variance of log odds, and the
+# part of that of outcomes.
+_MOST = {"log odds": (0.5, 4.0), "outcomes": (0.25, 1.0)}
 # A ridge that keeps matrices regular, in parts of a row, and the largest log odds.
 _TINY, _LARGEST = 1e-3, 8.0
 _STEPS = 25
@@ -75,8 +81,6 @@ class Models:
             second += _trace(gram, arm.covariance, self.score.covariance)
             left += float(self.score.left @ gram @ arm.left)
             left_variance += _trace(gram, arm.left_covariance, self.score.left_covariance)
-            left_variance += _along(gram @ self.score.left, arm.left_covariance)
-            left_variance += _along(gram @ arm.left, self.score.left_covariance)
         return second, left, left_variance**0.5
 
 
@@ -84,12 +88,9 @@ def _trace(gram: Floats, one: Floats, other: Floats) -> float:
     return float(((gram @ one @ gram) * other).sum())
 
 
-def _along(direction: Floats, covariance: Floats) -> float:
-    return float(direction @ covariance @ direction)
-
-
-def fit_models(rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: float | None,
-               constant: bool) -> Models:
+def fit_models(
+    rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: float | None, constant: bool
+) -> Models:
     """Return the models of released sums.
 
     Outcomes lie around `centre` with this standard deviation and were divided by `reach`, all in halves of the range; a
@@ -97,12 +98,13 @@ def fit_models(rows: PublicRows, sums: Sums, centre: float, reach: float, sd: fl
     with `constant` propensities are the same for all, and unknown.
     """
     score = None
+    order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
     if known is not None:
         propensity = np.full(len(rows.z), known)
     elif constant:
         propensity, score = _share(rows, sums)
     else:
-        propensity, score = _logistic(rows, sums)
+        propensity, score = _logistic(rows, sums, order)
     propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
     if not sd:
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
@@ -110,16 +112,36 @@ def fit_models(rows: PublicRows, sums: Sums, centre: float, reach: float, sd: fl
         sd = 2 * (share * (1 - share)) ** 0.5
     spread = min((sd / reach) ** 2, 1.0)
     fits = tuple(
-        _linear(rows, own, sums.values[place], sums.noise[place], spread)
+        _linear(rows, own, sums.values[place], sums.noise[place], spread, order)
         for place, own in ((1, propensity), (2, 1 - propensity))
     )
     low, high = max(-1.0, centre - reach), min(1.0, centre + reach)
     means = [np.clip(centre + reach * (rows.z @ fit.coefficients), low, high) for fit in fits]
     first, second = (
-        Fit(f.coefficients * reach, f.covariance * reach**2, f.left * reach, f.left_covariance * reach**2, f.freedom)
+        Fit(
+            f.coefficients * reach,
+            f.covariance * reach**2,
+            f.left * reach,
+            f.left_covariance * reach**2,
+            f.freedom,
+        )
         for f in fits
     )
     return Models(propensity, means[0], means[1], score, (first, second), sd)
+
+
+def _orders(rows: PublicRows, sums: Sums, spread: float) -> Integers:
+    """Return the orders of features, with one of their own for curves and products that stand out of their noise."""
+    weighted, whole = rows.weighted, rows.gram(rows.weight)
+    share = min(max(float(sums.values[0, 0]) / whole[0, 0], 0.03), 0.97)
+    squares = np.zeros(len(rows.order))
+    for place, (part, own) in enumerate(
+        ((share * (1 - share),) * 2, (share, share * spread), (1 - share, (1 - share) * spread))
+    ):
+        target = sums.values[place] - (share * weighted.sum(axis=0) if place == 0 else 0.0)
+        first, variance = _alone(part * whole, target, np.diag(sums.noise[place]) + own * whole, rows.order)
+        squares += first**2 / variance
+    return np.where((rows.order >= CURVES) & (squares > _STANDS_OUT), SELECTED, rows.order)
 
 
 def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
@@ -129,21 +151,23 @@ def _share(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
     share = min(max(float(sums.values[0, 0]) / size, LEAST_PROPENSITY), 1 - LEAST_PROPENSITY)
     curvature = share * (1 - share)
     covariance = np.zeros((p, p))
-    covariance[0, 0] = (float(sums.noise[0, 0]) + curvature * float((weight**2).sum())) / (curvature * size) ** 2
+    covariance[0, 0] = (float(sums.noise[0, 0]) + curvature * float((weight**2).sum())) / (
+        curvature * size
+    ) ** 2
     nothing = np.zeros(p)
     return np.full(len(rows.z), share), Fit(nothing, covariance, nothing, np.zeros((p, p)), 1.0)
 
 
-def _logistic(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
+def _logistic(rows: PublicRows, sums: Sums, order: Integers) -> tuple[Floats, Fit]:
     """Return propensities of the logistic model whose weighted sums are the released ones, and its fit."""
     z, weighted, target, noise = rows.z, rows.weighted, sums.values[0], sums.noise[0]
     whole = rows.gram(rows.weight)
     share = min(max(float(target[0]) / whole[0, 0], 0.03), 0.97)
     flat = share * (1 - share)
-    variance = noise + flat * (weighted**2).sum(axis=0)
-    first = np.linalg.solve(flat * whole, target - share * weighted.sum(axis=0))
-    penalty, squares = _penalties(first, variance, flat * np.diag(whole), rows.order)
-    penalty = _TREATED_PENALTY * penalty
+    centred = target - share * weighted.sum(axis=0)
+    first, own = _alone(flat * whole, centred, np.diag(noise) + flat * whole, order)
+    penalty, squares = _penalties(first, own, flat * np.diag(whole), order, _MOST["log odds"])
+    penalty = np.where(order == LINES, _TREATED_PENALTY, 1.0) * penalty
     found = np.zeros(z.shape[1])
     found[0] = log(share / (1 - share))
     for _ in range(_STEPS):
@@ -159,27 +183,48 @@ def _logistic(rows: PublicRows, sums: Sums) -> tuple[Floats, Fit]:
     return e, _fit(found, bare, penalty, np.diag(noise) + bare, squares)
 
 
-def _linear(rows: PublicRows, share: Floats, target: Floats, noise: Floats, spread: float) -> Fit:
+def _linear(
+    rows: PublicRows, share: Floats, target: Floats, noise: Floats, spread: float, order: Integers
+) -> Fit:
     """Return the regression of one arm's outcomes, of which about the `share` of every row is in the sums."""
     gram = rows.gram(rows.weight * share) + _TINY * np.eye(len(target))
     errors = np.diag(noise) + spread * gram
-    inverse = np.linalg.inv(gram)
-    first = inverse @ target
-    penalty, squares = _penalties(first, np.diag(errors), np.diag(gram), rows.order)
+    first, own = _alone(gram, target, errors, order)
+    most = (spread * _MOST["outcomes"][0], spread * _MOST["outcomes"][1])
+    penalty, squares = _penalties(first, own, np.diag(gram), order, most)
     return _fit(np.linalg.solve(gram + np.diag(penalty), target), gram, penalty, errors, squares)
 
 
-def _penalties(first: Floats, variance: Floats, curvature: Floats, order: Integers) -> tuple[Floats, Floats]:
+def _alone(gram: Floats, target: Floats, errors: Floats, order: Integers) -> tuple[Floats, Floats]:
+    """Return coefficients and their variances: of covariates together, of every other feature beside covariates alone.
+
+    Sums `target` have errors of this covariance around `gram` times the coefficients.
+    """
+    base = order <= LINES
+    inverse, others = np.linalg.inv(gram[np.ix_(base, base)]), np.flatnonzero(~base)
+    solving, curvature = np.eye(len(target)), np.ones(len(target))
+    solving[np.ix_(base, base)] = inverse
+    solving[np.ix_(others, base)] = -gram[np.ix_(others, base)] @ inverse
+    curvature[others] = (solving @ gram)[others, others]
+    variance = ((solving @ errors) * solving).sum(axis=1)
+    return solving @ target / curvature, variance / curvature**2
+
+
+def _penalties(
+    first: Floats, own: Floats, curvature: Floats, order: Integers, most: tuple[float, float]
+) -> tuple[Floats, Floats]:
     """Return ridge penalties and the squared sizes of coefficients that they stand for, one for each order.
 
-    `variance` is that of sums whose expectation is about `curvature` times a coefficient; `first` are coefficients
-    without a penalty.
+    `first` are coefficients without a penalty, with variances `own`; sums are about `curvature` times a coefficient.
     """
     penalty, squares = np.zeros(len(first)), np.zeros(len(first))
-    own = variance / curvature**2
     for one in np.unique(order[order > CONSTANT]):
         at = order == one
-        square = max(float((first[at] ** 2 - own[at]).mean()), _LEAST_SIGNAL * float(own[at].mean()))
+        noise, count = float(own[at].mean()), int(at.sum())
+        # Curves and products count as far as they exceed what noise alone makes of their mean square.
+        margin = noise * sqrt(2 / count) if one in (CURVES, PRODUCTS) else 0.0
+        square = max(float((first[at] ** 2).mean()) - noise - margin, _LEAST_SIGNAL * noise)
+        square = min(square, most[int(one == LINES)] / (1 if one == SELECTED else count))
         penalty[at], squares[at] = float((own[at] * curvature[at]).mean()) / square, square
     return penalty, squares
 

@@ -80,7 +80,7 @@ def find_place(gate: Gate, outcome: Integers) -> Spread:
 
 
 def _centre(noisy: Floats, sd: float, width: int) -> tuple[int, bool]:
-    """Return the median of the cells in steps, or the end of the range that most outcomes lie at, and whether they do."""
+    """Return the median of the cells in steps, or the end of the range where most lie, and whether they do."""
     filled = np.where(noisy > 2 * sd, noisy, 0.0)
     filled = filled if filled.any() else np.maximum(noisy, 0.0) + 1e-9
     total = float(filled.sum())

@@ -32,9 +32,9 @@ CONSTANT, LINES, CURVES, PRODUCTS = range(4)
 _CUT, _PRODUCT_CUT = 4.0, 3.0
 # A column counts where the columns before it leave this part of its length, and where no few rows carry it.
 _LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
-# Scale of features beyond covariates, the most that products take of the squared scale of the others, and the constant's
-# squared scale beside all others: noise is least on the constant and most on products.
-_CURVES_SCALE, _PRODUCTS_PART, _CONSTANT_PART = 0.7, 0.35, 0.5
+# Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
+# of the constant beside all others: noise is least on the constant and most on products.
+_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
 # Most features, and fewest rows for each of them.
 MOST_FEATURES, ROWS_A_FEATURE = 250, 5
 
@@ -67,12 +67,16 @@ class PublicRows:
 def ladder(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     columns = list(_columns(table))
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE)
+    orders = [order for order, _ in columns]
+    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
+    if not richest:
+        return ()
+    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
     found: dict[int, PublicRows] = {}
-    for most in (LINES, CURVES, PRODUCTS):
-        kept = [(order, values) for order, values in columns if order <= most]
-        if len(kept) <= min(MOST_FEATURES, table.rows // ROWS_A_FEATURE):
-            rows = _public_rows(*_white(kept))
-            found.setdefault(rows.z.shape[1], rows)
+    for one in richest:
+        kept = order <= one
+        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
     return tuple(found.values())
 
 
@@ -112,11 +116,11 @@ def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
 
 
 def _public_rows(z: Floats, order: Integers) -> PublicRows:
-    scale = np.where(order <= LINES, 1.0, _CURVES_SCALE)
-    products, others = order == PRODUCTS, (order == LINES) | (order == CURVES)
-    if products.any():
-        room = _PRODUCTS_PART * float((scale[others] ** 2).sum()) / int(products.sum())
-        scale[products] = min(_CURVES_SCALE, sqrt(room))
+    scale = np.ones(len(order))
+    lines = order == LINES
+    for more in (order == CURVES, order == PRODUCTS):
+        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
+        scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
     longest = sqrt(float((scale**2).sum()))
     lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))

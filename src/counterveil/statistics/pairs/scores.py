@@ -93,7 +93,9 @@ class Scores:
         found = []
         for slope, offset in zip(self.slopes, self.offsets, strict=True):
             steep = np.clip(slope / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SLOPE_BITS)
-            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SHIFT)
+            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (
+                SCORE_BITS + _SHIFT
+            )
             found.append((np.rint(steep).astype(np.int64), np.rint(high).astype(np.int64)))
         return found
 
@@ -155,12 +157,12 @@ def _clips(
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     inside = spread.distances[spread.shares > 0]
     widest = 1.3 * max(float(one.max()) for one in weights) * float(inside.max())
+    at = slice(None, None, max(1, len(e) // _SAMPLE))
+    order = [np.argsort(own, kind="stable")[at] for own in weights]
+    scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
+    share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
     found = []
     for clip in widest * 2.0 ** (-np.arange(_HALVINGS) / 2):
-        lost = 0.0
-        for own, share in zip(weights, (e, 1 - e), strict=True):
-            at = np.argsort(own, kind="stable")[:: max(1, len(own) // _SAMPLE)]
-            over = np.maximum(np.outer(own[at], spread.distances) - clip, 0.0) @ spread.shares
-            lost += len(own) / len(at) * float(share[at] @ over)
-        found.append((0.0, float(clip), _ONE_SIDED * lost))
+        over = np.maximum(np.outer(scores, spread.distances) - clip, 0.0) @ spread.shares
+        found.append((0.0, float(clip), _ONE_SIDED * float(share @ over)))
     return found
