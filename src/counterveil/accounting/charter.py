@@ -424,7 +424,9 @@ class Charter:
             each = "; ".join(f"{look.rows} rows, {look.budget}" for look in self.looks.planned)
             said.append(f"looks at {self.looks.outcome!r}, no others: {each}")
         said += [f"public: the rows without {name!r}, which may be left out" for name in sorted(left_out)]
-        missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items() if name not in left_out]
+        missing = [
+            f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items() if name not in left_out
+        ]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
