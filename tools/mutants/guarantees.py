@@ -26,6 +26,7 @@ _HOSTILE = (
     "unit/federation/test_bounded_reading.py",
     "attack/federation/test_one_hostile_site_does_not_decide.py",
 )
+_LEVELS = "attack/test_levels_share_one_account.py"
 _DAMAGE = "unit/accounting/test_damage.py"
 
 
@@ -53,6 +54,12 @@ GUARANTEES: tuple[Mutant, ...] = (
         "uses.named_cluster in listed and",
         "attack/test_clusters_and_periods_are_no_free_query.py",
     ),
+    # The level of treatment and outcome.
+    _of("charter.rules_of", "(out and rule == DROP)", "False", _LEVELS),
+    _of("accounts.check_shown", "uses.unit.treatment_public and", "uses.unit.covariates_public and", _LEVELS),
+    _of("question.refuse_shape", "by_arm = study.where is not None and", "by_arm = False and", _LEVELS),
+    _of("asking._for_reports", "not found.guarantee.unit.treatment_public", "False", _LEVELS),
+    _of("Uses.made_public", "if self.unit.covariates_public else ()", "if arms else ()", _LEVELS),
     _of("StableHistogram.threshold", "log(1 / (2 *", "log(1 / (20 *", _noise("stable_histogram")),
     _of(
         "StableHistogram.release",

@@ -75,7 +75,7 @@ def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
         for unit in method.forms:
             if name == "auto":
                 continue
-            yield "ate", name, unit, _how(method)
+            yield "ate", name, unit, _how(method, unit)
     for name, forms in FORMS.items():
         for unit in forms.by_unit:
             yield "cate", name, unit, BY_PASSES if unit in forms.in_batches else BY_ROWS
@@ -83,9 +83,9 @@ def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
         yield question, method, unit, how
 
 
-def _how(method: Method) -> tuple[str, ...]:
+def _how(method: Method, unit: Unit) -> tuple[str, ...]:
     """Return what a method of `ate` does with rows at each place."""
-    if method.in_batches:
+    if unit in method.in_batches:
         return BY_PASSES
     return BY_ENGINE if method.on_aggregates else BY_ROWS
 

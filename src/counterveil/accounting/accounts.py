@@ -13,7 +13,7 @@ from typing import Any
 
 from counterveil.accounting import refusals
 from counterveil.accounting.chain import canonical, read_entry, study_of, unseal
-from counterveil.accounting.charter import DROP, Charter, Looks, Uses, quoted
+from counterveil.accounting.charter import DROP, Charter, Looks, Uses, quoted, rules_of
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
 from counterveil.accounting.records import Account, Entry, Row, Store
@@ -114,7 +114,7 @@ def account_of(store: Store, dataset: str) -> Account:
     )
 
 
-def account_remarks(store: Store, dataset: str, unit: Unit) -> tuple[str, ...]:
+def account_remarks(store: Store, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
     """Return what the guarantee of an answer that protects `unit` must say about its account."""
     known, said = Standing(store, dataset), []
     requests, unproved = known.counted
@@ -123,10 +123,12 @@ def account_remarks(store: Store, dataset: str, unit: Unit) -> tuple[str, ...]:
             f"the account {dataset!r} has run {unproved} of {requests} requests in a form without "
             "a finite-sample guarantee: its total is not proved"
         )
-    if unit is Unit.RECORD and known.charter is not None and known.charter.public:
+    public = () if known.charter is None or unit.treatment_public else known.charter.public
+    shown = [name for name in public if name == treatment or not unit.covariates_public]
+    if shown:
         said.append(
             f"other answers of the account {dataset!r} may show its public columns exactly, whatever this "
-            f"one protects: {quoted(known.charter.public)}"
+            f"one protects: {quoted(shown)}"
         )
     return tuple(said)
 
@@ -291,7 +293,7 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
     private = [name for name in uses.made_public if name not in public]
     if private:
         raise _made_public(private, uses, charter)
-    if uses.unit is Unit.OUTCOME:
+    if uses.unit.covariates_public:
         for name in uses.outcomes:
             _check_outcome(charter, name)
     check_missing(charter, uses.columns, uses.missing)
@@ -302,11 +304,11 @@ def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> No
 def check_shown(charter: Charter | None, uses: Uses) -> None:
     """Raise the refusal of a study that shows what is private: who is chosen, or which clusters there are.
 
-    Whether the rows of a subset fit a study can be asked for nothing, and the clusters are counted for nothing, so
-    private columns must not be taken freely. Without a charter every column is private, at both levels.
+    Whether the rows of a subset, and each arm of it, fit a study can be asked for nothing, and the clusters are counted
+    for nothing, so private columns must not be taken freely. Without a charter every column is private, at all levels.
     """
     public = frozenset(() if charter is None else charter.public)
-    if uses.unit is Unit.OUTCOME and charter is not None:
+    if uses.unit.treatment_public and charter is not None:
         return
     _check_subsets(charter, uses, public)
     if uses.named_cluster is None:
@@ -385,11 +387,15 @@ def check_order(
 
 
 def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
-    """Raise CV-L043 where a study treats missing values of a private column in another way than the charter."""
-    public = frozenset(charter.public)
+    """Raise CV-L043 where a study treats missing values of a private column in another way than the charter.
+
+    `columns` starts with the treatment. Rows that a public column leaves out are a subset: attaching them tells whether
+    their arms are too small, so where the treatment is private the charter lists these columns too.
+    """
+    listed = rules_of(columns[0], missing, charter.public)
     for name in columns:
-        wanted, given = charter.missing.get(name), missing.get(name)
-        if name not in public and given != wanted:
+        wanted, given = charter.missing.get(name), listed.get(name)
+        if given != wanted and (given is not None or name not in charter.public):
             raise refusal(
                 "CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given), steward=_STEWARD
             )

@@ -80,7 +80,8 @@ class Uses:
     @property
     def made_public(self) -> tuple[str, ...]:
         """The columns whose exact values the answer may show: none where whole records are protected."""
-        return (self.treatment, *self.covariates, *self._beside) if self.unit is Unit.OUTCOME else ()
+        arms = (self.treatment,) if self.unit.treatment_public else ()
+        return (*arms, *self.covariates, *self._beside) if self.unit.covariates_public else ()
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -246,9 +247,10 @@ class Charter:
 
     Attributes:
         public: columns whose exact values answers may show.
-        outcomes: private columns that requests with `protects="outcome"` may be about; None for any private one.
+        outcomes: private columns that requests which take covariates as public may be about; None for any private one.
         missing: private column -> "drop" (which rows have no value is public) or "fill" (it is private);
-            other private columns may have no missing rule, so that studies of incomplete ones are refused.
+            other private columns may have no missing rule, so that studies of incomplete ones are refused. Of a
+            public column "drop", where the treatment is private: rows left out are a subset like any other.
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
@@ -322,7 +324,8 @@ class Charter:
         put("looks", looks if looks is None or isinstance(looks, Looks) else Looks.from_dict(looks))
         public_names = set(self.public)
         looked = () if self.looks is None else (self.looks.outcome,)
-        private = (("an outcome", (*(self.outcomes or ()), *looked)), ("a missing rule", self.missing))
+        filled = [name for name, rule in self.missing.items() if rule == FILL]
+        private = (("an outcome", (*(self.outcomes or ()), *looked)), (f"the rule {FILL!r}", filled))
         for kind, listed in private:
             for name in listed:
                 if name in public_names:
@@ -336,11 +339,10 @@ class Charter:
     @lru_cache(maxsize=64)
     def of_study(cls, uses: Uses, *, unproved: bool = False) -> Charter:
         """Return the charter that a first request fixes: public is what it makes public, all else is private."""
-        public = set(uses.made_public)
-        missing = {name: rule for name, rule in uses.missing.items() if name not in public}
+        public = uses.made_public
         return cls(
             public=public,
-            missing=missing,
+            missing=rules_of(uses.treatment, uses.missing, public),
             unproved=unproved,
             person=uses.person,
             cluster=uses.protected_cluster,
@@ -407,6 +409,7 @@ class Charter:
         """Return the charter in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = " and ".join(unit.value for unit in self.protects)
+        left_out = frozenset(self.public).intersection(self.missing)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
         said += [f"public: who belongs to the subset where {subset}" for subset in self.subsets]
@@ -415,12 +418,15 @@ class Charter:
             f"public: which {name!r} there are and the arm of each, not who is in which"
             for name in self.assigned_clusters
         ]
-        if Unit.OUTCOME in self.protects and self.public:
-            said.append(f"outcomes protected at outcome level: {outcomes}")
+        if self.public and any(unit.covariates_public for unit in self.protects):
+            said.append(f"outcomes protected where covariates are public: {outcomes}")
         if self.looks is not None:
             each = "; ".join(f"{look.rows} rows, {look.budget}" for look in self.looks.planned)
             said.append(f"looks at {self.looks.outcome!r}, no others: {each}")
-        missing = [f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items()]
+        said += [f"public: the rows without {name!r}, which may be left out" for name in sorted(left_out)]
+        missing = [
+            f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items() if name not in left_out
+        ]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
@@ -439,11 +445,21 @@ class Charter:
 
 
 def shown_of(uses: Uses) -> dict[str, Any]:
-    """Return what a study shows of private columns at record level, as arguments of a charter that permits it."""
-    if uses.unit is Unit.OUTCOME:
+    """Return what a study shows of private columns, as arguments of a charter: nothing where its arms are public."""
+    if uses.unit.treatment_public:
         return {}
     clusters = () if uses.named_cluster is None else (uses.named_cluster,)
     return {"subsets": uses.subsets, "assigned_clusters" if uses.assigned_cluster else "clusters": clusters}
+
+
+def rules_of(treatment: str, missing: Mapping[str, str], public: Iterable[str]) -> dict[str, str]:
+    """Return the missing rules that a charter lists: of private columns, and which rows others leave out of the arms.
+
+    Where the treatment is public, so is who is left out of each arm.
+    """
+    shown = frozenset(public)
+    out = treatment not in shown
+    return {name: rule for name, rule in missing.items() if name not in shown or (out and rule == DROP)}
 
 
 def unit_words(person: str | None, cluster: str | None) -> str:
@@ -502,10 +518,10 @@ def _levels(protects: object) -> tuple[Unit, ...]:
         chosen = {Unit.parse(unit) for unit in names(protects, "protects")}
     except ParameterError as error:
         raise refusal(
-            "CV-L040", expected='protects: a list of "outcome" and "record"', got=error.got
+            "CV-L040", expected=f"protects: a list of {quoted(map(str, Unit))}", got=error.got
         ) from None
     if not chosen:
-        raise refusal("CV-L040", expected='protects: "outcome", "record" or both', got="an empty list")
+        raise refusal("CV-L040", expected=f"protects: some of {quoted(map(str, Unit))}", got="an empty list")
     return tuple(unit for unit in Unit if unit in chosen)
 
 

@@ -251,10 +251,10 @@ def _uncountable(charge: Charge) -> CounterveilError:
     return refusal("CV-B005", face=charge.face)
 
 
-# The two totals of an account: what all answers cost outcomes, and what record-level answers cost whole records.
+# The two totals of an account: what all answers cost private values, and what record-level answers cost whole records.
 #
-# A record-level answer protects the outcome as well, so it counts in both totals; an outcome-level answer says nothing
-# about other private columns, so it counts in the first only. Proof: `filters.proof.md`.
+# A record-level answer protects treatments and outcomes as well, so it counts in both totals; other answers say nothing
+# about private columns that they were not about, so they count in the first only. Proof: `filters.proof.md`.
 
 
 @dataclass(frozen=True, slots=True)
@@ -325,7 +325,7 @@ class Levels:
     def remaining(self, totals: Totals, unit: Unit) -> Remaining:
         """Return the remaining budget of requests that protect `unit`."""
         left = self.outcome.remaining(totals.outcome)
-        if unit is Unit.OUTCOME:
+        if unit is not Unit.RECORD:
             return left
         own = self.record.remaining(totals.record)
         mu = None if left.mu is None or own.mu is None else min(left.mu, own.mu)

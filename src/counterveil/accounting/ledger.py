@@ -274,10 +274,10 @@ class Ledger:
         with self._reading():
             return account_of(self._store, dataset)
 
-    def remarks(self, dataset: str, unit: Unit) -> tuple[str, ...]:
+    def remarks(self, dataset: str, unit: Unit, treatment: str) -> tuple[str, ...]:
         """Return what the guarantee of an answer that protects `unit` must say about its account."""
         with self._reading():
-            return account_remarks(self._store, dataset, unit)
+            return account_remarks(self._store, dataset, unit, treatment)
 
     def datasets(self) -> list[Account]:
         """Return the accounts of all data sets in the order of their registration."""

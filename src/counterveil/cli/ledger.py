@@ -31,7 +31,7 @@ ledger_app = commands("Privacy budgets: create a ledger, show what was spent, ve
 _DRAFT = """\
 # Draft of a charter: what this account permits. It cannot be changed once registered, so check every line.
 # public: columns whose exact values, counts and balance may be shown. Every other column is private.
-# outcomes: private columns that requests with protects = "outcome" may use; leave out to permit any.
+# outcomes: private columns that requests which take covariates as public may use; leave out to permit any.
 # protects: levels of protection that are permitted. methods: names; leave out to permit all.
 # most_epsilon, most_delta: largest values for one request; leave out for no limit but the total.
 # unproved: whether forms without a finite-sample guarantee may run.
@@ -276,7 +276,7 @@ def _near(place: str) -> str:
 
 
 def _totals(account: Account) -> dict[str, tuple[str, str, str]]:
-    """Return what was granted, spent and remains at both levels of protection."""
+    """Return what was granted, spent and remains for all answers, and for those that protect records."""
     spent, record = account.spent, account.record_spent
     return {
         "outcomes": (str(account.budget), _amounts(spent.epsilon, spent.delta), str(account.remaining)),

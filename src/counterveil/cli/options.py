@@ -164,7 +164,11 @@ StudyFile = Annotated[
     ),
 ]
 Protects = Annotated[
-    str, option("LEVEL", '"outcome" if only outcomes are private, "record" if everything about a person is.')
+    str,
+    option(
+        "LEVEL",
+        'What is private: "outcome", "treatment and outcome" (covariates are public), or "record" (everything).',
+    ),
 ]
 Epsilon = Annotated[str, option("NUMBER", "Privacy loss to spend, read exactly: 0.1 or 1/10.")]
 Delta = Annotated[

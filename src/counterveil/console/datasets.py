@@ -124,7 +124,7 @@ def _summary(found: DataSet) -> dict[str, Any]:
 
 
 def levels(account: Account) -> list[dict[str, Any]]:
-    """Return what was granted, is spent and remains at both levels of protection."""
+    """Return what was granted, is spent and remains for all answers, and for those that protect records."""
     rows = (
         ("all answers", account.budget, account.spent.epsilon, account.remaining),
         ("record level", account.record_budget, account.record_spent.epsilon, account.record_remaining),

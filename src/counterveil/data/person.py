@@ -147,7 +147,7 @@ class Person:
             f"the number of {several}, by {self.column!r}, and the order of what identifies them",
             f"how the rows of a {one} become one: {said}",
         ]
-        return [*facts, f"how many rows each {one} has, and their order"] if unit is Unit.OUTCOME else facts
+        return [*facts, f"how many rows each {one} has, and their order"] if unit.covariates_public else facts
 
 
 _FIX = 'for example Study(..., person="patient_id", per_person={"cost": "sum"}, order="visit")'
@@ -227,7 +227,7 @@ class Cluster:
 
     def public_fact(self, unit: Unit) -> str:
         """Return what is public about clusters of protected people."""
-        if unit is Unit.OUTCOME:
+        if unit.covariates_public:
             return f"which cluster everyone is in, by {self.column!r}"
         arms = ", and which arm each of them was assigned to" if self.assigned else ""
         return (

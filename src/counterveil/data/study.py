@@ -321,10 +321,10 @@ class Study:
         """Whether attaching tells no more than that all rows fit: neither rows are chosen nor clusters named."""
         return not self.subsets and not self.clustered
 
-    @property
-    def public_columns(self) -> tuple[str, ...]:
-        """The names of the columns that are public where only outcomes are protected."""
-        return tuple(name for name in self.read_columns if name not in self.outcomes)
+    def public_columns(self, unit: Unit) -> tuple[str, ...]:
+        """Return the names of the columns that are public where `unit` is protected."""
+        private = self.outcomes if unit.treatment_public else (self.treatment, *self.outcomes)
+        return tuple(name for name in self.read_columns if unit.covariates_public and name not in private)
 
     @property
     def reference(self) -> Label | None:
@@ -480,9 +480,12 @@ def _public_facts(study: Study, unit: Unit, reference: Label | None = None) -> t
     if study.cluster is not None and study.clustered:
         facts.append(study.cluster.public_fact(unit))
     facts += [_subset(text, unit, study.person is not None) for text in study.subsets]
-    if unit is Unit.OUTCOME:
+    if unit.treatment_public:
         covariates = " and all covariates" if study.covariates else ""
         facts.append(f"every person's treatment {study.treatment!r}{covariates}: only {_protected(study)}")
+    elif unit.covariates_public:
+        taken = "who took part" + (", with all covariates" if study.covariates else "")
+        facts.append(f"{taken}: the treatment {study.treatment!r} is protected, and {_protected(study)}")
     facts.append(_measured(study) if study.event is None else study.event.public_fact(study.outcome))
     if study.before is not None:
         rule = None if study.person is None else study.person.rules[study.outcome]
@@ -539,7 +542,7 @@ def _subset(text: str, unit: Unit, people: bool) -> str:
     """Return what choosing rows makes public: who is chosen, and so the number of rows."""
     chosen = "which people have rows" if people else "which rows are those"
     said = f"{chosen} where {text}, and how many: the study is of these alone"
-    if unit is Unit.OUTCOME:
+    if unit.covariates_public:
         return said
     return f"{said}; belonging to them is public by declaration and not protected, all else about a record is"
 

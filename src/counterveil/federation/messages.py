@@ -74,6 +74,8 @@ _LEAST_EPSILON, _MOST_EPSILON = 1e-12, 1e6
 _LAST_DEADLINE = 1e11
 _MOST_ENTRIES = 10**12
 _MOST_SETTINGS = 50
+# The levels at which a coordinator can tell whether the noise of an answer follows from its question.
+JUDGED = (Unit.OUTCOME, Unit.RECORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ class Ask:
         facts.rational("delta", 0, 1)
         return cls(
             method=facts.text("method", pattern=_WORD),
-            protects=facts.choice("protects", tuple(Unit)),
+            protects=facts.choice("protects", JUDGED),
             epsilon=facts.text("epsilon", 900),
             delta=facts.text("delta", 900),
             estimand=facts.choice("estimand", tuple(Estimand)),

@@ -60,7 +60,7 @@ def _public(fact: Fact) -> bool:
 
 
 def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
-    if Unit(ask.protects) is Unit.OUTCOME:
+    if Unit(ask.protects).treatment_public:
         return {}
     known = _of_records(ask, declaration)
     if ask.method != "auto":

@@ -27,11 +27,11 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.messages import Ask, Head, Request
+from counterveil.federation.messages import JUDGED, Ask, Head, Request
 from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure
-from counterveil.session.session import shown_at_record_level
+from counterveil.session.session import shown_columns
 
 # What a site's steward allows: decided from the request and the ledger's totals, never from the rows.
 
@@ -76,8 +76,10 @@ class Policy:
             approval=table.get("approval", str, AUTOMATIC),
             diagnostics=table.get("diagnostics", bool, False),
         )
-        for unit in policy.protects:
-            Unit.parse(unit)
+        for unit in map(Unit.parse, policy.protects):
+            if unit not in JUDGED:
+                expected = f"protects: levels among {', '.join(JUDGED)}, which a coordinator can judge"
+                raise refusal("CV-P600", what=_WHAT, expected=expected, got=unit.value)
         for measure in policy.measures:
             check_measure(measure)
         if policy.approval not in (AUTOMATIC, BY_HAND):
@@ -105,16 +107,8 @@ class Policy:
 
     def charter(self, study: Study) -> Charter:
         """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
-        public = study.public_columns if Unit.OUTCOME in self.protects else ()
-        missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
-        return Charter(
-            public=public,
-            outcomes=study.outcomes,
-            missing=missing,
-            protects=self.protects,
-            **shown_at_record_level(study, self.protects),
-            **study.unit_columns,
-        )
+        shown = shown_columns(study, map(Unit, self.protects))
+        return Charter(outcomes=study.outcomes, protects=self.protects, **shown, **study.unit_columns)
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""

@@ -11,14 +11,25 @@ from typing import Any
 from counterveil.errors import refusal
 from counterveil.privacy.budget import show
 
-# What is protected: only a person's outcome, or everything about the person.
+# What is protected: only a person's outcome, their treatment too, or everything about the person.
 
 
 class Unit(StrEnum):
-    """The unit of protection, as given by `protects=`."""
+    """The unit of protection, as given by `protects=`; each protects what those before it protect."""
 
     OUTCOME = "outcome"
+    TREATMENT_AND_OUTCOME = "treatment and outcome"
     RECORD = "record"
+
+    @property
+    def treatment_public(self) -> bool:
+        """Whether the treatment of each row, and so the size of each arm, is public."""
+        return self is Unit.OUTCOME
+
+    @property
+    def covariates_public(self) -> bool:
+        """Whether the covariates of each row are public: who took part, and what describes them."""
+        return self is not Unit.RECORD
 
     @classmethod
     def parse(cls, value: object) -> Unit:
@@ -48,6 +59,9 @@ class Adjacency(StrEnum):
     CHANGE_OUTCOMES_OF_PERSON = "change-outcomes-of-one-person"
     REPLACE_PERSON = "replace-all-rows-of-one-person"
     CHANGE_OUTCOMES_OF_CLUSTER = "change-outcomes-of-one-cluster"
+    CHANGE_PAIR = "change-treatment-and-outcome-of-one-row"
+    CHANGE_PAIRS_OF_PERSON = "change-treatments-and-outcomes-of-one-person"
+    CHANGE_PAIRS_OF_CLUSTER = "change-treatments-and-outcomes-of-one-cluster"
     REPLACE_CLUSTER = "replace-all-rows-of-one-cluster"
 
     @classmethod
@@ -80,6 +94,12 @@ class Adjacency(StrEnum):
             "any other",
             Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "two data sets are neighbours if they differ in the outcomes of one "
             "cluster, in any of its rows",
+            Adjacency.CHANGE_PAIR: "two data sets are neighbours if they differ in the treatment and the outcome of "
+            "one row",
+            Adjacency.CHANGE_PAIRS_OF_PERSON: "two data sets are neighbours if they differ in the treatments and the "
+            "outcomes of one person, in any of their rows",
+            Adjacency.CHANGE_PAIRS_OF_CLUSTER: "two data sets are neighbours if they differ in the treatments and the "
+            "outcomes of one cluster, in any of its rows",
             Adjacency.REPLACE_CLUSTER: "two data sets are neighbours if one cluster with all its rows is replaced by "
             "any other",
         }[self]
@@ -91,6 +111,9 @@ _NEIGHBOURS = {
     (Unit.OUTCOME, Protected.PERSON): Adjacency.CHANGE_OUTCOMES_OF_PERSON,
     (Unit.RECORD, Protected.PERSON): Adjacency.REPLACE_PERSON,
     (Unit.OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_OUTCOMES_OF_CLUSTER,
+    (Unit.TREATMENT_AND_OUTCOME, Protected.ROW): Adjacency.CHANGE_PAIR,
+    (Unit.TREATMENT_AND_OUTCOME, Protected.PERSON): Adjacency.CHANGE_PAIRS_OF_PERSON,
+    (Unit.TREATMENT_AND_OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_PAIRS_OF_CLUSTER,
     (Unit.RECORD, Protected.CLUSTER): Adjacency.REPLACE_CLUSTER,
 }
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, get_
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, check_study, silence
+from counterveil.errors import refusal
 from counterveil.numerics.threads import one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.questions.repeating import repeat_of
@@ -50,6 +51,7 @@ class Arguments(ABC, Generic[Answer]):
     """The arguments of a question, beside data and ledger, as they were given; every question has a class of them."""
 
     name: ClassVar[str]
+    units: ClassVar[tuple[Unit, ...]] = (Unit.OUTCOME, Unit.RECORD)
     protects: str
     epsilon: Number
     delta: Number | None  # what it is without being named is up to the question
@@ -59,6 +61,14 @@ class Arguments(ABC, Generic[Answer]):
     @abstractmethod
     def checked(self, study: Study) -> Asked[Answer]:
         """Return the checked question; nothing here looks at data or budget."""
+
+    @property
+    def unit(self) -> Unit:
+        """What is protected; raises CV-P018 where the question has no form for it."""
+        unit = Unit.parse(self.protects)
+        if unit not in self.units:
+            raise refusal("CV-P018c", question=self.name, unit=unit.value)
+        return unit
 
     def question(
         self,
@@ -73,7 +83,7 @@ class Arguments(ABC, Generic[Answer]):
     ) -> Question:
         """Return the question of an estimator, or raise the error of the first argument that is out of range."""
         return Question.ask(
-            protects=self.protects,
+            protects=self.unit,
             epsilon=self.epsilon,
             delta=delta,
             estimand=estimand,
@@ -130,7 +140,7 @@ def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) 
     if not isinstance(found, Released):
         return found
     repeat = repeat_of(arguments.name, session.study, arguments.given(), session.simulated)
-    if found.guarantee.unit is not Unit.OUTCOME:
+    if not found.guarantee.unit.treatment_public:
         return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
     rows = session.in_memory
     return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))

@@ -24,6 +24,7 @@ from counterveil.results.question import (
     refuse_few_clusters,
     refuse_other_settings,
     refuse_overlap,
+    refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
     usual_estimand,
@@ -51,6 +52,7 @@ from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.trial import trial, trial_means
+from counterveil.statistics.pairs.effect import pairs
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
 
@@ -62,15 +64,15 @@ class Method:
     """The forms of one method: an estimator for each unit of protection, and the type of their settings.
 
     Methods `on_aggregates` never read rows: a table in a file or a database is added up where it lies. Methods
-    `in_batches` add rows up in passes, wherever the rows lie: they are never all in memory. `overlap` names the
-    units for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their own for people in
-    clusters, `of_means` those that release the means of both arms, for ratios and odds ratios.
+    `in_batches`, for the units named, add rows up in passes, wherever the rows lie: they are never all in memory.
+    `overlap` names the units for which the overlap-weighted effect (ATO) is estimated. `clustered` are forms of their
+    own for people in clusters, `of_means` those that release the means of both arms, for ratios and odds ratios.
     """
 
     forms: Mapping[Unit, Estimator]
     settings: type | None = None
     on_aggregates: bool = False
-    in_batches: bool = False
+    in_batches: tuple[Unit, ...] = ()
     overlap: tuple[Unit, ...] = ()
     clustered: Mapping[Unit, Estimator] = field(default_factory=dict)
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
@@ -93,19 +95,20 @@ METHODS: dict[str, Method] = {
         dict.fromkeys(Unit, automatic),
         Auto,
         on_aggregates=True,
-        overlap=(Unit.RECORD,),
-        of_means=dict.fromkeys(Unit, automatic),
+        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
+        of_means=dict.fromkeys((Unit.OUTCOME, Unit.RECORD), automatic),
     ),
     "difference_in_means": Method(
         {Unit.OUTCOME: difference_in_means},
         DifferenceInMeans,
-        in_batches=True,
+        in_batches=(Unit.OUTCOME,),
         of_means={Unit.OUTCOME: plain_means},
     ),
     "trial": Method(
-        {Unit.RECORD: trial},
+        {Unit.RECORD: trial, Unit.TREATMENT_AND_OUTCOME: pairs},
         Trial,
-        in_batches=True,
+        in_batches=(Unit.RECORD,),
+        overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: clustered_trial},
         of_means={Unit.RECORD: trial_means},
     ),
@@ -115,7 +118,10 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: matched_means},
     ),
     "doubly_robust": Method(
-        {Unit.RECORD: doubly_robust}, DoublyRobust, in_batches=True, overlap=(Unit.RECORD,)
+        {Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pairs},
+        DoublyRobust,
+        in_batches=(Unit.RECORD,),
+        overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
     ),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
@@ -160,6 +166,7 @@ class AteArguments(Arguments[Result]):
     """The private average treatment effect; see `counterveil.ate` for the arguments."""
 
     name: ClassVar[str] = "ate"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
     method: str = "auto"
     estimand: str | None = None
@@ -196,11 +203,13 @@ class AteArguments(Arguments[Result]):
         if question.method == AUTO and not study.covariates and study.before is None:
             refuse_undeclared_trial(study)
         _form(question)
+        refuse_shape(study, question.unit)
         if study.per is not None:
             _refuse_other_than_ratios(question)
         if question.unit not in method.overlap:
             refuse_overlap(question)
-        refuse_other_settings(question, method.settings)
+        pairs_alone = question.unit is Unit.TREATMENT_AND_OUTCOME
+        refuse_other_settings(question, None if pairs_alone else method.settings)
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)
         return question
@@ -234,7 +243,7 @@ def _answer(session: Session, question: Question) -> Result:
     if question.unit is Unit.OUTCOME and question.method != AUTO:
         question = question.in_pure_noise(session.account().rule)
     # Data which do not fit are refused before anything is spent.
-    if method.in_batches:
+    if question.unit in method.in_batches:
         session.attach_batches()
     elif not method.on_aggregates:
         session.attach(f"method={question.method!r}")
@@ -274,7 +283,7 @@ def _form(question: Question) -> Estimator:
     forms = METHODS[question.method].forms
     if question.unit not in forms:
         if question.method == "matching":
-            raise _published("method='matching', protects='record'", "record_matching")
+            raise _published(f"method='matching', protects={question.unit.value!r}", "record_matching")
         known = sorted(f"protects={unit.value!r}" for unit in forms)
         raise refusal("CV-P018", known=" or ".join(known), method=question.method, unit=question.unit.value)
     return forms[question.unit]
@@ -306,7 +315,8 @@ def ate(
             arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
             which is aggregated inside its database.
         study: column roles, public bounds and categories.
-        protects: "outcome" (only outcomes are private) or "record" (everything about a person is).
+        protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
+            public) or "record" (everything about a person is private).
         epsilon: privacy loss to spend; exact (0.1 is one tenth).
         delta: 0 for pure differential privacy; a small positive number allows Gaussian noise.
         method: "auto", or a method by name; an unknown name lists the methods.

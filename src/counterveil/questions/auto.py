@@ -50,6 +50,11 @@ class Choice:
 def choose(session: Session, question: Question) -> Choice:
     """Return the question with its method; rows are counted where the choice depends on their number."""
     study = session.study
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        method = "trial" if study.randomised is True else "doubly_robust"
+        return Choice(
+            replace(question, method=method, settings=None), "covariates are public, which one score uses"
+        )
     if question.estimand is Estimand.ATO:
         return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
     if study.clustered and question.unit is Unit.RECORD:

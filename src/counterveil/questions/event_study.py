@@ -111,7 +111,7 @@ class EventStudyArguments(Arguments[EventStudyResult]):
         """Return the checked question; nothing here looks at data or budget."""
         refuse_several_arms(study)
         place = _place(study, self.reference)
-        unit, method = Unit.parse(self.protects), self.method
+        unit, method = self.unit, self.method
         known = METHODS[unit]
         refuse_unknown_method(method, ("auto", *known), f" with protects={unit.value!r}")
         if method == "auto":

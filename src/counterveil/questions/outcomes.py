@@ -117,7 +117,7 @@ class OutcomesArguments(Arguments[OutcomesResult]):
         check_measure(self.measure)
         listed = _listed(study, self.importance, self.measure)
         _refuse_earlier(study)
-        unit, method = Unit.parse(self.protects), self.method
+        unit, method = self.unit, self.method
         refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
         if method == "auto":
             method = _usual(study, unit)

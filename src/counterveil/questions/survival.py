@@ -90,7 +90,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
     def checked(self, study: Study) -> Asked[SurvivalResult]:
         """Return the checked question; nothing here looks at data or budget."""
         refuse_censored(study.event, "survival")
-        unit, method = Unit.parse(self.protects), self.method
+        unit, method = self.unit, self.method
         refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
         if method == "auto":
             adjusted = study.randomised is not True and bool(study.covariates)

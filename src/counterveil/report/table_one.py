@@ -1,4 +1,4 @@
-"""Table 1: the covariates of both arms; exact where they are public, as bought where they are private."""
+"""Table 1: the covariates of both arms; exact where these are public, as bought where treatments are private."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _EXACT = (
     "deviations) of numbers, percentages of labels."
 )
 _BOUGHT = (
-    "Covariates are private here. What follows was bought as a release of its own, with noise; its price is added to "
-    "that of the effect."
+    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added "
+    "to that of the effect."
 )
 _FOR_SALE = (
-    "Covariates are private here, and a table of them would be a release of its own. It costs the epsilon that you "
-    "choose for it, on top of what this result spent; the smaller, the wider the intervals of its figures. Ask as "
-    "below; result.to_html(path, overlap=summary) then shows it in this place."
+    "Who was treated is private here, and a table of covariates by arm would be a release of its own. It costs the "
+    "epsilon that you choose for it, on top of what this result spent; the smaller, the wider the intervals of its "
+    "figures. Ask as below; result.to_html(path, overlap=summary) then shows it in this place."
 )
 _ASK = """summary = cv.overlap(data, study, epsilon=0.5)
 result.to_html("report.html", overlap=summary)

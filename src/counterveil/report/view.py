@@ -12,7 +12,7 @@ from fractions import Fraction
 from math import floor, isfinite, log10
 from typing import Any
 
-from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, show
+from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
 from counterveil.report.figures import details_sentence
 
@@ -227,20 +227,22 @@ _UNITS = {
     Adjacency.REPLACE_PERSON: "one person with all their rows",
     Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of one cluster",
     Adjacency.REPLACE_CLUSTER: "one cluster with all its rows",
+    Adjacency.CHANGE_PAIR: "the treatment and outcome of one row",
+    Adjacency.CHANGE_PAIRS_OF_PERSON: "the treatments and outcomes of one person",
+    Adjacency.CHANGE_PAIRS_OF_CLUSTER: "the treatments and outcomes of one cluster",
 }
 
 
 _MANY = {
-    Adjacency.CHANGE_OUTCOMES_OF_PERSON: "people",
-    Adjacency.REPLACE_PERSON: "people",
-    Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "clusters",
-    Adjacency.REPLACE_CLUSTER: "clusters",
+    Protected.ROW: "rows",
+    Protected.PERSON: "people",
+    Protected.CLUSTER: "clusters",
 }
 
 
 def unit_word(facts: Facts) -> str:
     """Return what the rows of an analysis are: rows, or people or clusters whose rows became one."""
-    return _MANY.get(facts["guarantee"]["adjacency"], "rows")
+    return _MANY[Adjacency(facts["guarantee"]["adjacency"]).whose]
 
 
 def guarantee_line(facts: Facts) -> str:

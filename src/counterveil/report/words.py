@@ -259,9 +259,13 @@ _WHOM = {
     Adjacency.REPLACE_PERSON: "everything about any one person",
     Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of any one cluster",
     Adjacency.REPLACE_CLUSTER: "everything about any one cluster",
+    Adjacency.CHANGE_PAIR: "the treatment and the outcome in any one row",
+    Adjacency.CHANGE_PAIRS_OF_PERSON: "the treatments and outcomes of any one person",
+    Adjacency.CHANGE_PAIRS_OF_CLUSTER: "the treatments and outcomes of any one cluster",
 }
 _KNOWN = {
     "outcome": "Who took part, their treatment and their covariates are taken as public, and are not protected.",
+    "treatment and outcome": "Who took part and their covariates are taken as public, and are not protected.",
     "record": "How many {unit} there are, and the declared ranges and labels, are public.",
 }
 

@@ -13,7 +13,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ODDS, RATIO, Quotient
 from counterveil.inference.pooling import PooledMeans
-from counterveil.privacy import Estimand, Unit
+from counterveil.privacy import Estimand
 from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
 from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
@@ -318,7 +318,7 @@ def difference_result(result: MeasureResult) -> Result:
         uncertainty=known.uncertainty,
         limits=known.limits,
         # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
-        variance_apart=result.guarantee.unit is Unit.OUTCOME,
+        variance_apart=result.guarantee.unit.treatment_public,
         **measure_terms(result),
     )
 

@@ -99,6 +99,7 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_censored(study.event, question)
+        refuse_shape(study, self.unit)
         refuse_clusters(study, question, self.method, self.unit)
         found = uses_of(study, self.unit, question, self.method)
         return found if self.look is None else replace(found, look=self.look)
@@ -188,7 +189,7 @@ def _uses_of(study: Study, unit: Unit, question: str, method: str) -> Uses:
 
 
 # What is estimated with an interval that holds where people of one cluster depend on each other.
-CLUSTERED_METHODS = {
+CLUSTERED_METHODS: dict[Unit, tuple[str, ...]] = {
     Unit.OUTCOME: ("auto", "difference_in_means", "weighting", "matching"),
     Unit.RECORD: ("auto", "trial"),
 }
@@ -198,10 +199,10 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     """Raise CV-S026 where an interval would take people of one cluster for independent."""
     if study.cluster is None or study.cluster.whole:
         return
-    trial = unit is Unit.OUTCOME or study.randomised is True
-    if question == "ate" and study.per is None and method in CLUSTERED_METHODS[unit] and trial:
+    trial = unit.treatment_public or study.randomised is True
+    if question == "ate" and study.per is None and method in CLUSTERED_METHODS.get(unit, ()) and trial:
         return
-    outcome, record = (" or ".join(map(repr, CLUSTERED_METHODS[each])) for each in Unit)
+    outcome, record = (" or ".join(map(repr, methods)) for methods in CLUSTERED_METHODS.values())
     design = "" if trial else ", not declared randomised"
     design += "" if study.per is None else f", per={study.per.column!r}"
     raise refusal(
@@ -217,6 +218,25 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
         if question != "plan"
         else "plan with protects_cluster=True: rows= is then the number of clusters, and sd= that of their means",
     )
+
+
+def refuse_shape(study: Study, unit: Unit) -> None:
+    """Raise CV-P018 where pairs of treatment and outcome are protected and the study is not of one such pair a row."""
+    if unit is not Unit.TREATMENT_AND_OUTCOME:
+        return
+    by_arm = study.where is not None and study.treatment in study.where.columns
+    made = {
+        "cluster=": study.cluster is not None,
+        "person=": study.person is not None,
+        "before=": study.before is not None,
+        "per=": study.per is not None,
+        "arms=": study.arms is not None,
+        "several outcomes": study.several is not None,
+        f"where= by {study.treatment!r}": by_arm,
+    }
+    for what, found in made.items():
+        if found:
+            raise refusal("CV-P018d", what=what, unit=unit.value)
 
 
 def too_few_clusters(column: str, expected: str, got: str) -> CounterveilError:
@@ -250,7 +270,7 @@ def _check_trim(trim: float | str | None, unit: Unit) -> None:
     number = isinstance(trim, int | float) and not isinstance(trim, bool) and 0 < trim < 0.5
     if not number and not (isinstance(trim, str) and trim == "optimal"):
         raise refusal("CV-P669", trim=trim)
-    if unit is not Unit.OUTCOME:
+    if not unit.treatment_public:
         raise refusal("CV-P668", unit=unit.value)
 
 

@@ -96,15 +96,15 @@ class Released(Shown):
     """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
 
     `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, at record level they are not shown. `interval_of` is None where intervals are
+    treatments are public they are free, at other levels they are not shown. `interval_of` is None where intervals are
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
     on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
     the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
     it too.
-    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they are
-    private, are for reports and not stored.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they or
+    treatments are private, are for reports and not stored.
     """
 
     method: str

@@ -152,6 +152,10 @@ class Plan:
         """Return the mechanism of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
         return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
 
+    def cells_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of each of the cells `name`, whose changes add up to this at most; draws nothing."""
+        return Laplace(sensitivity, self.amount(name, Kind.CELLS))
+
     def several_noise(
         self, name: str, sensitivities: Sequence[Fraction], weights: Sequence[Fraction]
     ) -> list[KnownSensitivityMechanism | Box]:

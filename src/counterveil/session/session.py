@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from counterveil.accounting import Account, Answered, Charter, Ledger, Reservation, Uses, open_ledger
 from counterveil.accounting.chain import canonical
+from counterveil.accounting.charter import rules_of
 from counterveil.data import (
     Carrier,
     Layout,
@@ -251,7 +252,7 @@ class Session:
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee of an answer that protects `unit` must say about the account."""
-        return self.ledger.remarks(self.dataset, unit)
+        return self.ledger.remarks(self.dataset, unit, self.study.treatment)
 
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""
@@ -322,22 +323,23 @@ def _account_name(
 
 def drafted_charter(study: Study, unit: Unit) -> Charter:
     """Return a charter that permits a study at one level of protection and nothing beyond it."""
-    public = study.public_columns if unit is Unit.OUTCOME else ()
-    missing = {name: rule for name, rule in study.missing_kinds.items() if name not in public}
-    outcomes = study.outcomes if unit is Unit.OUTCOME else None
-    return Charter(
-        public=public,
-        outcomes=outcomes,
-        missing=missing,
-        protects=(unit,),
-        **shown_at_record_level(study, (unit,)),
-        **study.unit_columns,
-    )
+    outcomes = study.outcomes if unit.covariates_public else None
+    return Charter(outcomes=outcomes, protects=(unit,), **shown_columns(study, (unit,)), **study.unit_columns)
 
 
-def shown_at_record_level(study: Study, levels: Iterable[str]) -> dict[str, Any]:
-    """Return what a study shows of private columns, as arguments of a charter: chosen rows by text, and clusters."""
-    if Unit.RECORD not in levels:
-        return {}
+def shown_columns(study: Study, units: Iterable[Unit]) -> dict[str, Any]:
+    """Return what a study shows at these levels, as arguments of a charter: public columns, and what of others.
+
+    That is which rows have values, which are chosen, by text, and clusters.
+    """
+    listed = tuple(units)
+    public = {name for unit in listed for name in study.public_columns(unit)}
+    shown: dict[str, Any] = {
+        "public": public,
+        "missing": rules_of(study.treatment, study.missing_kinds, public),
+    }
+    if all(unit.treatment_public for unit in listed):
+        return shown
     assigned = study.cluster is not None and study.cluster.assigned
-    return {"subsets": study.subsets, "assigned_clusters" if assigned else "clusters": study.cluster_columns}
+    field = "assigned_clusters" if assigned else "clusters"
+    return shown | {"subsets": study.subsets, field: study.cluster_columns}

@@ -33,7 +33,8 @@ def test_every_form_of_every_question_is_audited():
 
 def test_every_unit_is_audited():
     units = {one.unit for one in CATALOGUE.values()}
-    assert units == {"outcome", "record", "person", "person, outcomes", "cluster", "cluster, outcomes"}
+    levels = {"outcome", "treatment and outcome", "record"}
+    assert units == levels | {"person", "person, outcomes", "cluster", "cluster, outcomes"}
 
 
 def found(name, tester, places=(0, 1)):

@@ -75,7 +75,7 @@ def test_numbers_are_exact_and_order_does_not_matter(tmp_path):
         ('[missing]\nage = "keep"', "drop"),
         ('missing = "drop"', "a table"),
         ('public = ["age"]\noutcomes = ["age"]', "public or private"),
-        ('public = ["age"]\n[missing]\nage = "drop"', "public or private"),
+        ('public = ["age"]\n[missing]\nage = "fill"', "public or private"),
         ("public = [", "TOML"),
         ("a" + ".a" * 3000 + " = 1", "dotted parts"),
         ("public = " + "[" * 5000, "levels of brackets"),

@@ -461,11 +461,14 @@ def test_an_entry_that_was_changed_after_it_was_read_is_refused():
     ledger = Ledger(store)
     ledger.register("trial", Budget(1))
     spend(ledger, "r1", pure("0.4"))
-    assert ledger.remarks("trial", Unit.OUTCOME) == ()
+    assert ledger.remarks("trial", Unit.OUTCOME, "treated") == ()
     row = store.latest_reserve("trial")
     changed = row.body.replace('"unproved":0', '"unproved":1')
     assert changed != row.body
     store._latest_reserve["trial"] = replace(row, body=changed)
-    for look in (lambda: ledger.remarks("trial", Unit.OUTCOME), lambda: spend(ledger, "r2", pure("0.1"))):
+    for look in (
+        lambda: ledger.remarks("trial", Unit.OUTCOME, "treated"),
+        lambda: spend(ledger, "r2", pure("0.1")),
+    ):
         with refuses("CV-L016"):
             look()

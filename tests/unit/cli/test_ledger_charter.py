@@ -57,6 +57,10 @@ def test_a_draft_allows_the_study_that_it_was_made_from(folder):
     assert isinstance(refused, CounterveilError)
     assert refused.code == "CV-L044"
     assert draft(folder, "record") == cv.drafting.Charter(protects=["record"], missing={"relapse": "fill"})
+    pairs = own | {"protects": ["treatment and outcome"]}
+    assert draft(folder, "treatment and outcome") == cv.drafting.Charter(public=["age"], **pairs)
+    run("ledger", "create", "pairs.db", "--dataset", "trial", "--epsilon", "3", "--charter", "charter.toml")
+    assert estimate("--protects", "treatment and outcome", "--ledger", "pairs.db").exit_code == 0
 
 
 def test_a_charter_that_is_wrong_makes_no_ledger(folder):

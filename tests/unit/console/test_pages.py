@@ -59,6 +59,29 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
     )
 
 
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"question": "groups", "by": "site", "method": "difference_in_means"}, "site=north"),
+        ({"question": "ate", "protects": "record", "method": "trial"}, "one row"),
+        (
+            {"question": "ate", "protects": "treatment and outcome", "method": "auto"},
+            "the treatment and outcome of",
+        ),
+        ({"question": "overlap", "protects": "record"}, "arms"),
+        ({"question": "cate", "protects": "record", "delta": "1e-6", "method": "t_learner"}, "as a function"),
+    ],
+)
+def test_other_questions_have_a_page_too(steward, typed, said):
+    key = steward.register(epsilon="100", delta="1e-5")
+    answered = steward.ask(key, epsilon="20", **typed)
+    assert answered.status_code == 200, words(answered)
+    assert code_of(answered) is None
+    assert said.lower() in words(answered).lower()
+    assert steward.get(f"{answered.url}/report.html").status_code == 200
+    assert steward.get(f"{answered.url}/effects.csv").status_code == 200
+
+
 def test_a_plan_has_a_table_curves_and_points_for_the_slider(steward):
     key = steward.register()
     typed = {"rows": "60", "epsilons": "0.5 1 2", "draws": "2", "data": key, "method": "difference_in_means"}
@@ -154,6 +177,7 @@ def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):
         ({"method": "matching", "settings": "neighbours=0"}, "CV-P025"),
         ({"trim": "0.7"}, "CV-P669"),
         ({"trim": "0.1", "protects": "record", "method": "auto"}, "CV-P668"),
+        ({"question": "overlap", "protects": "treatment and outcome"}, "CV-P018"),
         ({"question": "policy_value", "protects": "record", "method": "auto"}, "CV-W004"),
         ({"question": "policy_value", "protects": "record", "policy": "ward = 1"}, "CV-W004"),
         ({"question": "policy_value", "protects": "record", "policy": "age = 1"}, "CV-W004"),

@@ -172,7 +172,7 @@ def test_studies_come_back_from_their_files(study, tmp_path):
 
 def test_both_measurements_are_private():
     study = wide(covariates={"x": cv.Range(0, 1)})
-    assert study.public_columns == ("t", "x")
+    assert study.public_columns(Unit.OUTCOME) == ("t", "x")
     said = " ".join(study.public_facts(Unit.OUTCOME))
     assert "only 'y' and 'y0' are protected, before and after treatment" in said
     assert "'y' minus 'y0', clamped to [-9, 9]" in said

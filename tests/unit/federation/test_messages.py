@@ -33,6 +33,11 @@ def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
     assert len({each.fingerprint() for each in (REQUEST, *others)}) == 7
 
 
+def test_a_level_that_no_coordinator_can_judge_is_not_asked_for():
+    with pytest.raises(FederationError, match="CV-F001"):
+        Ask.from_document({"method": "doubly_robust", "protects": "treatment and outcome", "epsilon": 1})
+
+
 def changed(text, **changes):
     return json.dumps(json.loads(text) | changes)
 

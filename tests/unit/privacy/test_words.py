@@ -2,6 +2,7 @@
 
 import pickle
 from fractions import Fraction
+from itertools import product
 
 import pytest
 
@@ -47,10 +48,27 @@ def test_units_and_adjacencies():
     assert Adjacency.of(Unit.parse("record"), Protected.ROW) is Adjacency.REPLACE_RECORD
     assert Adjacency.of(Unit.parse("outcome"), Protected.PERSON) is Adjacency.CHANGE_OUTCOMES_OF_PERSON
     assert Adjacency.of(Unit.parse("record"), Protected.PERSON) is Adjacency.REPLACE_PERSON
+    assert Adjacency.of(Unit.parse("treatment and outcome"), Protected.ROW) is Adjacency.CHANGE_PAIR
     with pytest.raises(ParameterError, match="CV-P001"):
         Unit.parse("label")
     with pytest.raises(ParameterError, match="CV-P002"):
         Estimand.parse("LATE")
+
+
+@pytest.mark.parametrize("whose", Protected)
+@pytest.mark.parametrize("unit", Unit)
+def test_every_unit_has_neighbours_of_its_own_that_are_read_back(unit, whose):
+    promised = Guarantee(HALF, Fraction(0), unit, Proof.FINITE_SAMPLE, ("n",), ("page",), whose=whose)
+    assert Guarantee.from_dict(promised.to_dict()) == promised
+    assert (unit, whose) == next(
+        key for key in product(Unit, Protected) if Adjacency.of(*key) is promised.adjacency
+    )
+    assert promised.adjacency.sentence in promised.sentence()
+
+
+def test_what_is_public_falls_from_level_to_level():
+    assert [unit.treatment_public for unit in Unit] == [True, False, False]
+    assert [unit.covariates_public for unit in Unit] == [True, True, False]
 
 
 def promise(proof):

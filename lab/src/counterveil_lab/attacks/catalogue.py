@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
-from counterveil.privacy import Budget
+from counterveil.privacy import Budget, Unit
 from counterveil.questions import Curator, Policy
 from counterveil.settings import Auto, Bins, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question
@@ -22,10 +23,9 @@ from counterveil_lab.attacks.neighbours import (
     Pool,
     group_pools,
     lone_controls,
-    outcome_pools,
     pairs_of_pupils,
     people,
-    record_pools,
+    row_pools,
     schools_assigned,
     several_arms,
     spelled_pools,
@@ -36,9 +36,10 @@ from counterveil_lab.attacks.neighbours import (
 class Audited:
     """One audited form: what is declared, the arguments of the question, and the neighbours that are tried.
 
-    `unit` is what neighbours differ in: an outcome, a record, a person or a cluster. `places` are the rows that are
-    replaced, and `kinds` the sorts of people they are among. `samples` runs are drawn from each data set; with none,
-    losses and replay are all that is looked at: samples show no delta below one over their number.
+    `unit` is what neighbours differ in: an outcome, a treatment and an outcome, a record, a person or a cluster.
+    `places` are the rows that are replaced, and `kinds` the sorts of people they are among. `samples` runs are drawn
+    from each data set; with none, losses and replay are all that is looked at: samples show no delta below one over
+    their number.
     """
 
     question: str
@@ -106,10 +107,10 @@ class Audited:
                 yield from spelled_pools(study, columns, places)
             elif self.group:
                 yield from group_pools(study, columns, places, self.group, self.protects == "outcome")
-            elif self.protects == "outcome":
-                yield from outcome_pools(study, columns, places)
             else:
-                yield from record_pools(study, columns, places)
+                shown = study.public_columns(Unit(self.protects))
+                private = [name for name in study.read_columns if name not in shown]
+                yield from row_pools(private, columns, places)
 
     def _columns(self, study: Study, kind: int) -> Columns:
         found = self.base(self.rows, kind)
@@ -188,6 +189,7 @@ def _strata(**settings: Any) -> dict[str, Any]:
 
 def _listed() -> Iterator[Audited]:
     yield from _outcome_level()
+    yield from _pair_level()
     yield from _record_level()
     yield from _published()
     yield from _groups_and_rules()
@@ -212,6 +214,15 @@ def _outcome_level() -> Iterator[Audited]:
     yield _outcome("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("difference_in_means", "weighting", "matching"):
         yield _outcome("ate", method, "clusters", declared=CLUSTERS, rows=40, places=(0, 1, 2, 3))
+
+
+def _pair_level() -> Iterator[Audited]:
+    pair = partial(Audited, "ate", protects="treatment and outcome")
+    events: dict[str, Any] = {"outcome_range": (0, 1)}
+    yield pair("auto", rows=200, declared=TRIAL, **FEW)
+    yield pair("trial", variant="events", rows=40, declared=TRIAL | events)
+    yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
+    yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 
 
 def _record_level() -> Iterator[Audited]:

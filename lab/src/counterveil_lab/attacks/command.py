@@ -82,7 +82,7 @@ _INTRODUCTION = (
     "Made by `counterveil audit --all {trials}--page docs/explanation/how-we-attack-ourselves.md`; do not edit. "
     "What the testers do, and what a pass means, is on the page on [auditing](auditing.md).\n"
     "\n"
-    "Every form of every question is asked of data sets that differ in one unit: an outcome, a record, a "
+    "Every form of every question is asked of data sets that differ in one unit: an outcome, a pair, a record, a "
     "person with all rows, a cluster with all rows. Data sets are small, and the replaced unit takes "
     "every extreme value. Of all pairs the worst is kept, and three attacks follow:\n"
     "\n"

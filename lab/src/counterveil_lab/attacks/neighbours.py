@@ -1,4 +1,4 @@
-"""Data sets that differ in one unit: an outcome, a record, a person with all rows, a cluster with all rows.
+"""Data sets that differ in one unit: an outcome, a pair, a record, a person with all rows, a cluster with all rows.
 
 A pool holds data sets of which every two are neighbours, so that all pairs of it are tried. What is not private at
 the level of a question is the same in all of them.
@@ -86,16 +86,10 @@ def lone_controls(rows: int, kind: int) -> Columns:  # noqa: ARG001 - there is b
     }
 
 
-def outcome_pools(study: Study, columns: Columns, places: Sequence[int]) -> Iterator[Pool]:
-    """Yield, for each place, the data sets in which that row's outcomes stand at the ends of their ranges."""
+def row_pools(names: Sequence[str], columns: Columns, places: Sequence[int]) -> Iterator[Pool]:
+    """Yield, for each place, the data sets in which these columns of that row stand at the ends of their ranges."""
     for place in places:
-        yield [_with(columns, place, values) for values in _corners(study.outcomes)]
-
-
-def record_pools(study: Study, columns: Columns, places: Sequence[int]) -> Iterator[Pool]:
-    """Yield, for each place, the data sets in which that row is one of the extreme records."""
-    for place in places:
-        yield [_with(columns, place, values) for values in _corners(study.read_columns)]
+        yield [_with(columns, place, values) for values in _corners(names)]
 
 
 def group_pools(

@@ -303,7 +303,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         require_covariates(study, "cate")
         usual = LARGEST_DELTA if rows is None else default_delta(rows)
         question = CateQuestion.ask(
-            protects=self.protects,
+            protects=self.unit,
             epsilon=self.epsilon,
             delta=usual if self.delta is None else self.delta,
             estimand="ATE",

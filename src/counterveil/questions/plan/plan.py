@@ -60,7 +60,7 @@ from counterveil.results.groups import PolicyValue
 from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.own_scale import OwnScale
-from counterveil.results.question import refuse_clusters, usual_estimand
+from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.result import Released
@@ -1037,6 +1037,7 @@ def _plan(
     check_level(level)
     check_study(study)
     refuse_censored(study.event, question)
+    refuse_shape(study, Unit.parse(options["protects"]))
     refuse_clusters(study, "plan", options["method"], Unit.parse(options["protects"]))
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)

@@ -1,0 +1,1 @@
+"""Treatment and outcome private together: coverage and width beside AIPW without privacy."""

@@ -1,0 +1,1 @@
+"""Covariates are public, treatment and outcome of a row are private together."""

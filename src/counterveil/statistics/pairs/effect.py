@@ -1,0 +1,299 @@
+"""The effect where a row's treatment and outcome are private together, covariates and their order being public.
+
+Three releases: the place of outcomes (none for outcomes from 0 to 1), one vector for propensities and both arms'
+mean outcomes, and the sums of an orthogonal score and of its squares. Doubly robust scores: Robins, Rotnitzky and Zhao
+(1994); overlap weights: Li, Morgan and Zaslavsky (2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+
+from counterveil.data import Study, Table
+from counterveil.data.features import require_covariates
+from counterveil.errors import refusal
+from counterveil.inference import Uncertainty
+from counterveil.numerics.arrays import Floats
+from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat, Curvature, Fact, LinearScores
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.statistics.pairs.models import Models, Sums, fit_models
+from counterveil.statistics.pairs.place import PLACE_KINDS, PLACES, Spread, find_place
+from counterveil.statistics.pairs.rows import (
+    CURVES,
+    LINES,
+    PRODUCTS,
+    TREATED,
+    WHOLE,
+    PublicRows,
+    ladder,
+    pair_sensitivity,
+    pair_sums,
+)
+from counterveil.statistics.pairs.scores import SCORE_SENSITIVITY, Scores, Target, best_scores
+
+PAGES = (
+    "statistics/histogram.proof.md",
+    "statistics/pairs/pair_moments.proof.md",
+    "statistics/pairs/pair_scores.proof.md",
+)
+# The part of the budget that the place takes, and the parts of the rest that the models may take.
+_PLACE = Fraction(1, 10)
+_MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
+# The richest features are taken whose expected length is at most this many times the shortest.
+_LONGER = 1.2
+# Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
+# the largest weight, and the curvature of a logistic model.
+_SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
+# Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
+# two models are aligned.
+_SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
+# Most that products of both models' errors may be expected to be beside the sampling error, squared.
+_MOST_PRODUCTS = 2.5
+# Products of both models' errors count so often: confounding aligns them.
+_ALIGNED = 2.0
+# The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
+_REJECTS = 1.645
+# It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
+_MOST_LEFT = 0.35
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """Features and the split of the budget over the releases, with the expected squared errors; all public."""
+
+    rows: PublicRows
+    plan: Plan
+    sampling: float
+    noise: float
+    products: float
+
+    @property
+    def length(self) -> float:
+        """The expected squared length of the interval, in units of outcomes."""
+        return self.sampling + self.noise + self.products
+
+
+def choices(table: Table, budget: Budget, randomised: bool) -> list[Choice]:
+    """Return the best split for each set of features, the plainest first; reads covariates alone."""
+    searched = _searched(table.study)
+    found = []
+    rungs = ladder(table)
+    for rows in rungs:
+        omitted = rows.order.max() == LINES < rungs[-1].order.max()
+        splits = [_expected(rows, budget, part, searched, randomised, omitted) for part in _MODEL_PARTS]
+        found.append(min(splits, key=lambda choice: choice.length))
+    return found
+
+
+def chosen(table: Table, budget: Budget, randomised: bool) -> Choice:
+    """Return the richest features of about the shortest expected length; refuses where errors would exceed sampling."""
+    found = choices(table, budget, randomised)
+    if not found:
+        raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
+    able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
+    if not able:
+        raise refusal(
+            "CV-P408",
+            features=found[0].rows.z.shape[1] - 1,
+            budget=budget,
+            rows=table.rows,
+            ratio=f"{sqrt(found[0].products / found[0].sampling):.2g}",
+        )
+    shortest = min(choice.length for choice in able)
+    return next(choice for choice in reversed(able) if choice.length <= _LONGER**2 * shortest)
+
+
+def _searched(study: Study) -> bool:
+    """Whether the place of outcomes is looked for: not that of events."""
+    low, high = study.outcome_range
+    return low != 0 or high != 1
+
+
+def _plan(budget: Budget, part: Fraction, searched: bool) -> Plan:
+    """Return the split: the place, the models' part of the rest, and the score."""
+    rest = 1 - _PLACE if searched else Fraction(1)
+    shares = {name: _PLACE * share for name, share in PLACES.items()} if searched else {}
+    shares |= {"models": part * rest, "score": (1 - part) * rest}
+    kinds = dict(PLACE_KINDS) if searched else {}
+    kinds |= {"models": Kind.VECTOR if budget.pure else Kind.NORMAL, "score": Kind.CELLS}
+    return Plan.split(budget, shares, "laplace", kinds)
+
+
+def _expected(
+    rows: PublicRows, budget: Budget, part: Fraction, searched: bool, randomised: bool, omitted: bool
+) -> Choice:
+    plan, (n, p) = _plan(budget, part, searched), rows.z.shape
+    amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
+    length = pair_sensitivity(rows)
+    unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
+    own = unit / rows.scale**2
+    half = _CURVATURE * (rows.weight @ rows.z**2)
+    treated = own / float(TREATED) ** 2 / half**2 + 1 / half
+    arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
+    signal = [_assumed(rows, most) for most in _SIGNAL]
+    left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
+    confounded = _ALIGNMENT * float((np.sqrt(signal[0] * signal[1]) * left[0] * left[1])[1:].sum())
+    # Curves that are left out are left out entirely.
+    confounded += _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else 0.0
+    errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
+    products = 0.0 if randomised else float(errors[0] @ errors[1]) + confounded**2
+    sampling = _WEIGHTS * _SPREAD / n
+    # Mean outcomes that are not known enlarge the scores.
+    worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
+    noise = 8 * (_LARGEST_WEIGHT / (score * n)) ** 2 + worse
+    return Choice(rows, plan, sampling, noise, products)
+
+
+def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> Floats:
+    """Return squared coefficients that features are supposed to have: of covariates, and of all others together."""
+    lines, others = rows.order == LINES, rows.order > LINES
+    found = np.full(len(rows.order), 10.0)
+    found[lines], found[others] = sizes[0] / max(int(lines.sum()), 1), sizes[1] / max(int(others.sum()), 1)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairEffect:
+    """A released effect and its uncertainty, in units of the outcome."""
+
+    estimate: float
+    uncertainty: Uncertainty
+    blind: bool  # whether curves that matter beside the sampling error would go undetected
+    details: dict[str, float | str]
+
+
+def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
+    """Return the effect: place, models, score, each released once."""
+    study, rows = table.study, choice.rows
+    treated, outcome = table.treated, table.outcome
+    spread = find_place(gate, outcome) if _searched(study) else Spread(WHOLE, 0.0)
+    released = gate.release_vector(
+        "models", lambda: pair_sums(rows, treated, outcome, spread.place), pair_sensitivity(rows)
+    )
+    sums = Sums.of(released.floats(), released.variance, rows)
+    known = None if study.treated_share is None else float(study.treated_share)
+    models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
+    noise = choice.plan.cells_noise("score", SCORE_SENSITIVITY).variance
+    scores, target = best_scores(rows, models, spread, estimand, noise)
+    found = gate.release_cells("score", lambda: scores.sums(treated, outcome), SCORE_SENSITIVITY)
+    unit = float(study.outcome_range[1] - study.outcome_range[0]) / 2
+    return _effect(choice, models, scores, target, found.floats(), unit)
+
+
+def _effect(
+    choice: Choice, models: Models, scores: Scores, target: Target, released: Floats, unit: float
+) -> PairEffect:
+    """Return the effect of released sums of scores, with every part of its error; `unit` is half the range."""
+    rows, clip, middle = choice.rows, scores.clip, scores.middle
+    n, part = len(rows.z), unit / scores.size
+    total, squares = float(released[0]), 2 * float(released[1])
+    estimate = scores.start * unit + (clip * total + n * middle) * part
+    # Rows that models were fitted to lie nearer to them.
+    fitted = n / max(n - sum(fit.freedom for fit in models.arms), n / 2)
+    variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
+    second, left, left_sd = models.products(target.errors, rows)
+    second, left, left_sd = _ALIGNED * second * part**2, left * part, left_sd * part
+    rejects = abs(left) > _REJECTS * left_sd
+    lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
+    # The variance holds the noise of both sums: twice that of squares, and that of scores around their middle.
+    of_variance = 2 * fitted * clip * sqrt(clip**2 + middle**2) * part**2
+    uncertainty = Uncertainty(
+        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(clip * part)),
+        variance,
+        fitted * n * ((clip + abs(middle)) * part) ** 2,
+        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(of_variance)),
+        second + lost + capped,
+        min(abs(left), _MOST_LEFT * models.sd * unit) if rejects else 0.0,
+    )
+    details: dict[str, float | str] = {
+        "se_models": sqrt(second),
+        "se_clipping": sqrt(lost),
+        "se_capped_weights": sqrt(capped),
+        "models_differ": left,
+        "models_differ_se": left_sd,
+        "models_differ_rejects": rejects,
+    }
+    blind = left_sd > uncertainty.sampling_sd or int(rows.order.max()) <= LINES
+    return PairEffect(estimate, uncertainty, blind, details)
+
+
+def pairs(session: Session, question: Question) -> Result:
+    """Return the private effect; covariates and the order of rows are public, treatments and outcomes are not."""
+    study, table = session.study, session.table
+    randomised = study.randomised is True
+    if not randomised:
+        require_covariates(study, question.method)
+    choice = chosen(table, question.budget, randomised)
+    question = replace(question, mechanism="laplace")
+
+    def compute(gate: Gate) -> dict[str, object]:
+        effect = pair_effect(gate, table, choice, question.estimand)
+        return _result(session, question, choice, effect).stored()
+
+    return Result.from_dict(session.run(question.request(choice.plan, study), compute))
+
+
+def _result(session: Session, question: Question, choice: Choice, effect: PairEffect) -> Result:
+    study = session.study
+    pure = question.budget.pure
+    randomised = study.randomised is True
+    return Result(
+        estimate=effect.estimate,
+        uncertainty=effect.uncertainty,
+        guarantee=question.guarantee(
+            session,
+            PAGES if _searched(study) else PAGES[1:],
+            mechanisms=("ball" if pure else "gaussian", "laplace"),
+        ),
+        method="doubly robust score with public covariates",
+        **question.effect_terms(study),
+        releases=_releases(choice.plan, pure),
+        not_covered=_not_covered(study),
+        details={
+            "rows": len(choice.rows.z),
+            "features": len(choice.rows.order) - 1,
+            **effect.details,
+        },
+        assumes=None if randomised else _assumes(choice.rows, effect.blind),
+    )
+
+
+def _assumes(rows: PublicRows, blind: bool) -> LinearScores:
+    """Return that either model is linear in the features, and whether most curvature would go undetected."""
+    squares, products = (bool((rows.order == one).any()) for one in (CURVES, PRODUCTS))
+    return LinearScores(False, squares, products, Curvature.UNDETECTED if blind else None)
+
+
+_WORDS = {
+    "centre": "histogram of the outcome over its range",
+    "spread": "histogram of distances from the outcomes' centre",
+    "models": "sums of features with treatment and with outcomes of both arms",
+    "score": "sums of scores and of their squares",
+}
+
+
+def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
+    own = "l2-ball noise" if pure else "Gaussian noise"
+    return tuple(
+        (_WORDS[name], f"{part:.3g} of the budget; {own if name == 'models' else 'Laplace noise'}")
+        for name, part in plan.parts.items()
+    )
+
+
+def _not_covered(study: Study) -> tuple[Fact, ...]:
+    if study.randomised is True:
+        return Caveat.CLAMPING, Caveat.CLIPPED_SCORES
+    return (
+        Caveat.UNDECLARED_COVARIATES,
+        Caveat.OTHER_THAN_FEATURES,
+        Caveat.CLAMPING,
+        Caveat.CLIPPED_SCORES,
+        Caveat.COVERAGE_MEASURED,
+    )

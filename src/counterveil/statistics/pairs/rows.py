@@ -1,0 +1,168 @@
+"""Public features of rows, and their sums with the private pair of treatment and outcome.
+
+Covariates being public, sums of features with treatments are all that a logistic regression needs, and sums with the
+outcomes of either arm all that a linear one needs: one noisy vector holds three models.
+"""
+
+# Proof: pair_moments.proof.md
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Range, Table
+from counterveil.data.features import covariate_features
+from counterveil.numerics.arrays import Floats, Integers, sqrt_up
+
+# Fractional digits of features and of outcomes.
+FEATURE_BITS, OUTCOME_BITS = 16, 16
+# A rational just below the root of two: what a change of treatment weighs.
+TREATED = Fraction(181, 128)
+# How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y).
+PAIR_LENGTH = Fraction(2)
+# Orders of features: the constant, covariates, squares and hinges of numbers, products.
+CONSTANT, LINES, CURVES, PRODUCTS = range(4)
+# Standard deviations at which numbers are cut, before squares and before products.
+_CUT, _PRODUCT_CUT = 4.0, 3.0
+# A column counts where the columns before it leave this part of its length, and where no few rows carry it.
+_LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
+# Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
+# of the constant beside all others: noise is least on the constant and most on products.
+_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
+# Most features, and fewest rows for each of them.
+MOST_FEATURES, ROWS_A_FEATURE = 250, 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
+
+    `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
+    times 2**16.
+    """
+
+    z: Floats
+    order: Integers
+    scale: Floats
+    weight: Floats
+    steps: Integers
+    length: Fraction
+
+    @property
+    def weighted(self) -> Floats:
+        """Every row's weight times its features."""
+        return self.z * self.weight[:, None]
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return the sum of weights times z z'."""
+        return np.asarray((self.z * weights[:, None]).T @ self.z)
+
+
+def ladder(table: Table) -> tuple[PublicRows, ...]:
+    """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
+    columns = list(_columns(table))
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE)
+    orders = [order for order, _ in columns]
+    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
+    if not richest:
+        return ()
+    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
+    found: dict[int, PublicRows] = {}
+    for one in richest:
+        kept = order <= one
+        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
+    return tuple(found.values())
+
+
+def _columns(table: Table) -> Iterator[tuple[int, Floats]]:
+    """Yield the columns and their orders: the constant, covariates, squares and hinges, products."""
+    yield CONSTANT, np.ones(table.rows)
+    if not table.study.covariates:
+        return
+    features = covariate_features(table)
+    spread = features.values.std(axis=0)
+    usual = features.values[:, spread > 0] / spread[spread > 0]
+    numeric = [isinstance(domain, Range) for domain in np.array(features.domains, dtype=object)[spread > 0]]
+    lines = np.where(numeric, np.clip(usual, -_CUT, _CUT), usual)
+    for column in lines.T:
+        yield LINES, column
+    for column in lines[:, numeric].T:
+        low, high = np.quantile(column, (1 / 3, 2 / 3))
+        yield CURVES, column**2
+        yield CURVES, np.maximum(column - high, 0.0)
+        yield CURVES, np.maximum(low - column, 0.0)
+    bounded = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT)
+    for place in range(bounded.shape[1]):
+        for other in range(place):
+            yield PRODUCTS, bounded[:, place] * bounded[:, other]
+
+
+def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
+    """Return the columns in turn, each without what those before it hold, at mean square one, and their orders."""
+    matrix, order = np.column_stack([c for _, c in columns]), np.array([o for o, _ in columns])
+    q, r = np.linalg.qr(matrix)
+    length = np.sqrt((matrix**2).sum(axis=0))
+    z = q * sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
+    kept = np.abs(np.diag(r)) > _LEAST_NEW * length
+    kept &= (z**4).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
+    kept[0] = True
+    return z[:, kept], order[kept]
+
+
+def _public_rows(z: Floats, order: Integers) -> PublicRows:
+    scale = np.ones(len(order))
+    lines = order == LINES
+    for more in (order == CURVES, order == PRODUCTS):
+        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
+        scale[more] = min(_SCALE, sqrt(room))
+    scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
+    longest = sqrt(float((scale**2).sum()))
+    lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
+    weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
+    steps = np.rint(z * scale * weight[:, None] * 2**FEATURE_BITS).astype(np.int64)
+    return PublicRows(z, order, scale, weight, steps, row_length(steps))
+
+
+def row_length(steps: Integers) -> Fraction:
+    """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
+    squares = int((steps * steps).sum(axis=1).max())
+    return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where outcomes lie: the centre and the reach around it, in whole steps of the outcome."""
+
+    centre: int
+    reach: int
+
+    def fixed(self, outcome: Integers) -> Integers:
+        """Return outcomes from the centre on, in parts 2**-16 of the reach, clipped to [-1, 1] and rounded."""
+        moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.reach
+        return np.asarray(np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
+
+
+WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)
+
+
+def pair_sums(
+    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place
+) -> list[Fraction]:
+    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block."""
+    y = place.fixed(outcome)
+    pairs = np.column_stack([treated.astype(np.int64), np.where(treated, y, 0), np.where(treated, 0, y)])
+    sums = rows.steps.T @ pairs
+    feature, both = 1 << FEATURE_BITS, 1 << (FEATURE_BITS + OUTCOME_BITS)
+    found = [TREATED * Fraction(int(value), feature) for value in sums[:, 0]]
+    return found + [Fraction(int(value), both) for column in (1, 2) for value in sums[:, column]]
+
+
+def pair_sensitivity(rows: PublicRows) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced pair moves the sums."""
+    return PAIR_LENGTH * rows.length

@@ -1,0 +1,135 @@
+"""The effect where treatment and outcome are private: splits, refusals, answers of every kind of study."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.errors import ParameterError
+from counterveil.privacy import Budget, Estimand, Unit
+from counterveil.privacy.caveats import Curvature, LinearScores
+from counterveil.session import Kind, drafted_charter
+from counterveil.statistics.pairs.effect import choices, chosen
+
+LEVEL = "treatment and outcome"
+N = 4000
+
+
+def people(n=N, events=False, randomised=False):
+    rng = np.random.default_rng(11)
+    x = rng.uniform(-1, 1, (n, 3))
+    e = np.full(n, 0.4) if randomised else expit(0.9 * x[:, 0] - 0.5 * x[:, 1])
+    t = rng.uniform(size=n) < e
+    mean = 0.3 + 0.15 * x[:, 0] + 0.1 * t
+    y = rng.uniform(size=n) < mean if events else mean + 0.2 * rng.normal(size=n)
+    return {"t": t.astype(int), "y": y.astype(float)} | {f"x{j}": x[:, j] for j in range(3)}
+
+
+def study(events=False, covariates=3, **more):
+    bounds = (0, 1) if events else (-3, 4)
+    names = {f"x{j}": cv.Range(-1, 1) for j in range(covariates)}
+    return cv.Study("t", "y", bounds, names, treated=1, control=0, **({"randomised": False} | more))
+
+
+def ask(data, declared, **more):
+    words = {"protects": LEVEL, "epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(7)} | more
+    return cv.ate(data, declared, **words)
+
+
+@pytest.mark.parametrize("estimand", [one.value for one in Estimand])
+@pytest.mark.parametrize("events", [False, True], ids=["numbers", "events"])
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_every_estimand_is_answered_around_the_truth(estimand, events, delta):
+    found = ask(people(events=events), study(events), estimand=estimand, delta=delta)
+    half = found.uncertainty.half_width(0.95)
+    assert abs(found.estimate - 0.1) < half
+    assert half < 0.1
+    assert found.guarantee.unit.value == LEVEL
+    assert isinstance(found.assumes, LinearScores)
+    names = [words for words, _ in found.releases]
+    assert len(names) == (2 if events else 4)
+
+
+def test_trials_take_the_declared_share_and_need_no_covariates():
+    data = people(randomised=True)
+    free = ask(data, study(randomised=True))
+    told = ask(data, study(randomised=True, treated_share="0.4"))
+    bare = ask(data, study(covariates=0, randomised=True))
+    for found in (free, told, bare):
+        assert abs(found.estimate - 0.1) < found.uncertainty.half_width(0.95)
+        assert found.assumes is None
+    assert told.details["se_models"] == 0.0
+
+
+def test_a_request_is_charged_once_and_answered_again():
+    data, declared = people(), study()
+    charter = drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
+    with cv.open_ledger(":memory:") as ledger:
+        ledger.register("people", Budget(5, "1e-5"), charter=charter)
+        words = {"ledger": ledger, "request_id": "one", "noise": None}
+        first, again = ask(data, declared, **words), ask(data, declared, **words)
+        assert first.estimate == again.estimate
+        assert ledger.account("people").spent.epsilon == 4
+
+
+@pytest.mark.parametrize("events", [False, True])
+def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
+    table = Table.attach(people(events=events), study(events))
+    for budget in (Budget(1), Budget(1, "1e-6")):
+        plan = chosen(table, budget, randomised=False).plan
+        assert sum(plan.parts.values()) == pytest.approx(1.0)
+        assert plan.kind("models") is (Kind.VECTOR if budget.pure else Kind.NORMAL)
+        assert plan.kind("score") is Kind.CELLS
+        assert ("centre" in plan.parts) is not events
+        pure = sum((a for name, a in plan.amounts if name != "models" or budget.pure), Fraction(0))
+        assert pure <= budget.epsilon
+
+
+def test_more_budget_and_more_rows_expect_shorter_intervals():
+    table = Table.attach(people(), study())
+    lengths = [choices(table, Budget(e, "1e-6"), False)[0].length for e in (1, 2, 4)]
+    assert lengths == sorted(lengths, reverse=True)
+    small = Table.attach(people(1000), study())
+    assert choices(small, Budget(1, "1e-6"), False)[0].length > lengths[0]
+
+
+def test_too_small_a_budget_is_refused_before_anything_is_spent():
+    data = people(300)
+    with pytest.raises(ParameterError) as caught:
+        ask(data, study(), epsilon="0.2", delta=0)
+    assert caught.value.code == "CV-P408"
+    few = people(12)
+    with pytest.raises(ParameterError) as caught:
+        ask(few, study(), delta=0)
+    assert caught.value.code == "CV-P407"
+
+
+def test_refusals_read_no_private_column():
+    data, other = people(300), people(300)
+    other["t"], other["y"] = 1 - other["t"], np.zeros(300)
+    told = []
+    for columns in (data, other):
+        with pytest.raises(ParameterError) as caught:
+            ask(columns, study(), epsilon="0.2", delta=0)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+def test_lines_alone_say_that_curvature_goes_undetected():
+    data = people(1200)
+    table = Table.attach(data, study())
+    assert int(chosen(table, Budget("0.9"), False).rows.order.max()) == 1
+    found = ask(data, study(), epsilon="0.9", delta=0)
+    assert found.assumes == LinearScores(False, False, False, Curvature.UNDETECTED)
+
+
+def test_answers_are_stored_and_read_back():
+    found = ask(people(), study())
+    again = type(found).from_dict(found.to_dict())
+    assert again.estimate == found.estimate
+    assert again.uncertainty == found.uncertainty
+    assert replace(again, details={}) == replace(found, details={})
