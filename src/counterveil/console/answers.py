@@ -37,20 +37,16 @@ from counterveil.results import (
     SurvivalResult,
     TargetingCurve,
 )
+from counterveil.results.codec import kind_of
 from counterveil.results.measure_words import NEEDED
-from counterveil.results.measures import OF_MEANS
 from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
-    "ate": Result,
-    "event_study": EventStudyResult,
-    "survival": SurvivalResult,
-    "arms": ArmsResult,
-    "groups": GroupsResult,
-    "outcomes": OutcomesResult,
-    "overlap": OverlapSummary,
-    "policy_value": PolicyValue,
-    "targeting_curve": TargetingCurve,
+    kind.__name__: kind
+    for kind in (
+        *(Result, MeasureResult, RatioResult, ArmsResult, GroupsResult, OutcomesResult, EventStudyResult),
+        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers),
+    )
 }
 _LONGEST_ANSWER = 64 * 2**20
 # The level of an interval that nobody chose.
@@ -102,19 +98,12 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
 def _result(entries: list[Entry]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
     asked: Any = entries[0].facts["description"]
-    kind = _KINDS.get(str(asked.get("question")))
-    if asked.get("question") == "cate":
-        kind = CateModel if asked.get("queries") is None else CateAnswers
-    if asked.get("question") == "ate" and asked.get("measure") in OF_MEANS:
-        kind = MeasureResult
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
-        if kind is Result and "ratios" in found:
-            kind = RatioResult
-        result = None if kind is None else kind.from_dict(found)
+        result = kind_of(found, _KINDS).from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
-    if asked.get("measure") == NEEDED and isinstance(result, Result):
+    if asked.get("measure") == NEEDED and type(result) is Result:
         result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:
         # Who was kept is worked out when rows are at hand; that some were left out must be said here too.

@@ -61,7 +61,7 @@ def html_balance(facts: dict[str, Any]) -> str:
     )
     cells = balance_cells(facts)
     assert cells is not None  # there are rows
-    caption = _OF_ARMS if "means" in facts else _CAPTION
+    caption = _OF_ARMS if "arm_means" in facts else _CAPTION
     sizes = "".join(f"<p>{escape(text)}</p>" for text in _sizes(facts))
     return f"<p>{escape(_verdict(rows))}</p>{sizes}{love_plot(shown)}{table(cells, caption)}{left}"
 

@@ -40,20 +40,25 @@ def overlap_view(facts: Facts, full: bool = False) -> View:
     lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
     first = [facts["warning"]] if facts.get("warning") else []
     more = [f"... and {left} more in summary.effects"] if left > 0 else []
-    return View(first, f"Balance and overlap of the arms of {facts['overlap_of']}", lead, tables, items, more)
+    return View(first, f"Balance and overlap of the arms of {facts['treatment']}", lead, tables, items, more)
 
 
-def _sorted(facts: Facts) -> list[tuple[list[float | str], list[float]]]:
+def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:
     pairs = zip(facts["differences"], facts["intervals"], strict=True)
-    return sorted(pairs, key=lambda pair: -abs(pair[0][3]))
+    return sorted(pairs, key=lambda pair: -abs(pair[0]["difference"]))
 
 
-def _differences(rows: list[tuple[list[float | str], list[float]]], level: float) -> Cells:
+def _differences(rows: list[tuple[Facts, list[float]]], level: float) -> Cells:
     headings = ["covariate", "treated", "control", "std. difference", f"{percent(level)} interval"]
     return Cells(
         headings,
         [
-            [str(one[0]), f"{one[1]:.4g}", f"{one[2]:.4g}", f"{one[3]:+.2f}", f"[{low:+.2f}, {high:+.2f}]"]
+            [
+                str(one["covariate"]),
+                *(f"{one[name]:.4g}" for name in ("treated_mean", "control_mean")),
+                f"{one['difference']:+.2f}",
+                f"[{low:+.2f}, {high:+.2f}]",
+            ]
             for one, (low, high) in rows
         ],
     )
@@ -61,9 +66,10 @@ def _differences(rows: list[tuple[list[float | str], list[float]]], level: float
 
 def _score(facts: Facts) -> Cells:
     rows = []
-    for place, ((treated, control), (low, high)) in enumerate(
+    for place, (cell, (low, high)) in enumerate(
         zip(facts["cells"], facts["share_intervals"], strict=True), 1
     ):
+        treated, control = cell["treated"], cell["control"]
         share = treated / (treated + control) if treated > 0 and control > 0 else float(treated > control)
         counts = [f"{max(round(count), 0):,}" for count in (treated, control)]
         rows.append([f"part {place}", *counts, f"{share:.2f}", f"[{low:.2f}, {high:.2f}]"])
@@ -71,7 +77,7 @@ def _score(facts: Facts) -> Cells:
     return Cells(headings, rows)
 
 
-def _balance(rows: list[tuple[list[float | str], list[float]]]) -> str:
+def _balance(rows: list[tuple[Facts, list[float]]]) -> str:
     certain = sum(low > THRESHOLD or high < -THRESHOLD for _, (low, high) in rows)
     possible = sum(max(-low, high) > THRESHOLD for _, (low, high) in rows)
     return (
@@ -95,9 +101,9 @@ def overlap_page(facts: Facts) -> str:
     view = overlap_view(facts, full=True)
     effects = [
         {
-            "name": one[0],
-            "estimate": one[3],
-            "std_error": {"total": one[4]},
+            "name": one["covariate"],
+            "estimate": one["difference"],
+            "std_error": {"total": one["sd"]},
             "interval": {"low": low, "high": high},
         }
         for one, (low, high) in _sorted(facts)[:40]
@@ -122,7 +128,8 @@ def share_plot(facts: Facts) -> str:
     """Return the share treated in every part of the score, with its interval."""
     ends = facts["share_intervals"]
     inside, marks = "", []
-    for place, ((treated, control), (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+    for place, (cell, (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+        treated, control = cell["treated"], cell["control"]
         x = 100 * (place + 0.5) / len(ends)
         share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
         inside += line((x, 100 - 100 * low), (x, 100 - 100 * high), "ink", 5)

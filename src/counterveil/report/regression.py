@@ -55,7 +55,7 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     ]
     if full:
         items += _provenance(facts)
-    title = f"Second moments of {len(facts['moments_of'])} columns"
+    title = f"Second moments of {len(facts['columns'])} columns"
     lead = f"{facts['rows']:,} {unit_word(facts)}; means and standard deviations as released"
     more = [f"... and {left} more in moments.effects"] if left > 0 else []
     return View(_first(facts), title, lead, [cells], items, more)

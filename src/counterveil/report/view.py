@@ -149,7 +149,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
 
 def mean_cells(facts: Facts) -> Cells | None:
     """Return the table of the arms' means, None for a result that has none."""
-    means = facts.get("means")
+    means = facts.get("arm_means")
     if not means:
         return None
     headings = [

@@ -7,23 +7,17 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from math import inf, isfinite
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import Uncertainty
-from counterveil.inference.measures import ODDS, RATIO, Quotient
+from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.inference.pooling import PooledMeans
-from counterveil.privacy import Estimand, Unit
+from counterveil.privacy import Unit
 from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
-from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
-from counterveil.results.mean_facts import (
-    AnyMeans,
-    linear_from_dict,
-    linear_to_dict,
-    means_from_dict,
-    means_to_dict,
-)
+from counterveil.results.codec import noise_from_dict
+from counterveil.results.effect import Effect, Ends, Linear, check_level
 from counterveil.results.measure_words import (
     DIFFERENCE,
     LIFT,
@@ -38,12 +32,14 @@ from counterveil.results.measure_words import (
     whose_words,
 )
 from counterveil.results.own_scale import OwnScale
-from counterveil.results.result import OneEffect, Result, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.results.result import OneEffect, Result
 
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
+# Means of both arms of one study, or of several sites.
+AnyMeans = ApartMeans | JointMeans | PooledMeans
+Numbers = Linear | AnyMeans
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +137,21 @@ class Needed(OwnScale):
 class MeasureResult(Result):
     """A released effect on the scale of a measure; nothing it does spends budget.
 
-    `means` are those of both arms with their joint error, None where the difference alone was released (numbers needed
-    to treat); `difference` is what their difference is. `uncertainty` is that of the delta method, with normal noise of
-    the same variance: intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
+    `numbers` are the means of both arms with their joint error, or the difference where that alone was released
+    (numbers needed to treat). `uncertainty` is that of the delta method, with normal noise of the same variance:
+    intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
     """
 
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")
+
     measure: str
-    means: AnyMeans | None
-    difference: Effect
+    numbers: Numbers
     site_sources: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> Self:
+    def of(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
         """Return the result; `terms` are the provenance and the estimand."""
-        known = _known(measure, means, difference)
+        known = known_as(measure, numbers)
         variance, noise = known.sampling_sd**2, known.noise_sd
         normal = {"mechanism": "gaussian", "sensitivity": "1", "mu": "1"}
         if isfinite(noise) and noise > 0:
@@ -162,17 +159,35 @@ class MeasureResult(Result):
         uncertainty = Uncertainty(noise_from_dict(normal), variance, variance)
         return cls(
             measure=measure,
-            means=means,
-            difference=difference,
+            numbers=numbers,
             estimate=known.estimate,
             uncertainty=uncertainty,
             **terms,
         )
 
     @classmethod
+    def _made(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
+        if isinstance(numbers, Linear) and check_measure(measure) != NEEDED:
+            raise ValueError("the means of both arms are missing")
+        sites = len(numbers.sites) if isinstance(numbers, PooledMeans) else 0
+        if len(terms["site_sources"]) != sites:
+            raise ValueError("sources of other sites")
+        return cls.of(check_measure(measure), numbers, **terms)
+
+    @property
+    def means(self) -> AnyMeans | None:
+        """The means of both arms with their joint error; None where the difference alone was released."""
+        return None if isinstance(self.numbers, Linear) else self.numbers
+
+    @property
+    def difference(self) -> Effect:
+        """The difference of both arms with its error."""
+        return Effect(self.estimand.value, difference_of(self.numbers), self.level)
+
+    @classmethod
     def of_difference(cls, result: Result) -> MeasureResult:
         """Return the number needed to treat of a released difference."""
-        return cls.of(NEEDED, None, result.effect, **measure_terms(result))
+        return cls.of(NEEDED, _linear(result.effect), **measure_terms(result))
 
     @property
     def effect(self) -> Effect:
@@ -180,7 +195,7 @@ class MeasureResult(Result):
         own = self.estimand.value
         name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
         name = name if self.population is None else f"{name}, trimmed"
-        return Effect(name, _known(self.measure, self.means, self.difference), self.level)
+        return Effect(name, known_as(self.measure, self.numbers), self.level)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure; free."""
@@ -191,7 +206,7 @@ class MeasureResult(Result):
         if measure == DIFFERENCE and self.means is None:
             return difference_result(self)
         terms = measure_terms(self) | {"site_sources": self.site_sources}
-        return MeasureResult.of(measure, self.means, self.difference, **terms)
+        return MeasureResult.of(measure, self.numbers, **terms)
 
     def uncut_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut: a ratio has no range."""
@@ -211,10 +226,10 @@ class MeasureResult(Result):
         """The measure; where means were pooled, that of every site in them before it."""
         if not isinstance(self.means, PooledMeans):
             return (self.effect,)
-        rows = []
-        for name, site in zip(self.means.names, self.means.sites, strict=True):
-            own = difference_of(site, self.estimand, self.level)
-            rows.append(Effect(name, _known(self.measure, site, own), self.level))
+        rows = [
+            Effect(name, known_as(self.measure, site), self.level)
+            for name, site in zip(self.means.names, self.means.sites, strict=True)
+        ]
         return (*rows, replace(self.effect, name="pooled"))
 
     def _columns(self) -> list[dict[str, Any]]:
@@ -241,13 +256,6 @@ class MeasureResult(Result):
         rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
         summary = pooled | {"weight": 1.0, "summary": True}
         return facts | {"sites": list(self.means.names), "effects": [*rows, summary]}
-
-    def _numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
-        if self.means is None:
-            return found | {"difference": linear_to_dict(self.difference.known)}
-        found |= {"site_sources": list(self.site_sources)} if self.site_sources else {}
-        return found | {"arm_means": means_to_dict(self.means)}
 
     def _shown(self) -> dict[str, Any]:
         shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
@@ -278,23 +286,6 @@ class MeasureResult(Result):
             return f"difference of mean outcomes {whose}, treated less control"
         return WORDS[self.measure].format(whose=whose)
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> MeasureResult:
-        """Return the result written by `to_dict` or `stored`."""
-        terms = provenance_from_dict(facts) | {"estimand": Estimand(facts["estimand"])}
-        measure = check_measure(facts["measure"])
-        if "arm_means" in facts:
-            means = means_from_dict(facts["arm_means"])
-            terms["site_sources"] = tuple(map(dict, facts.get("site_sources", ())))
-            if len(terms["site_sources"]) != (len(means.sites) if isinstance(means, PooledMeans) else 0):
-                raise ValueError("sources of other sites")
-            return cls.of(measure, means, difference_of(means, terms["estimand"], terms["level"]), **terms)
-        if measure != NEEDED:
-            raise ValueError("the means of both arms are missing")
-        known = linear_from_dict(facts["difference"])
-        return cls.of(measure, None, Effect(terms["estimand"].value, known, terms["level"]), **terms)
-
 
 # The fields of a result that do not depend on its measure.
 _TERMS = (
@@ -310,8 +301,7 @@ def measure_terms(result: OneEffect) -> dict[str, Any]:
 
 def difference_result(result: MeasureResult) -> Result:
     """Return the released difference that a measure of one table is made of."""
-    known = result.difference.known
-    assert isinstance(known, Linear)
+    known = difference_of(result.numbers)
     assert isinstance(known.uncertainty, Uncertainty)
     return Result(
         estimate=known.estimate,
@@ -323,20 +313,27 @@ def difference_result(result: MeasureResult) -> Result:
     )
 
 
-def _known(measure: str, means: AnyMeans | None, difference: Effect) -> Measured | Needed | Linear:
+def known_as(measure: str, numbers: Numbers) -> Measured | Needed | Linear:
+    """Return what is known of released numbers on the scale of a measure."""
     if measure in (NEEDED, DIFFERENCE):
-        assert isinstance(difference.known, Linear)
-        return Needed(difference.known) if measure == NEEDED else difference.known
-    assert means is not None
-    return Measured(means, measure)
+        known = difference_of(numbers)
+        return Needed(known) if measure == NEEDED else known
+    assert not isinstance(numbers, Linear)
+    return Measured(numbers, measure)
 
 
-def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
-    """Return the difference of both means with its error."""
-    low, high = means.range
-    treated, control = means.values
-    known = Linear(treated - control, means.error_of_difference, (low - high, high - low))
-    return Effect(estimand.value, known, level)
+def difference_of(numbers: Numbers) -> Linear:
+    """Return the difference of both means with its error, or the released difference itself."""
+    if isinstance(numbers, Linear):
+        return numbers
+    low, high = numbers.range
+    treated, control = numbers.values
+    return Linear(treated - control, numbers.error_of_difference, (low - high, high - low))
+
+
+def _linear(effect: Effect) -> Linear:
+    assert isinstance(effect.known, Linear)
+    return effect.known
 
 
 # What can be asked, checked before any data or budget is touched.

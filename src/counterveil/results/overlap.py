@@ -12,9 +12,9 @@ from scipy.special import ndtri
 
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_page, overlap_view
+from counterveil.results.codec import read, write
 from counterveil.results.effect import Ends, around, check_level
 from counterveil.results.shown import Shown
-from counterveil.results.stored import reads_facts
 
 # Shares treated that are tried for an interval.
 _STEPS = 2001
@@ -111,23 +111,7 @@ class OverlapSummary(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
-        return {
-            "overlap_of": self.treatment,
-            "rows": self.rows,
-            "share": self.share,
-            "share_sd": self.share_sd,
-            "differences": [
-                [one.covariate, one.treated_mean, one.control_mean, one.difference, one.sd]
-                for one in self.differences
-            ],
-            "cells": [[one.treated, one.control] for one in self.cells],
-            "count_sd": self.count_sd,
-            "heavy": self.heavy,
-            "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-        }
+        return write(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `from_dict` reads them back."""
@@ -143,23 +127,12 @@ class OverlapSummary(Shown):
         )
 
     @classmethod
-    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> OverlapSummary:
-        """Return the summary written by `to_dict` or `stored`."""
-        return cls(
-            treatment=facts["overlap_of"],
-            rows=facts["rows"],
-            share=facts["share"],
-            share_sd=facts["share_sd"],
-            differences=tuple(ArmDifference(*one) for one in facts["differences"]),
-            cells=tuple(ScoreCell(*one) for one in facts["cells"]),
-            count_sd=facts["count_sd"],
-            heavy=facts["heavy"],
-            level=check_level(facts["level"]),
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            releases=tuple((name, text) for name, text in facts["releases"]),
-        )
+        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        return read(cls, facts)
+
+    def _check(self) -> None:
+        check_level(self.level)
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: covariates by falling difference, the score by arms; in full, the guarantee too."""

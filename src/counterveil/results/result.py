@@ -8,19 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof
 from counterveil.privacy.caveats import (
-    OPENING,
     Curvature,
     Fact,
     LinearScores,
     confounding,
-    read_fact,
-    read_facts,
-    written,
 )
 from counterveil.report import (
     Repeat,
@@ -34,6 +30,7 @@ from counterveil.report import (
     write_up,
 )
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
+from counterveil.results.codec import read, write
 from counterveil.results.effect import (
     Effect,
     Ends,
@@ -41,13 +38,9 @@ from counterveil.results.effect import (
     StdError,
     around,
     check_level,
-    ends_from,
     interval_facts,
-    uncertainty_from_dict,
-    uncertainty_to_dict,
 )
 from counterveil.results.shown import Shown, sentence_of
-from counterveil.results.stored import VERSION, check_version, reads_facts
 
 if TYPE_CHECKING:
     from counterveil.results.confounding import Sensitivity
@@ -155,10 +148,6 @@ class Released(Shown):
         """Return what names each effect in a data frame."""
         raise NotImplementedError
 
-    def _numbers(self) -> dict[str, Any]:
-        """Return the numbers as released; everything else follows from them and from the provenance."""
-        raise NotImplementedError
-
     def _shown(self) -> dict[str, Any]:
         """Return what `to_dict` adds for readers, and `from_dict` does not need."""
         raise NotImplementedError
@@ -187,26 +176,21 @@ class Released(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        opening = {name: getattr(self, name) for name in OPENING}
-        return {
-            "version": VERSION,
-            "method": self.method,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": [written(one) for one in self.not_covered],
-            "details": self.details,
-            "diagnostics": self.diagnostics,
-            **{name: written(fact) for name, fact in opening.items() if fact is not None},
-        } | self._numbers()
+        return write(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `from_dict` reads them back."""
         first = {"warning": self.guarantee.warning, "caution": self.caution}
         return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        return read(cls, facts)
+
+    def _check(self) -> None:
+        """Raise ValueError, or CV-P015, where fields that were read do not fit together."""
+        check_level(self.level)
 
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
@@ -247,24 +231,6 @@ class Released(Shown):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
-
-
-def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Released` that `stored` wrote."""
-    check_version(facts)
-    return {
-        "method": facts["method"],
-        "treatment": facts["treatment"],
-        "outcome": facts["outcome"],
-        "level": check_level(facts["level"]),
-        "guarantee": Guarantee.from_dict(facts["guarantee"]),
-        "spent": Budget.from_dict(facts["spent"]),
-        "releases": tuple((name, text) for name, text in facts["releases"]),
-        "not_covered": read_facts("not_covered", facts["not_covered"]),
-        "details": dict(facts["details"]),
-        "diagnostics": dict(facts["diagnostics"]),
-        **{name: read_fact(name, facts[name]) for name in OPENING if facts.get(name) is not None},
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -420,27 +386,3 @@ class Result(OneEffect):
 
         refuse_of_difference(self, measure)
         return MeasureResult.of_difference(self) if measure == NEEDED else self
-
-    def _numbers(self) -> dict[str, Any]:
-        known = self.uncertainty
-        return {
-            "estimand": self.estimand.value,
-            "estimate": self.estimate,
-            "uncertainty": uncertainty_to_dict(known)
-            | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias}
-            | {"limits": None if self.limits is None else list(self.limits)},
-        }
-
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> Result:
-        """Return the result written by `to_dict` or `stored`."""
-        known = facts["uncertainty"]
-        return cls(
-            estimate=facts["estimate"],
-            estimand=Estimand(facts["estimand"]),
-            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
-            variance_apart=known["variance_apart"],
-            limits=ends_from(known["limits"]),
-            **provenance_from_dict(facts),
-        )

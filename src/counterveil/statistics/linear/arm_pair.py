@@ -21,7 +21,7 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, Arms
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
-from counterveil.results.measures import MeasureResult, difference_of, no_means
+from counterveil.results.measures import MeasureResult, no_means
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import in_parallel
@@ -213,7 +213,6 @@ def _result(
     return MeasureResult.of(
         question.measure,
         means,
-        difference_of(means, question.estimand, question.level),
         guarantee=question.guarantee(session, pair.pages, pair.effect.remarks),
         method=pair.effect.method,
         **question.terms(session.study),
