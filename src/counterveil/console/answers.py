@@ -20,8 +20,8 @@ from counterveil.report import html_page, markdown_page, overlap_page
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.confounding import html_sensitivity
 from counterveil.report.html import picture
+from counterveil.report.numbers import from_to, percent, rounded
 from counterveil.report.page import folded
-from counterveil.report.view import from_to, percent, rounded
 from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,

@@ -41,8 +41,8 @@ from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
 from counterveil.results.codec import noise_from_dict, noise_to_dict
 from counterveil.results.effect import Linear
 from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import OF_MEANS, MeasureResult, difference_result
-from counterveil.results.result import Result
+from counterveil.results.measures import OF_MEANS
+from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals

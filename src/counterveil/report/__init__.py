@@ -3,6 +3,7 @@
 from counterveil.report import plots
 from counterveil.report.balance import balance_table
 from counterveil.report.confounding import sensitivity_view
+from counterveil.report.document import Cells, View
 from counterveil.report.html import fragment, html_page, sensitivity_page
 from counterveil.report.markdown import markdown_page, markdown_view
 from counterveil.report.overlap import overlap_page, overlap_view
@@ -11,7 +12,7 @@ from counterveil.report.pictures import plan_plot
 from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.repeat import Repeat
 from counterveil.report.text import latex, latex_table, text_of
-from counterveil.report.view import Cells, View, full_view, one_line, short_view
+from counterveil.report.view import full_view, one_line, short_view
 from counterveil.report.words import write_up
 
 __all__ = [

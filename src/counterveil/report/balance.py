@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from counterveil.report.document import Cells
 from counterveil.report.page import table
 from counterveil.report.pictures import (
     Chart,
@@ -18,7 +19,6 @@ from counterveil.report.pictures import (
     ticks,
     word,
 )
-from counterveil.report.view import Cells
 
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1

@@ -5,9 +5,10 @@ from __future__ import annotations
 from html import escape
 from math import ceil
 
+from counterveil.report.document import Cells, Facts, Item, View
+from counterveil.report.numbers import percent, rounded
 from counterveil.report.page import named_lines, table
 from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
-from counterveil.report.view import Cells, Facts, Item, View, percent, rounded
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths
 _NOTE = (

@@ -9,7 +9,9 @@ from counterveil.privacy import Budget
 from counterveil.report.balance import html_balance, html_overlap
 from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import html_sensitivity, sensitivity_view, tipping_plot
+from counterveil.report.document import Cells, View
 from counterveil.report.figures import details_sentence
+from counterveil.report.numbers import percent
 from counterveil.report.page import (
     code,
     document,
@@ -33,13 +35,10 @@ from counterveil.report.pictures import (
 from counterveil.report.survival import curve_plot
 from counterveil.report.table_one import html_table_one
 from counterveil.report.view import (
-    Cells,
-    View,
     effect_cells,
     interval_sentence,
     lead_sentence,
     mean_cells,
-    percent,
     title,
     unit_word,
 )

@@ -10,12 +10,10 @@ from counterveil.report.balance import balance_cells, overlap_rows, overlap_sent
 from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import benchmark_cells, sensitivity_items
 from counterveil.report.confounding import effect_cells as withstood_cells
+from counterveil.report.document import Cells, Item, View
 from counterveil.report.figures import details_sentence
 from counterveil.report.table_one import bought_cells, table_one_cells, table_one_words
 from counterveil.report.view import (
-    Cells,
-    Item,
-    View,
     effect_cells,
     interval_sentence,
     lead_sentence,

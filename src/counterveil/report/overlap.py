@@ -6,9 +6,11 @@ from html import escape
 
 from counterveil.privacy import Budget
 from counterveil.report.balance import THRESHOLD
+from counterveil.report.document import Cells, Facts, Item, View
+from counterveil.report.numbers import percent
 from counterveil.report.page import named_lines, page, table
 from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
-from counterveil.report.view import Cells, Facts, Item, View, guarantee_line, percent
+from counterveil.report.view import guarantee_line
 
 _ROWS = 12  # covariates of a short table
 _RARE = 0.1  # shares treated beyond which few of one arm are like the other's

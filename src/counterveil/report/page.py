@@ -6,7 +6,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from counterveil.report.view import Cells, Item, View
+from counterveil.report.document import Cells, Item, View
 
 STYLES = ("report.css", "pictures.css")
 

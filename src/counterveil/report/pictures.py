@@ -20,7 +20,7 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.errors import refusal
-from counterveil.report.view import from_to, percent, rounded, span
+from counterveil.report.numbers import from_to, percent, rounded, span
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 _WIDTH, _HEIGHT = 7.2, 4.6

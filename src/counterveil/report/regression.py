@@ -7,21 +7,11 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.caveats import caveat_words
+from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
+from counterveil.report.numbers import percent, probability, rounded
 from counterveil.report.text import wrapped
-from counterveil.report.view import (
-    Cells,
-    Facts,
-    Item,
-    View,
-    effect_cells,
-    guarantee_line,
-    percent,
-    probability,
-    rounded,
-    short_caveats,
-    unit_word,
-)
+from counterveil.report.view import effect_cells, guarantee_line, short_caveats, unit_word
 
 _WIDTH = 78
 _ROUNDED = 5e-4  # what is printed as zero

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from counterveil.report.document import Cells, Facts
+from counterveil.report.numbers import percent
 from counterveil.report.page import table
 from counterveil.report.pictures import INK, Chart, axis, canvas, figure, finish, labels, pyplot, shape, ticks
-from counterveil.report.view import Cells, Facts, percent
 
 _COLOURS = {"control": "#b3541e", "treated": INK}
 _PALE = {"control": "#ecc9b2", "treated": "#9fc1d8"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from counterveil.report.document import Cells
 from counterveil.report.overlap import overlap_view, summary_parts
 from counterveil.report.page import code, table
-from counterveil.report.view import Cells
 
 Facts = dict[str, Any]
 

@@ -7,7 +7,9 @@ from textwrap import wrap
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.view import Cells, View, curvature_words, percent, probability, rounded, span
+from counterveil.report.document import Cells, View
+from counterveil.report.numbers import percent, probability, rounded, span
+from counterveil.report.view import curvature_words
 
 _WIDTH = 79  # fits a terminal of 80 columns
 _PARTS = ("sampling", "noise")

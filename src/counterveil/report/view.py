@@ -7,17 +7,16 @@ Everything here is made from the facts of `report_facts()`. Every effect in them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from fractions import Fraction
-from math import floor, isfinite, log10
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, show
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
+from counterveil.report.confounding import effect_cells as sensitivity_cells
+from counterveil.report.confounding import sensitivity_items
+from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
-
-Facts = dict[str, Any]
-Item = tuple[str, str]
+from counterveil.report.numbers import few_words, percent, probability, rounded, span
 
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
@@ -29,84 +28,6 @@ _PROOFS = {
     Proof.ASYMPTOTIC: "NOT PROVED IN FINITE SAMPLES",
     Proof.REFUTED: "CLAIMED AND REFUTED",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Headings and rows of text, all of one length."""
-
-    headings: list[str]
-    rows: list[list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is shown of a result: `first` are warnings that stand above everything else."""
-
-    first: list[str]
-    title: str
-    lead: str
-    tables: list[Cells]
-    items: list[Item]
-    more: list[str] = field(default_factory=list)
-
-
-# Numbers as people write them.
-
-
-def rounded(value: float | None, error: float | None) -> str:
-    """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
-    if value is None:
-        return "inf"
-    if not isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    if error is None or not isfinite(error) or error <= 0:
-        return f"{value:.4g}"
-    decimals = max(0, 1 - floor(log10(error)))
-    return f"{value:,.{decimals}f}"
-
-
-def probability(value: float) -> str:
-    """Return a p-value as it is printed in a table."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def percent(level: float) -> str:
-    """Return a level such as 0.95 as text."""
-    return f"{100 * level:g} %"
-
-
-def span(interval: Facts, error: float | None) -> str:
-    """Return an interval as text, with the digits that the error makes meaningful."""
-    if interval.get("gap"):
-        return " or ".join(_sides(interval["gap"], error))
-    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
-    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
-    return f"{low}, {high}"
-
-
-def from_to(interval: Facts, error: float | None) -> str:
-    """Return an interval as words of a sentence."""
-    if interval.get("gap"):
-        return " or ".join(_sides(interval["gap"], error))
-    low, high = (interval[end] for end in ("low", "high"))
-    if high is None:
-        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
-    return f"{rounded(low, error)} to {rounded(high, error)}"
-
-
-def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
-    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
-    wider = facts["curvature_interval"]
-    said = ends(wider, facts["std_error"]["total"])
-    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
-
-
-def _sides(gap: list[float | None], error: float | None) -> list[str]:
-    """Return the two parts of an interval that leaves out what is between; a part may be missing."""
-    below, above = gap
-    sides = [] if below is None else [f"at most {rounded(below, error)}"]
-    return sides + ([] if above is None else [f"at least {rounded(above, error)}"])
 
 
 # Tables.
@@ -168,6 +89,13 @@ def mean_cells(facts: Facts) -> Cells | None:
 
 
 # Sentences.
+
+
+def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
+    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
+    wider = facts["curvature_interval"]
+    said = ends(wider, facts["std_error"]["total"])
+    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
 
 
 def lead_sentence(facts: Facts) -> str:
@@ -274,12 +202,6 @@ def caveat_names(facts: Facts, most: int) -> tuple[list[str], int]:
     return said, len(set(names)) - len(said)
 
 
-def few_words(text: str, most: int) -> str:
-    """Return a text of at most so many words."""
-    words = text.split()
-    return text if len(words) <= most else " ".join([*words[: most - 1], "..."])
-
-
 def brief(fact: str) -> str:
     """Return a fact for reading: a list of very many covariates is cut, and it says where the whole is."""
     if len(fact) <= _LONGEST:
@@ -340,17 +262,12 @@ def _assumed(facts: Facts) -> list[Item]:
 
 
 def _confounding(facts: Facts) -> list[Item]:
-    # The words for it are made of numbers that this module prints.
-    from counterveil.report.confounding import sensitivity_items
-
     found = facts.get("confounding")
     return [] if found is None else [("Unmeasured", _sentence(sensitivity_items(found)))]
 
 
 def _withstood(facts: Facts) -> list[Cells]:
     """Return the table of what several effects withstand; that of one is told in a sentence."""
-    from counterveil.report.confounding import effect_cells as sensitivity_cells
-
     found = facts.get("confounding")
     return [] if found is None or len(found["effects"]) == 1 else [sensitivity_cells(found)]
 

@@ -13,17 +13,9 @@ from typing import Any
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
 from counterveil.report.measures import direction_words, effect_noun, estimated, measured, plural, value_words
+from counterveil.report.numbers import from_to, percent, probability, rounded
 from counterveil.report.pictures import widest
-from counterveil.report.view import (
-    caveat_names,
-    curvature_words,
-    from_to,
-    lead_sentence,
-    percent,
-    probability,
-    rounded,
-    unit_word,
-)
+from counterveil.report.view import caveat_names, curvature_words, lead_sentence, unit_word
 
 Facts = dict[str, Any]
 

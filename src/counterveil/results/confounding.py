@@ -26,7 +26,7 @@ from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_page, sensitivity_view
 from counterveil.report.caveats import target_words
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.results.shown import Shown
 
 

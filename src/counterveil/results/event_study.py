@@ -8,9 +8,9 @@ from typing import Any
 from counterveil.data.labels import Label
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
-from counterveil.report.view import probability
+from counterveil.report.numbers import probability
 from counterveil.results.effect import Effect, Ends, Linear, check_table
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

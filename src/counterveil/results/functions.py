@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import hypot, log, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,13 +38,11 @@ from counterveil.privacy.caveats import Caveat
 from counterveil.report.caveats import first_words
 from counterveil.results.codec import load, no_effects, save
 from counterveil.results.effect import Effect, check_level, interval_facts
+from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
-from counterveil.results.result import Released, Result
+from counterveil.results.released import Released
+from counterveil.results.result import Result
 from counterveil.session import Kind, Plan, Request
-
-if TYPE_CHECKING:
-    from counterveil.results.overlap import OverlapSummary
-
 
 # People to ask about, read from any table of covariates: public numbers, inside the declared bounds.
 

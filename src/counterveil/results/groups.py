@@ -7,9 +7,10 @@ from typing import Any
 
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
-from counterveil.report.view import probability
+from counterveil.report.numbers import probability
 from counterveil.results.effect import Effect, Ends, check_table
-from counterveil.results.result import Comparison, Released
+from counterveil.results.released import Released
+from counterveil.results.result import Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
-from counterveil.report.view import rounded
+from counterveil.report.numbers import rounded
 from counterveil.results.codec import noise_from_dict
 from counterveil.results.effect import Effect, Ends, check_level
 from counterveil.results.measure_words import DIFFERENCE

@@ -36,7 +36,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Unit
 from counterveil.privacy.caveats import Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.view import probability, rounded
+from counterveil.report.numbers import probability, rounded
 from counterveil.results.codec import load, read, save, write
 from counterveil.results.effect import Ends, StdError, check_level, within
 from counterveil.results.shown import Shown

@@ -18,10 +18,10 @@ from counterveil.inference.survival import (
     log_rank_of,
 )
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.view import probability, rounded, span
+from counterveil.report.numbers import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts
 from counterveil.results.question import Question
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.session import Session
 
 # The arms in the order of tables.

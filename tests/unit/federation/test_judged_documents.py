@@ -14,7 +14,7 @@ from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
 from counterveil.questions.pooled.pool import pool
 from counterveil.questions.typed_settings import settings_from_values
-from counterveil.results.measures import difference_result
+from counterveil.results.result import difference_result
 from counterveil.settings import WeightLimits
 
 HEAD = Head(3, "0" * 64)

@@ -9,7 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
-from counterveil.report.view import rounded
+from counterveil.report.numbers import rounded
 from counterveil.results import MeasureResult, Result
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)

@@ -5,8 +5,8 @@ import pytest
 from tests.unit.report.pages import read
 
 import counterveil as cv
+from counterveil.report.numbers import percent, probability, rounded
 from counterveil.report.text import escape
-from counterveil.report.view import percent, probability, rounded
 
 
 @pytest.fixture(scope="module")

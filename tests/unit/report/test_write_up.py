@@ -7,8 +7,9 @@ import counterveil as cv
 from counterveil.privacy.caveats import BiasBeyond, Caveat, ResidualImbalance, SitesLeftOut, written
 from counterveil.report import Cells, full_view, html_page, short_view, text_of, write_up
 from counterveil.report.caveats import fact_words
+from counterveil.report.numbers import rounded
 from counterveil.report.text import text_table, wrapped
-from counterveil.report.view import interval_sentence, rounded, short_caveats
+from counterveil.report.view import interval_sentence, short_caveats
 
 SITES = ["a hospital with quite a long name", "b"]
 STUDY = cv.Study("t", "y", (0, 1), {"site": cv.Categories(SITES), "sex": cv.Binary()}, randomised=True)

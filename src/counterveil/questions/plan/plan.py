@@ -52,8 +52,8 @@ from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, View, latex, page, plan_plot
+from counterveil.report.numbers import percent, rounded
 from counterveil.report.page import named_lines
-from counterveil.report.view import percent, rounded
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Effect, Linear, check_level
 from counterveil.results.event_study import EventStudyResult
@@ -64,7 +64,7 @@ from counterveil.results.own_scale import OwnScale
 from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.results.shown import Shown
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import SeededNoise

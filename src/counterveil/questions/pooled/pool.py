@@ -51,19 +51,13 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.repeating import repeat_of_pool
-from counterveil.report.view import probability, rounded
+from counterveil.report.numbers import probability, rounded
 from counterveil.results.codec import read, refusing
 from counterveil.results.effect import Effect, Ends, Linear, around, check_level, interval_facts, within
 from counterveil.results.measure_words import DIFFERENCE, NEEDED
-from counterveil.results.measures import (
-    MeasureResult,
-    Needed,
-    difference_result,
-    measure_terms,
-    refuse_of_difference,
-)
+from counterveil.results.measures import Needed, refuse_of_difference
 from counterveil.results.ratio import RatioResult
-from counterveil.results.result import OneEffect, Result
+from counterveil.results.result import MeasureResult, OneEffect, Result, difference_result, measure_terms
 from counterveil.settings import WeightLimits
 
 Named = list[tuple[str, Result]]
@@ -302,7 +296,7 @@ class PooledNeeded(MeasureResult):
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
-        refuse_of_difference(self, measure)
+        refuse_of_difference(self.method, self.limits, measure)
         return self.pooled if measure == DIFFERENCE else self
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -635,7 +629,7 @@ class PooledResult(OneEffect):
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
-        refuse_of_difference(self, measure)
+        refuse_of_difference(self.method, self.limits, measure)
         return needed_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:

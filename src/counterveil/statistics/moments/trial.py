@@ -40,9 +40,9 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.results.measures import MeasureResult, no_means
+from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
