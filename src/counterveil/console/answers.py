@@ -16,12 +16,10 @@ from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy.caveats import KeptByTrim
-from counterveil.report import html_page, markdown_page, overlap_page
-from counterveil.report.balance import html_balance, html_overlap
-from counterveil.report.confounding import html_sensitivity
-from counterveil.report.html import picture
+from counterveil.report import markdown, page
 from counterveil.report.numbers import from_to, percent, rounded
-from counterveil.report.page import folded
+from counterveil.report.page import section_html
+from counterveil.report.sections import diagnostic_sections, picture
 from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,
@@ -128,11 +126,7 @@ def _shown(result: Any) -> dict[str, Any]:
 
 def _sections(facts: dict[str, Any]) -> str:
     """Return the diagnostics of a result, which fold out."""
-    return (
-        folded("Balance of the covariates", html_balance(facts))
-        + folded("Overlap of the arms", html_overlap(facts))
-        + folded("Unmeasured confounding", html_sensitivity(facts))
-    )
+    return "".join(map(section_html, diagnostic_sections(facts)))
 
 
 def _headline(facts: dict[str, Any]) -> str:
@@ -146,12 +140,10 @@ def _headline(facts: dict[str, Any]) -> str:
 
 def _files(result: Any) -> dict[str, Any]:
     """Return the files of a result by name: their type and what writes them."""
-    if isinstance(result, OverlapSummary):
-        files: dict[str, Any] = {"report.html": ("text/html", lambda: overlap_page(result.to_dict()))}
-    else:
-        files = {
-            "report.html": ("text/html", lambda: html_page(result.page_facts())),
-            "report.md": ("text/markdown", lambda: markdown_page(result.page_facts())),
+    files: dict[str, Any] = {"report.html": ("text/html", lambda: page(result.document()))}
+    if not isinstance(result, OverlapSummary):
+        files |= {
+            "report.md": ("text/markdown", lambda: markdown(result.document())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
             "table.tex": ("text/x-tex", result.to_latex),
         }

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
-
 from counterveil.privacy import Budget
 from counterveil.report.balance import THRESHOLD
-from counterveil.report.document import Cells, Facts, Item, View
+from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
 from counterveil.report.numbers import percent
-from counterveil.report.page import named_lines, page, table
 from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
 from counterveil.report.view import guarantee_line
 
@@ -42,7 +39,8 @@ def overlap_view(facts: Facts, full: bool = False) -> View:
     lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
     first = [facts["warning"]] if facts.get("warning") else []
     more = [f"... and {left} more in summary.effects"] if left > 0 else []
-    return View(first, f"Balance and overlap of the arms of {facts['treatment']}", lead, tables, items, more)
+    title = f"Balance and overlap of the arms of {facts['treatment']}"
+    return View(first, title, lead, tables, items, more, _drawn(facts) if full else [])
 
 
 def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:
@@ -63,6 +61,7 @@ def _differences(rows: list[tuple[Facts, list[float]]], level: float) -> Cells:
             ]
             for one, (low, high) in rows
         ],
+        "Covariates by arm, as released",
     )
 
 
@@ -76,7 +75,7 @@ def _score(facts: Facts) -> Cells:
         counts = [f"{max(round(count), 0):,}" for count in (treated, control)]
         rows.append([f"part {place}", *counts, f"{share:.2f}", f"[{low:.2f}, {high:.2f}]"])
     headings = ["score", "treated", "control", "share treated", f"{percent(facts['level'])} interval"]
-    return Cells(headings, rows)
+    return Cells(headings, rows, "Parts of the released score")
 
 
 def _balance(rows: list[tuple[Facts, list[float]]]) -> str:
@@ -98,9 +97,7 @@ def _overlap(facts: Facts) -> str:
     )
 
 
-def overlap_page(facts: Facts) -> str:
-    """Return the summary as a page."""
-    view = overlap_view(facts, full=True)
+def _drawn(facts: Facts) -> list[Section]:
     effects = [
         {
             "name": one["covariate"],
@@ -110,20 +107,17 @@ def overlap_page(facts: Facts) -> str:
         }
         for one, (low, high) in _sorted(facts)[:40]
     ]
-    plots = f"<h2>Standardised differences</h2>{forest_plot(effects, 'no difference', _LEGEND)}"
-    return page(
-        view, f"{plots}<h2>Share treated along the score</h2>{share_plot(facts)}{named_lines(view.items)}"
-    )
+    return [
+        Section("Standardised differences", [Picture(forest_plot(effects, "no difference", _LEGEND))]),
+        Section("Share treated along the score", [Picture(share_plot(facts))]),
+    ]
 
 
-def summary_parts(facts: Facts) -> str:
-    """Return the summary as a part of another page: what it says, both tables and the picture of the score."""
+def summary_blocks(facts: Facts) -> list[Block]:
+    """Return the summary as a part of another document: what it says, both tables and the picture of the score."""
     view = overlap_view(facts, full=True)
     rows, score = view.tables
-    return (
-        f"<p>{escape(view.lead)}</p>{table(rows, 'Covariates by arm, as released')}{share_plot(facts)}"
-        f"{table(score, 'Parts of the released score')}{named_lines(view.items)}"
-    )
+    return [view.lead, rows, Picture(share_plot(facts)), score, Named(view.items)]
 
 
 def share_plot(facts: Facts) -> str:

@@ -70,9 +70,10 @@ def curve_plot(facts: Facts) -> str:
     risk = Cells(
         ["people at risk (released)", *(f"{time:.4g}" for time, _ in columns)],
         [[arm, *(counts[arm] for _, counts in columns)] for arm in ARMS],
+        "People at risk when a cell begins, with noise",
     )
     drawn = figure(chart.html(), caption, "survival curves")
-    return f"{drawn}{table(risk, 'People at risk when a cell begins, with noise')}"
+    return f"{drawn}{table(risk)}"
 
 
 def survival(result: Any, *, ax: Any = None) -> Any:

@@ -48,7 +48,7 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
         # The period that the others are compared with has no error.
         empty = [""] * (len(headings) - 3)
         rows.insert(reference["place"], [reference["name"], "0", *empty, "reference"])
-    return Cells(headings, rows[:most])
+    return Cells(headings, rows[:most], "Effects")
 
 
 def _effect(effect: Facts, sized: bool) -> list[str]:
@@ -85,7 +85,7 @@ def mean_cells(facts: Facts) -> Cells | None:
         total = mean["std_error"]["total"]
         shown = [rounded(mean["estimate"], total), rounded(total, total), span(mean["interval"], total)]
         rows.append([str(mean["name"]), f"{round(mean['size']):,}", *shown])
-    return Cells(headings, rows)
+    return Cells(headings, rows, "Means of the arms")
 
 
 # Sentences.
@@ -232,7 +232,7 @@ def short_view(facts: Facts) -> View:
     items.append(("Not covered", short_caveats(facts)))
     items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
-    return View(_first(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
+    return View(first_lines(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
 
 
 def full_view(facts: Facts) -> View:
@@ -253,7 +253,7 @@ def full_view(facts: Facts) -> View:
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
-    return View(_first(facts), title(facts), lead_line(facts), tables, items)
+    return View(first_lines(facts), title(facts), lead_line(facts), tables, items)
 
 
 def _assumed(facts: Facts) -> list[Item]:
@@ -291,9 +291,10 @@ def one_line(facts: Facts) -> str:
         for effect in effects[:2]
     ]
     left = [f"{len(effects) - 2} more"] * (len(effects) > 2)
-    warnings = [text.partition(":")[0] for text in _first(facts)]
+    warnings = [text.partition(":")[0] for text in first_lines(facts)]
     return "; ".join([*warnings, title(facts), *shown, *left, str(spent)])
 
 
-def _first(facts: Facts) -> list[str]:
+def first_lines(facts: Facts) -> list[str]:
+    """Return the warnings that stand above everything else."""
     return [facts[key] for key in ("warning", "caution") if facts.get(key)]

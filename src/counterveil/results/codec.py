@@ -2,8 +2,9 @@
 
 An answer is a frozen dataclass. It is written as a table of its fields, with the version of this format and its kind.
 A field is written by its declared type: numbers, texts, enumerations, tuples, mappings and dataclasses as they are;
-one of several dataclasses with its name under `is`; what is no finite number as a text; exact values (budgets, noise,
-studies) by their own forms; a vector as a list and a symmetric matrix as its upper triangle in single precision.
+one of several dataclasses with its name under `is`; what is no finite number as a text; noise, and what has a
+`from_dict` and is no answer (budgets, studies), by its own form; a vector as a list, and a symmetric matrix as its
+upper triangle in single precision.
 
 Fields that do not count in comparisons are not written. A class may say more: `_DERIVED` names fields that follow from
 the others and are not written, `_made` makes an object of those that are, `_SHOWN` names what stands beside them for
@@ -28,7 +29,6 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 import numpy as np
 
 from counterveil.bounded_reading import UnreadableError, read_json
-from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference import (
     ClusterUncertainty,
@@ -41,7 +41,6 @@ from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, R
 from counterveil.inference.pooling import PooledMeans
 from counterveil.inference.survival import NoisyTables
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.bases import Basis
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import Detail, read_fact, written
 from counterveil.results.effect import Known, Linear
@@ -183,6 +182,8 @@ def _form(hint: Any, role: str) -> _Form:
         return _one_of(_CHOICES[hint])
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _Form(lambda value: value.value, lambda value, _: hint(value))
+    if hasattr(hint, "from_dict") and not hasattr(hint, "stored"):
+        return _exact(hint.to_dict, hint.from_dict)
     return _table(hint).form
 
 
@@ -400,10 +401,7 @@ _EXACT: dict[Any, _Form] = {
     int: _of(int),
     str: _of(str),
     bool: _of(bool),
-    Budget: _exact(Budget.to_dict, Budget.from_dict),
     Guarantee: _exact(Guarantee.to_dict, _guarantee),
-    Study: _exact(Study.to_dict, Study.from_dict),
-    Basis: _exact(Basis.to_dict, Basis.from_dict),
     NoiseDistribution: _exact(noise_to_dict, noise_from_dict),
 }
 _CHOICES: dict[Any, tuple[type, ...]] = {

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import inf, isfinite, sqrt
-from pathlib import Path
 from typing import Any
 
 from counterveil.errors import refusal
@@ -23,7 +22,7 @@ from counterveil.inference.confounding import (
     robustness_value,
 )
 from counterveil.privacy.caveats import Fact
-from counterveil.report import View, sensitivity_page, sensitivity_view
+from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
 from counterveil.results.effect import Effect, Ends, Linear
 from counterveil.results.released import Released
@@ -215,12 +214,6 @@ class Sensitivity(Shown):
     def view(self, full: bool = False) -> View:
         """Return what is shown: the figures and what they mean; in full, every benchmark."""
         return sensitivity_view(self.to_dict(), full)
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with the figures, what they mean and a picture; return its path."""
-        target = Path(path)
-        target.write_text(sensitivity_page(self.to_dict()), encoding="utf-8")
-        return target
 
     def __repr__(self) -> str:
         first = self.rows[0]

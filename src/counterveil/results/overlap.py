@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from counterveil.privacy import Budget, Guarantee
-from counterveil.report import View, overlap_page, overlap_view
+from counterveil.report import View, overlap_view
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Ends, around, check_level
 from counterveil.results.shown import Shown
@@ -137,12 +136,6 @@ class OverlapSummary(Shown):
     def view(self, full: bool = False) -> View:
         """Return what is shown: covariates by falling difference, the score by arms; in full, the guarantee too."""
         return overlap_view(self.to_dict(), full)
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with tables and pictures; return its path."""
-        target = Path(path)
-        target.write_text(overlap_page(self.to_dict()), encoding="utf-8")
-        return target
 
     def __repr__(self) -> str:
         largest = max(self.differences, key=lambda one: abs(one.difference))

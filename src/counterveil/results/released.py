@@ -12,10 +12,10 @@ from counterveil.report import (
     Repeat,
     View,
     full_view,
-    html_page,
     latex_table,
-    markdown_page,
     one_line,
+    page,
+    report_view,
     short_view,
     write_up,
 )
@@ -155,17 +155,18 @@ class Released(Shown):
             facts["overlap_summary"] = overlap.to_dict()
         return facts
 
+    def document(self, overlap: OverlapSummary | None = None) -> View:
+        """Return what files show: question, answer, picture and protection, and all else in sections."""
+        return report_view(self.page_facts(overlap))
+
     def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
         """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
 
         `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
         """
         target = Path(path)
-        target.write_text(html_page(self.page_facts(overlap)), encoding="utf-8")
+        target.write_text(page(self.document(overlap)), encoding="utf-8")
         return target
-
-    def _markdown(self) -> str:
-        return markdown_page(self.page_facts())
 
     def write_up(self) -> str:
         """Return a paragraph for a paper, of at most 150 words."""

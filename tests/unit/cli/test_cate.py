@@ -55,5 +55,5 @@ def test_json_holds_the_function(files):
         "--json",
     ]
     facts = json.loads(RUNNER.invoke(app, words).output)
-    assert facts["kind"] == "cate"
+    assert facts["kind"] == "CateModel"
     assert len(facts["weights"]) > 1

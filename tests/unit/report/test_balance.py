@@ -1,7 +1,13 @@
 """Balance tables and love plots."""
 
 from counterveil.report import balance_table
-from counterveil.report.balance import html_balance, html_overlap
+from counterveil.report.balance import balance_blocks, overlap_blocks
+from counterveil.report.document import Section
+from counterveil.report.page import section_html
+
+
+def drawn(blocks, facts):
+    return section_html(Section("", blocks(facts)))
 
 
 def row(name, before, after, ratio=1.0):
@@ -43,7 +49,7 @@ def test_long_tables_are_cut_and_say_so():
 
 
 def test_the_section_has_a_plot_and_escapes_names():
-    page = html_balance(facts(ROWS))
+    page = drawn(balance_blocks, facts(ROWS))
     assert page.count("<circle") == 4
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
@@ -52,27 +58,27 @@ def test_the_section_has_a_plot_and_escapes_names():
 
 def test_nothing_is_shown_where_covariates_are_private():
     for bare in ({"estimand": "ATE", "diagnostics": {}}, {"estimand": "ATE"}):
-        assert html_balance(bare) == ""
+        assert drawn(balance_blocks, bare) == ""
         assert "private" in balance_table(bare)
 
 
 def test_long_names_are_whole_in_the_plot():
     long = "a name of forty letters or even some more"
-    page = html_balance(facts([row(long, 0.3, 0.1)]))
+    page = drawn(balance_blocks, facts([row(long, 0.3, 0.1)]))
     # In the plot, read out beside it, and in the table.
     assert page.count(long) == 3
 
 
 def test_overlap_has_a_bar_for_each_arm_and_says_how_many_are_beyond():
     found = {"edges": [0.0, 0.1, 0.5, 0.9, 1.0], "treated": [0, 3, 5, 2], "control": [4, 5, 1, 0]}
-    page = html_overlap({"diagnostics": {"overlap": found}})
+    page = drawn(overlap_blocks, {"diagnostics": {"overlap": found}})
     assert page.count("<rect") == 8
     assert "6 of 20 people have a propensity score below 0.1 or above 0.9" in page
-    assert html_overlap({}) == ""
+    assert drawn(overlap_blocks, {}) == ""
 
 
 def test_the_scores_of_several_arms_are_a_table():
     arms = [{"arm": "low <b>", "smallest_score": 0.125, "share_below_0.05": 0.0}]
-    page = html_overlap({"diagnostics": {"overlap": arms}})
+    page = drawn(overlap_blocks, {"diagnostics": {"overlap": arms}})
     for part in ("low &lt;b&gt;", "smallest score", "0.125"):
         assert part in page

@@ -5,7 +5,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.privacy.caveats import BiasBeyond, Caveat, ResidualImbalance, SitesLeftOut, written
-from counterveil.report import Cells, full_view, html_page, short_view, text_of, write_up
+from counterveil.report import Cells, full_view, page, report_view, short_view, text_of, write_up
 from counterveil.report.caveats import fact_words
 from counterveil.report.numbers import rounded
 from counterveil.report.text import text_table, wrapped
@@ -107,7 +107,7 @@ def test_a_list_of_very_many_covariates_is_cut_where_it_is_read_only(results):
     assert "x499" not in said
     assert "guarantee.public" in said
     # What folds out is whole.
-    assert "x499" in html_page(facts)
+    assert "x499" in page(report_view(facts))
     assert "x10" not in write_up(facts)
     assert len(write_up(facts).split()) <= 150
 
@@ -156,7 +156,7 @@ def test_people_with_several_rows_are_called_people():
         assert "has at least 2 people" in said
         known = "how many rows each person has, and their order" in said
         assert known == (protects == "outcome")
-        assert "How many people there are" in html_page(found.page_facts()) or protects == "outcome"
+        assert "How many people there are" in page(report_view(found.page_facts())) or protects == "outcome"
 
 
 def test_names_of_files_stay_whole():

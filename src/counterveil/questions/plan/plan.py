@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import ceil, exp, inf, isfinite, log, log10, sqrt
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -51,9 +50,8 @@ from counterveil.questions.plan.people import (
 from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
-from counterveil.report import Cells, View, latex, page, plan_plot
+from counterveil.report import Cells, Picture, Section, View, latex, plan_plot
 from counterveil.report.numbers import percent, rounded
-from counterveil.report.page import named_lines
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Effect, Linear, check_level
 from counterveil.results.event_study import EventStudyResult
@@ -678,12 +676,10 @@ class Plan(Shown):
         """Return the table for a protocol; it needs only the booktabs package."""
         return latex(self._cells(), f"Assumed: {self.assumed.words()}.")
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write the plan as a self-contained page; return its path."""
-        view, target = self.view(full=True), Path(path)
-        drawn = f"{plan_plot(self.points, self.without_privacy, self.beside)}{named_lines(view.items)}"
-        target.write_text(page(view, drawn), encoding="utf-8")
-        return target
+    def document(self) -> View:
+        """Return what files show: everything, with the half-widths as a picture."""
+        drawn = Picture(plan_plot(self.points, self.without_privacy, self.beside))
+        return replace(self.view(full=True), sections=[Section("", [drawn])])
 
     @property
     def beside(self) -> str:
