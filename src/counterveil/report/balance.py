@@ -17,6 +17,7 @@ from counterveil.report.pictures import (
     ticks,
     word,
 )
+from counterveil.report.text import text_table
 
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1
@@ -38,7 +39,7 @@ def balance_table(facts: dict[str, Any]) -> str:
     lines = [
         f"Balance of the covariates ({facts['estimand']}): standardised differences, treated minus control",
         "",
-        *_columns([_HEADINGS, *(_cells(row) for row in rows[:_MOST])]),
+        *text_table(Cells(list(_HEADINGS), [list(_cells(row)) for row in rows[:_MOST]])),
     ]
     if len(rows) > _MOST:
         lines.append(f"... and {len(rows) - _MOST} more columns with smaller differences before")
@@ -192,12 +193,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "none" if value is None else format(value, form)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        row[0].ljust(widths[0])
-        + "".join(cell.rjust(width + 3) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]

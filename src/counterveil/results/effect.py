@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import hypot, inf, isfinite
@@ -12,7 +13,6 @@ from scipy.special import ndtri
 from counterveil.errors import refusal
 from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each
 from counterveil.inference.measures import p_value
-from counterveil.results.own_scale import OwnScale
 
 Ends = tuple[float, float]
 
@@ -94,6 +94,25 @@ class Known(Protocol):
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval of this level."""
         ...
+
+
+class OwnScale(Known):
+    """What is known on a scale of its own, such as that of ratios; ends of intervals may be infinite."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def null(self) -> float:
+        """The value of no effect."""
+
+    @abstractmethod
+    def p_value(self, level: float) -> float:
+        """Return the p-value of no effect, variances as for an interval of `level`."""
+
+    def gap(self, level: float) -> Ends | None:  # noqa: ARG002 - most intervals have one part
+        """Return what lies between the two parts of an interval, None where it has one part."""
+        return None
 
 
 @dataclass(frozen=True, slots=True)

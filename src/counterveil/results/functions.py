@@ -548,20 +548,9 @@ class CateModel(Released):
             estimates=tuple((features @ self.weights).tolist()),
             sampling=tuple(np.sqrt(np.maximum(total**2 - noise**2, 0.0)).tolist()),
             noise=tuple(noise.tolist()),
-            guarantee=self.guarantee,
-            spent=self.spent,
-            method=self.method,
-            treatment=self.study.treatment,
-            outcome=self.study.outcome_name,
-            level=self.level,
-            releases=self.releases,
-            not_covered=self.not_covered,
             distinct=len({row.tobytes() for row in features}),
             rank=self.basis.size,
-            details=self.details,
-            interval_of=self.interval_of,
-            condition=self.condition,
-            assumes=self.assumes,
+            **self.provenance() | {"outcome": self.study.outcome_name, "diagnostics": {}},
             one_effect=not self.heterogeneous,
             shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
         )
@@ -708,24 +697,19 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
     sd = result.uncertainty.half_width(level) / pointwise(level)
     noise = min(float(result.std_error.noise), sd)
+    own = {
+        name: value
+        for name, value in result.provenance().items()
+        if name not in ("treatment", "outcome", "population", "by_arm")
+    }
     return CateModel(
         study=study,
-        method=result.method,
         basis=constant_basis(),
         weights=np.array([result.estimate]),
         covariance=np.array([[sd**2]]),
         noise_covariance=np.array([[noise**2]]),
-        level=level,
-        guarantee=result.guarantee,
-        spent=result.spent,
-        releases=result.releases,
-        not_covered=(Caveat.NOT_FOR_PEOPLE, *result.not_covered),
         heterogeneous=False,
-        details=result.details,
-        diagnostics=result.diagnostics,
-        interval_of=result.interval_of,
-        condition=result.condition,
-        assumes=result.assumes,
+        **own | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
     )
 
 

@@ -9,13 +9,12 @@ from math import inf
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.inference.pooling import PooledMeans
-from counterveil.results.effect import Ends, Linear
+from counterveil.results.effect import Ends, Linear, OwnScale
 from counterveil.results.measure_words import (
     DIFFERENCE,
     LIFT,
     NEEDED,
 )
-from counterveil.results.own_scale import OwnScale
 
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,6 +78,10 @@ class Released(Shown):
     def may_be_confounded(self) -> bool:
         """Whether there is an interval for the effect which omitted confounders could make wrong."""
         return self.interval_of is None and bool(confounding(self.not_covered))
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what an answer that is made of this one says of itself; `repeat` is not of it."""
+        return {one.name: getattr(self, one.name) for one in fields(Released) if one.name != "repeat"}
 
     # What a kind of result adds.
 

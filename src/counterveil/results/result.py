@@ -54,17 +54,15 @@ from counterveil.results.measures import (
 from counterveil.results.released import Released
 from counterveil.results.shown import sentence_of
 
-# Keys of `details`: the bias that the interval allows for curvature that noise hides, and that the second allows for.
-HIDDEN_BIAS, UNDETECTED_BIAS = "hidden_bend_bias", "undetected_bend_bias"
 # A second interval that is longer than the first by less than this factor says nothing more.
 _LONGER = 1.25
 
 
-def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | None:
+def wider(known: Uncertainty, bends: Ends | None) -> Uncertainty | None:
     """Return what the second interval is built on, None where no curvature is in question."""
-    allowed, larger = (details.get(name) for name in (HIDDEN_BIAS, UNDETECTED_BIAS))
-    if not isinstance(allowed, float) or not isinstance(larger, float):
+    if bends is None:
         return None
+    allowed, larger = bends
     # The first allowance is in the variance already: the larger one stands in its place.
     return replace(known, extra=known.extra + max(larger - allowed, 0.0) * (larger + allowed))
 
@@ -83,7 +81,7 @@ def curvature_facts(result: Result) -> dict[str, Any]:
 
 def _shown(result: Result) -> tuple[float, float] | None:
     """Return the second interval where it is a quarter longer than the first, or curvature is said to be in doubt."""
-    known = wider(result.uncertainty, result.details)
+    known = wider(result.uncertainty, result.bends)
     if known is None:
         return None
     longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
@@ -214,18 +212,20 @@ class Result(OneEffect):
     """A released effect; nothing in it is private any more and nothing it does spends budget.
 
     `variance_apart` says that the variance was released with noise of its own, sharing none with the estimate, or
-    that it is public: only then may it make the weight of a site.
+    that it is public: only then may it make the weight of a site. `bends` are the bias that the interval allows for
+    curvature that noise hides, and what the second allows for; None where no curvature is in question.
     """
 
     uncertainty: Uncertainty
     variance_apart: bool = False
+    bends: Ends | None = None
 
     def curvature_interval(self, level: float | None = None) -> Ends | None:
         """Return the interval with a larger allowance for curvature that the noise may hide; free.
 
         None in trials, with private outcomes, and by methods that follow no curvature.
         """
-        known = wider(self.uncertainty, self.details)
+        known = wider(self.uncertainty, self.bends)
         return None if known is None else replace(self, uncertainty=known).interval(level)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -395,16 +395,10 @@ class MeasureResult(Result):
         return WORDS[self.measure].format(whose=whose)
 
 
-# The fields of a result that do not depend on its measure.
-_TERMS = (
-    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "assumes", "population", "estimand", "by_arm"),
-)
-
-
 def measure_terms(result: OneEffect) -> dict[str, Any]:
     """Return the fields of a result that do not depend on its measure."""
-    return {name: getattr(result, name) for name in _TERMS}
+    bends = result.bends if isinstance(result, Result) else None
+    return result.provenance() | {"estimand": result.estimand, "bends": bends}
 
 
 def difference_result(result: MeasureResult) -> Result:

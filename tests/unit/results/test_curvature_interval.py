@@ -69,10 +69,8 @@ def test_it_is_the_first_interval_of_a_larger_allowance(doubted):
 def test_it_grows_with_the_allowance(doubted):
     widths = []
     for times in (1.0, 2.0, 4.0):
-        details = doubted.details | {
-            "undetected_bend_bias": times * float(doubted.details["hidden_bend_bias"])
-        }
-        low, high = replace(doubted, details=details, limits=None).curvature_interval()
+        bends = doubted.bends[0], times * doubted.bends[0]
+        low, high = replace(doubted, bends=bends, limits=None).curvature_interval()
         widths.append(high - low)
     low, high = doubted.uncut_interval()
     assert widths[0] == pytest.approx(high - low)
@@ -115,12 +113,12 @@ def test_it_is_a_number_only_where_curvature_was_followed(followed):
 
 @pytest.mark.parametrize(("times", "shown"), [(1.15, False), (1.35, True)])
 def test_it_is_shown_where_it_is_a_quarter_longer(followed, times, shown):
-    allowed = float(followed.details["hidden_bend_bias"])
+    allowed = followed.bends[0]
     low, high = followed.uncut_interval()
     # Noise is nearly normal here: lengths go with standard deviations.
     variance = ((high - low) / 2 / 1.96) ** 2
     larger = (allowed**2 + (times**2 - 1) * variance) ** 0.5
-    answer = replace(followed, details=followed.details | {"undetected_bend_bias": larger})
+    answer = replace(followed, bends=(allowed, larger))
     ends = answer.curvature_interval()
     assert (ends[1] - ends[0]) / (high - low) == pytest.approx(times, rel=0.04)
     assert ("curvature_interval" in answer.to_dict()) == shown
@@ -139,7 +137,7 @@ def test_others_have_none(more):
     found = ask(**{"epsilon": 4} | more)
     assert found.curvature_interval() is None
     assert "curvature_interval" not in found.to_dict()
-    assert "undetected_bend_bias" not in found.details
+    assert found.bends is None
     assert WORDS not in " ".join(found.full().split())
 
 

@@ -53,12 +53,11 @@ from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, latex, plan_plot
 from counterveil.report.numbers import percent, rounded
 from counterveil.results.codec import read, write
-from counterveil.results.effect import Effect, Linear, check_level
+from counterveil.results.effect import Effect, Linear, OwnScale, check_level
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
 from counterveil.results.outcomes import OutcomesResult
-from counterveil.results.own_scale import OwnScale
 from counterveil.results.question import refuse_clusters, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
