@@ -11,8 +11,8 @@ from counterveil.report.pictures import plan_plot
 from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.repeat import Repeat
 from counterveil.report.sections import report_view
-from counterveil.report.text import latex, latex_table, text_of
-from counterveil.report.view import full_view, one_line, short_view
+from counterveil.report.text import latex, text_of
+from counterveil.report.view import full_view, latex_table, one_line, short_view
 from counterveil.report.words import write_up
 
 __all__ = [

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from counterveil.privacy import Budget
 from counterveil.report.balance import THRESHOLD
 from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
 from counterveil.report.numbers import percent
 from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
-from counterveil.report.view import guarantee_line
+from counterveil.report.view import first_lines, guarantee_line, provenance_items
 
 _ROWS = 12  # covariates of a short table
 _RARE = 0.1  # shares treated beyond which few of one arm are like the other's
@@ -28,19 +27,11 @@ def overlap_view(facts: Facts, full: bool = False) -> View:
         ("Guarantee", guarantee_line(facts)),
     ]
     if full:
-        items += [
-            ("Public", "; ".join(facts["guarantee"]["public"])),
-            (
-                "Spent",
-                f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})",
-            ),
-            ("Proofs", ", ".join(facts["guarantee"]["pages"])),
-        ]
+        items += provenance_items(facts)
     lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
-    first = [facts["warning"]] if facts.get("warning") else []
     more = [f"... and {left} more in summary.effects"] if left > 0 else []
     title = f"Balance and overlap of the arms of {facts['treatment']}"
-    return View(first, title, lead, tables, items, more, _drawn(facts) if full else [])
+    return View(first_lines(facts), title, lead, tables, items, more, _drawn(facts) if full else [])
 
 
 def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:

@@ -17,6 +17,7 @@ from counterveil.report.confounding import sensitivity_items
 from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
 from counterveil.report.numbers import few_words, percent, probability, rounded, span
+from counterveil.report.text import latex
 
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
@@ -237,8 +238,7 @@ def short_view(facts: Facts) -> View:
 
 def full_view(facts: Facts) -> View:
     """Return everything that is known of a result, in words."""
-    guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
-    means = mean_cells(facts)
+    guarantee, means = facts["guarantee"], mean_cells(facts)
     items = [
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
@@ -247,13 +247,21 @@ def full_view(facts: Facts) -> View:
         ("Not covered", "; ".join(caveat_words(facts))),
         *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
-        ("Public", "; ".join(map(brief, guarantee["public"]))),
-        ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
-        ("Proofs", ", ".join(guarantee["pages"])),
+        *provenance_items(facts),
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
     return View(first_lines(facts), title(facts), lead_line(facts), tables, items)
+
+
+def provenance_items(facts: Facts) -> list[Item]:
+    """Return what is public, what was spent on which releases, and where it is proved."""
+    guarantee, releases = facts["guarantee"], "; ".join(name for name, _ in facts["releases"])
+    return [
+        ("Public", "; ".join(map(brief, guarantee["public"]))),
+        ("Spent", f"{Budget.from_dict(facts['spent'])} ({releases})"),
+        ("Proofs", ", ".join(guarantee["pages"])),
+    ]
 
 
 def _assumed(facts: Facts) -> list[Item]:
@@ -298,3 +306,17 @@ def one_line(facts: Facts) -> str:
 def first_lines(facts: Facts) -> list[str]:
     """Return the warnings that stand above everything else."""
     return [facts[key] for key in ("warning", "caution") if facts.get(key)]
+
+
+def latex_table(facts: Facts) -> str:
+    """Return the table of effects for a paper, with guarantee and price in its note."""
+    cells, first, sentence = effect_cells(facts), first_lines(facts), facts["guarantee"]["sentence"]
+    named = f"Effect of {facts['treatment']} on {facts['outcome']}"
+    second = f"; {curvature_words(facts, span)}" if "curvature_interval" in facts else ""
+    note = [
+        *(f"{text}." for text in first),
+        f"The interval covers sampling error and privacy noise together{second}.",
+        f"{sentence[:1].upper()}{sentence[1:]}.",
+        f"Spent: {Budget.from_dict(facts['spent'])}.",
+    ]
+    return latex(Cells([named, *cells.headings[1:]], cells.rows), " ".join(note), first)

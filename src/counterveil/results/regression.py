@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf, isfinite, sqrt
 from pathlib import Path
@@ -218,15 +218,7 @@ class Coefficient:
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts."""
-        error = self.std_error
-        return {
-            "name": self.name,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "statistic": self.statistic,
-            "p_value": self.p_value,
-            "interval": {"low": self.interval[0], "high": self.interval[1]},
-        }
+        return asdict(self) | {"interval": dict(zip(("low", "high"), self.interval, strict=True))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
