@@ -19,7 +19,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Sentences:
     """The sentences that answer the question."""
 
     texts: list[str]
@@ -57,7 +57,7 @@ class Picture:
 
 
 # A text alone is a paragraph.
-Block: TypeAlias = str | Cells | Answer | Named | Listed | Code | Picture
+Block: TypeAlias = str | Cells | Sentences | Named | Listed | Code | Picture
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from counterveil.report.document import (
-    Answer,
     Block,
     Cells,
     Code,
@@ -14,6 +13,7 @@ from counterveil.report.document import (
     Named,
     Picture,
     Section,
+    Sentences,
     View,
 )
 
@@ -50,7 +50,7 @@ def _block(block: Block) -> list[str]:
             return [escaped(block)]
         case Cells():
             return [_table(block)]
-        case Answer(texts):
+        case Sentences(texts):
             return [escaped(text) for text in texts]
         case Named(items):
             return [_items(items)]

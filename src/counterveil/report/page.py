@@ -7,7 +7,6 @@ from html import escape
 from importlib.resources import files
 
 from counterveil.report.document import (
-    Answer,
     Block,
     Cells,
     Code,
@@ -16,6 +15,7 @@ from counterveil.report.document import (
     Named,
     Picture,
     Section,
+    Sentences,
     View,
 )
 
@@ -68,7 +68,7 @@ def _block(block: Block) -> str:
             return f"<p>{escape(block)}</p>"
         case Cells():
             return table(block)
-        case Answer(texts):
+        case Sentences(texts):
             return f'<div class="answer">{"".join(map(_block, texts))}</div>'
         case Named(items):
             return named_lines(items)

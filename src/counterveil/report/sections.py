@@ -7,7 +7,6 @@ from counterveil.report.balance import balance_blocks, overlap_blocks
 from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import confounding_blocks
 from counterveil.report.document import (
-    Answer,
     Block,
     Code,
     Facts,
@@ -16,6 +15,7 @@ from counterveil.report.document import (
     Named,
     Picture,
     Section,
+    Sentences,
     View,
 )
 from counterveil.report.figures import details_sentence
@@ -48,7 +48,7 @@ def report_view(facts: Facts) -> View:
     """Return everything about a result, in parts that are each complete."""
     drawn = picture(facts) or "<p>There is no picture: an interval is unbounded.</p>"
     sections = [
-        Section("Answer", [Answer(answer_words(facts)), Picture(drawn)]),
+        Section("Answer", [Sentences(answer_words(facts)), Picture(drawn)]),
         Section("What is protected", [*protection_words(facts)]),
         _folded("All numbers", _numbers(facts)),
         _folded("Who was compared", table_one_blocks(facts)),

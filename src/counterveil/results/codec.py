@@ -279,7 +279,7 @@ def _one_of(kinds: tuple[type, ...]) -> _Form:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _Record:
     """The fields of a dataclass that are stored, each with its form; `given` are those that it is made with."""
 
     kind: Any
@@ -316,13 +316,13 @@ class _Table:
 
 
 @lru_cache(maxsize=128)
-def _table(kind: Any) -> _Table:
+def _table(kind: Any) -> _Record:
     if not is_dataclass(kind):
         raise TypeError(f"{kind} is not stored")
     hints, derived = get_type_hints(kind), getattr(kind, "_DERIVED", ())
     stored = [one for one in fields(kind) if one.compare and one.name not in derived]
     forms = {one.name: _form(hints[one.name], one.name) for one in stored}
-    return _Table(kind, forms, frozenset(one.name for one in stored if one.init))
+    return _Record(kind, forms, frozenset(one.name for one in stored if one.init))
 
 
 # Exact values, and arrays.
