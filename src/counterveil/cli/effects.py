@@ -266,7 +266,7 @@ def sensitivity(
     E-values, robustness values and bounds on bias are computed from released numbers. No data are read and nothing
     is spent.
     """
-    from counterveil.results.stored import load, no_effects
+    from counterveil.results.codec import load, no_effects
 
     check_target(report)
     found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
@@ -286,14 +286,11 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import questions
+    from counterveil.results.codec import kind_of
 
-    kinds: dict[str, Any] = {"means": questions.ArmsResult, "by": questions.GroupsResult}
-    kinds |= {"pooled": questions.PooledResult, "ratios": questions.RatioResult}
-    kinds |= {"several_outcomes": questions.OutcomesResult, "measure": questions.MeasureResult}
-    kind = next((kind for key, kind in kinds.items() if key in facts), questions.Result)
-    if kind is questions.PooledResult and "measure" in facts:
-        kind = questions.PooledNeeded
-    return kind.from_dict(facts)
+    names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
+    kinds = {name: getattr(questions, name) for name in (*names, "PooledResult", "PooledNeeded")}
+    return kind_of(facts, kinds).from_dict(facts)
 
 
 def pool(

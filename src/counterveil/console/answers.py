@@ -16,12 +16,10 @@ from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy.caveats import KeptByTrim
-from counterveil.report import html_page, markdown_page, overlap_page
-from counterveil.report.balance import html_balance, html_overlap
-from counterveil.report.confounding import html_sensitivity
-from counterveil.report.html import picture
-from counterveil.report.page import folded
-from counterveil.report.view import from_to, percent, rounded
+from counterveil.report import markdown, page
+from counterveil.report.numbers import from_to, percent, rounded
+from counterveil.report.page import section_html
+from counterveil.report.sections import diagnostic_sections, picture
 from counterveil.report.words import answer_words
 from counterveil.results import (
     ArmsResult,
@@ -37,20 +35,16 @@ from counterveil.results import (
     SurvivalResult,
     TargetingCurve,
 )
+from counterveil.results.codec import kind_of
 from counterveil.results.measure_words import NEEDED
-from counterveil.results.measures import OF_MEANS
 from counterveil.results.overlap import OverlapSummary
 
 _KINDS: dict[str, Any] = {
-    "ate": Result,
-    "event_study": EventStudyResult,
-    "survival": SurvivalResult,
-    "arms": ArmsResult,
-    "groups": GroupsResult,
-    "outcomes": OutcomesResult,
-    "overlap": OverlapSummary,
-    "policy_value": PolicyValue,
-    "targeting_curve": TargetingCurve,
+    kind.__name__: kind
+    for kind in (
+        *(Result, MeasureResult, RatioResult, ArmsResult, GroupsResult, OutcomesResult, EventStudyResult),
+        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers),
+    )
 }
 _LONGEST_ANSWER = 64 * 2**20
 # The level of an interval that nobody chose.
@@ -102,19 +96,12 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
 def _result(entries: list[Entry]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
     asked: Any = entries[0].facts["description"]
-    kind = _KINDS.get(str(asked.get("question")))
-    if asked.get("question") == "cate":
-        kind = CateModel if asked.get("queries") is None else CateAnswers
-    if asked.get("question") == "ate" and asked.get("measure") in OF_MEANS:
-        kind = MeasureResult
     try:
         found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
-        if kind is Result and "ratios" in found:
-            kind = RatioResult
-        result = None if kind is None else kind.from_dict(found)
+        result = kind_of(found, _KINDS).from_dict(found)
     except (UnreadableError, CounterveilError):
         return None
-    if asked.get("measure") == NEEDED and isinstance(result, Result):
+    if asked.get("measure") == NEEDED and type(result) is Result:
         result = MeasureResult.of_difference(result)
     if isinstance(result, Result) and asked.get("trim") is not None:
         # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
@@ -139,11 +126,7 @@ def _shown(result: Any) -> dict[str, Any]:
 
 def _sections(facts: dict[str, Any]) -> str:
     """Return the diagnostics of a result, which fold out."""
-    return (
-        folded("Balance of the covariates", html_balance(facts))
-        + folded("Overlap of the arms", html_overlap(facts))
-        + folded("Unmeasured confounding", html_sensitivity(facts))
-    )
+    return "".join(map(section_html, diagnostic_sections(facts)))
 
 
 def _headline(facts: dict[str, Any]) -> str:
@@ -157,12 +140,10 @@ def _headline(facts: dict[str, Any]) -> str:
 
 def _files(result: Any) -> dict[str, Any]:
     """Return the files of a result by name: their type and what writes them."""
-    if isinstance(result, OverlapSummary):
-        files: dict[str, Any] = {"report.html": ("text/html", lambda: overlap_page(result.to_dict()))}
-    else:
-        files = {
-            "report.html": ("text/html", lambda: html_page(result.page_facts())),
-            "report.md": ("text/markdown", lambda: markdown_page(result.page_facts())),
+    files: dict[str, Any] = {"report.html": ("text/html", lambda: page(result.document()))}
+    if not isinstance(result, OverlapSummary):
+        files |= {
+            "report.md": ("text/markdown", lambda: markdown(result.document())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
             "table.tex": ("text/x-tex", result.to_latex),
         }

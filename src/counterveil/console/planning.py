@@ -80,24 +80,20 @@ def _page(visit: Visit, found: Any) -> Page:
 
 def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
     """Return what a page shows of a plan: table, curves, and what each epsilon is of the budget that is left."""
-    answers = [one.to_dict(found.level) for one in found.answers]
     left = next((each for each in datasets if each.key == data), None)
     remaining = None if left is None else left.account.left(found.protects)
     points = [
-        {
-            "epsilon": one["epsilon"],
-            "half_width": one["half_width"],
-            "noise": one["noise"],
+        one
+        | {
             "share": None
             if remaining is None or not remaining.epsilon
             else one["epsilon"] / float(remaining.epsilon),
         }
-        for one in answers
-        if one["half_width"] is not None
+        for one in found.points
     ]
     return {
         "plan": found.view(full=True),
-        "curves": plan_plot(answers, found.without_privacy, found.beside),
+        "curves": plan_plot(found.points, found.without_privacy, found.beside),
         "points": points,
         "remaining": None if left is None else str(remaining),
     }

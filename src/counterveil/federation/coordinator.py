@@ -17,8 +17,7 @@ from counterveil.federation.messages import Reply
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
-from counterveil.results.measures import MeasureResult
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.settings import WeightLimits
 
 # What a coordinator needs of whatever carries its messages.

@@ -38,10 +38,11 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget, Proof, Unit, exact
 from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
-from counterveil.results.effect import Linear, noise_from_dict, noise_to_dict, uncertainty_to_dict
+from counterveil.results.codec import noise_from_dict, noise_to_dict
+from counterveil.results.effect import Linear
 from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import OF_MEANS, MeasureResult, difference_result
-from counterveil.results.result import Result
+from counterveil.results.measures import OF_MEANS
+from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
 from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
@@ -176,13 +177,13 @@ def hold(condition: bool, reason: str = OTHER_NOISE) -> None:
 
 def is_plain(noise: Any) -> bool:
     """Return whether the scale of a noise follows from a sensitivity that nothing private is in."""
-    return (noise_to_dict(noise) or {}).get("mechanism") in _AMOUNTS
+    return noise_to_dict(noise).get("mechanism") in _AMOUNTS
 
 
 def facts_of(noise: Any) -> Mapping[str, Any]:
     """Return what is said of a noise, one whose scale follows from a sensitivity."""
     hold(is_plain(noise))
-    return noise_to_dict(noise) or {}
+    return noise_to_dict(noise)
 
 
 def sensitivity_of(noise: Any) -> Fraction:
@@ -304,9 +305,7 @@ def check_difference(ask: Ask, declared: Declared, result: Result) -> None:
 def _check_amounts(ask: Ask, known: Uncertainty) -> None:
     """Check that no noise is for a larger epsilon or mu than was asked for."""
     epsilon, mu = budget_of(ask).epsilon, most_mu(ask)
-    document = uncertainty_to_dict(known)
-    for mechanism in (document["noise"], document["variance_noise"]):
-        facts: Mapping[str, Any] = mechanism or {}
+    for facts in map(noise_to_dict, (known.noise, known.variance_noise)):
         if "epsilon" in facts:
             hold(Fields("mechanism", facts).rational("epsilon", 0, 1e9) <= epsilon)
         if "mu" in facts:
@@ -403,7 +402,7 @@ def _share(result: Result) -> Fraction:
 def _check_extra(ask: Ask, declared: Declared, result: Result, share: Fraction) -> None:
     """Check what an error in the share adds: no more than its least budget makes."""
     known, rows = result.uncertainty, rows_of(result) or 1
-    whole = most_mu(ask) if "mu" in (uncertainty_to_dict(known)["noise"] or {}) else None
+    whole = most_mu(ask) if "mu" in noise_to_dict(known.noise) else None
     least = LEAST_PART**2 * (budget_of(ask).epsilon if whole is None else whole**2)
     spread = 1 / float(share * (1 - share))
     noise = noise_like(known.noise, Fraction(1, rows), least).variance * spread**2
@@ -574,9 +573,8 @@ def _checked(request: Request, declared: Declared, result: Result) -> Result:
     plain = difference_result(result)
     hold(plain.limits == (declared.limits if plain.interval_of is None else None), OTHER_LIMITS)
     check_difference(request.ask, declared, plain)
-    assert isinstance(result.difference.known, Linear)
-    known = replace(result.difference.known, limits=declared.limits)
-    return replace(result, difference=replace(result.difference, known=known))
+    assert isinstance(result.numbers, Linear)
+    return replace(result, numbers=replace(result.numbers, limits=declared.limits))
 
 
 def _check_rows(result: Result, most_rows: int | None) -> None:

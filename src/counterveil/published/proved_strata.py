@@ -39,7 +39,7 @@ from counterveil.published.strata_sensitivity import (
     smooth_variance_change,
     smooth_weight,
 )
-from counterveil.results.effect import unsure_noise
+from counterveil.results.codec import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session

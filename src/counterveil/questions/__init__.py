@@ -18,10 +18,9 @@ from counterveil.results.arms import ArmsResult
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
-from counterveil.results.measures import MeasureResult
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.ratio import RatioResult
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.results.survival import SurvivalResult
 
 __all__ = [

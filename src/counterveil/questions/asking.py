@@ -18,7 +18,7 @@ from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import Question, with_trends
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")

@@ -16,7 +16,7 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_rang
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
-from counterveil.results.measures import OF_MEANS, MeasureResult, check_measure, no_means
+from counterveil.results.measures import OF_MEANS, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -29,7 +29,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
     usual_estimand,
 )
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.session import BitSource, Session
 from counterveil.settings import (
     Auto,

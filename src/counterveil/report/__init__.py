@@ -3,40 +3,40 @@
 from counterveil.report import plots
 from counterveil.report.balance import balance_table
 from counterveil.report.confounding import sensitivity_view
-from counterveil.report.html import fragment, html_page, sensitivity_page
-from counterveil.report.markdown import markdown_page, markdown_view
-from counterveil.report.overlap import overlap_page, overlap_view
-from counterveil.report.page import page
+from counterveil.report.document import Cells, Picture, Section, View
+from counterveil.report.markdown import markdown
+from counterveil.report.overlap import overlap_view
+from counterveil.report.page import fragment, page
 from counterveil.report.pictures import plan_plot
 from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.repeat import Repeat
-from counterveil.report.text import latex, latex_table, text_of
-from counterveil.report.view import Cells, View, full_view, one_line, short_view
+from counterveil.report.sections import report_view
+from counterveil.report.text import latex, text_of
+from counterveil.report.view import full_view, latex_table, one_line, short_view
 from counterveil.report.words import write_up
 
 __all__ = [
     "Cells",
+    "Picture",
     "Repeat",
+    "Section",
     "View",
     "balance_table",
     "compliance_view",
     "fragment",
     "full_view",
-    "html_page",
     "latex",
     "latex_table",
-    "markdown_page",
-    "markdown_view",
+    "markdown",
     "moments_view",
     "one_line",
-    "overlap_page",
     "overlap_view",
     "page",
     "plan_plot",
     "plots",
     "regression_text",
     "regression_view",
-    "sensitivity_page",
+    "report_view",
     "sensitivity_view",
     "short_view",
     "text_of",

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Any
 
-from counterveil.report.page import table
+from counterveil.report.document import Block, Cells, Picture
 from counterveil.report.pictures import (
     Chart,
     axis,
@@ -18,7 +17,7 @@ from counterveil.report.pictures import (
     ticks,
     word,
 )
-from counterveil.report.view import Cells
+from counterveil.report.text import text_table
 
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1
@@ -40,7 +39,7 @@ def balance_table(facts: dict[str, Any]) -> str:
     lines = [
         f"Balance of the covariates ({facts['estimand']}): standardised differences, treated minus control",
         "",
-        *_columns([_HEADINGS, *(_cells(row) for row in rows[:_MOST])]),
+        *text_table(Cells(list(_HEADINGS), [list(_cells(row)) for row in rows[:_MOST]])),
     ]
     if len(rows) > _MOST:
         lines.append(f"... and {len(rows) - _MOST} more columns with smaller differences before")
@@ -48,28 +47,22 @@ def balance_table(facts: dict[str, Any]) -> str:
     return "\n".join([*lines, *_sizes(facts)])
 
 
-def html_balance(facts: dict[str, Any]) -> str:
-    """Return the section of a page with love plot and table; empty where there are no diagnostics."""
-    rows = balance_rows(facts)
-    if not rows:
-        return ""
-    shown = rows[:_LARGEST]
-    left = (
-        f"<p>... and {len(rows) - _LARGEST:,} more columns with smaller differences before.</p>"
-        if len(rows) > _LARGEST
-        else ""
-    )
-    cells = balance_cells(facts)
-    assert cells is not None  # there are rows
-    caption = _OF_ARMS if "means" in facts else _CAPTION
-    sizes = "".join(f"<p>{escape(text)}</p>" for text in _sizes(facts))
-    return f"<p>{escape(_verdict(rows))}</p>{sizes}{love_plot(shown)}{table(cells, caption)}{left}"
+def balance_blocks(facts: dict[str, Any]) -> list[Block]:
+    """Return what is shown of balance, with a love plot; nothing where there are no diagnostics."""
+    rows, cells = balance_rows(facts), balance_cells(facts)
+    if cells is None:
+        return []
+    left = f"... and {len(rows) - _LARGEST:,} more columns with smaller differences before."
+    drawn = Picture(love_plot(rows[:_LARGEST]))
+    return [_verdict(rows), *_sizes(facts), drawn, cells, *([left] if len(rows) > _LARGEST else [])]
 
 
 def balance_cells(facts: dict[str, Any]) -> Cells | None:
     """Return the table of balance, largest differences first; None where there are no diagnostics."""
     rows = balance_rows(facts)
-    return Cells(list(_HEADINGS), [list(_cells(row)) for row in rows[:_LARGEST]]) if rows else None
+    caption = _OF_ARMS if "arm_means" in facts else _CAPTION
+    shown = [list(_cells(row)) for row in rows[:_LARGEST]]
+    return Cells(list(_HEADINGS), shown, caption) if rows else None
 
 
 def love_plot(rows: list[dict[str, Any]]) -> str:
@@ -119,18 +112,18 @@ def overlap_sentence(found: dict[str, list[float]]) -> str:
     )
 
 
-def html_overlap(facts: dict[str, Any]) -> str:
-    """Return the section of a page with the overlap of the arms; empty where there are no scores."""
+def overlap_blocks(facts: dict[str, Any]) -> list[Block]:
+    """Return what is shown of the overlap of the arms; nothing where there are no scores."""
     found = overlap_rows(facts)
     if found is not None:
-        return f"<p>{escape(overlap_sentence(found))}</p>{overlap_plot(found)}"
+        return [overlap_sentence(found), Picture(overlap_plot(found))]
     arms = facts.get("diagnostics", {}).get("overlap")
     if not isinstance(arms, list) or not arms:
-        return ""
+        return []
     keys = [key for key in arms[0] if key != "arm"]
     heads = ["arm", *(key.replace("_", " ") for key in keys)]
     rows = [[str(arm["arm"]), *(f"{arm[key]:.3g}" for key in keys)] for arm in arms]
-    return table(Cells(heads, rows), "Scores: the chance of each arm, given the covariates")
+    return [Cells(heads, rows, "Scores: the chance of each arm, given the covariates")]
 
 
 def overlap_plot(found: dict[str, list[float]]) -> str:
@@ -200,12 +193,3 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "none" if value is None else format(value, form)
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    return [
-        row[0].ljust(widths[0])
-        + "".join(cell.rjust(width + 3) for cell, width in zip(row[1:], widths[1:], strict=True))
-        for row in rows
-    ]

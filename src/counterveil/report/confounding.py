@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
 from math import ceil
 
-from counterveil.report.page import named_lines, table
+from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
+from counterveil.report.numbers import percent, rounded
 from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
-from counterveil.report.view import Cells, Facts, Item, View, percent, rounded
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths
 _NOTE = (
@@ -22,16 +21,16 @@ def sensitivity_view(facts: Facts, full: bool = False) -> View:
     tables = [effect_cells(facts), *([benchmarks] if benchmarks else [])]
     title = f"Unmeasured confounding: effect of {facts['treatment']} on {facts['outcome']}"
     items = [*sensitivity_items(facts), ("Note", _NOTE)]
-    return View(
-        list(facts["warnings"]), title, "how strong an omitted confounder would have to be", tables, items
-    )
+    lead = "how strong an omitted confounder would have to be"
+    drawn = [Section("", [Picture(tipping_plot(facts))])]
+    return View(list(facts["warnings"]), title, lead, tables, items, sections=drawn)
 
 
 def effect_cells(facts: Facts) -> Cells:
     """Return the table of effects: the bias that takes the interval to zero, E-values and robustness values."""
     headings = ["", "estimate", f"{percent(facts['level'])} interval", "tipping"]
     headings += ["E-value", "E limit", "RV", "RV limit"]
-    return Cells(headings, [_row(one) for one in facts["effects"]])
+    return Cells(headings, [_row(one) for one in facts["effects"]], "What each effect withstands")
 
 
 def _row(one: Facts) -> list[str]:
@@ -54,9 +53,8 @@ def benchmark_cells(facts: Facts, most: int | None = None) -> Cells | None:
     if not rows:
         return None
     headings = ["confounder like", "explains of treatment", "needs of outcome"]
-    return Cells(
-        headings, [[named(one), _share(one["treatment_r2"]), _needed(one["outcome_r2"])] for one in rows]
-    )
+    cells = [[named(one), _share(one["treatment_r2"]), _needed(one["outcome_r2"])] for one in rows]
+    return Cells(headings, cells, "Confounders as strong as a covariate")
 
 
 def named(one: Facts) -> str:
@@ -154,17 +152,14 @@ def _asked(facts: Facts) -> list[Item]:
 # The section of a report, with a picture of which confounders take the interval to zero.
 
 
-def html_sensitivity(facts: Facts) -> str:
-    """Return the section of a result's page; empty where there is none."""
+def confounding_blocks(facts: Facts) -> list[Block]:
+    """Return what a report of a result says of omitted confounders; nothing where there is nothing to say."""
     found = facts.get("confounding")
     if not found:
-        return ""
-    cells = benchmark_cells(found)
-    like = "" if cells is None else table(cells, "Confounders as strong as a covariate")
-    several = table(effect_cells(found), "What each effect withstands") if len(found["effects"]) > 1 else ""
-    return (
-        f"{several}{named_lines(sensitivity_items(found))}{tipping_plot(found)}{like}<p>{escape(_NOTE)}</p>"
-    )
+        return []
+    like = benchmark_cells(found)
+    said: list[Block] = [effect_cells(found), Named(sensitivity_items(found)), Picture(tipping_plot(found))]
+    return [*said, *([like] if like else []), _NOTE]
 
 
 _POINTS = 60

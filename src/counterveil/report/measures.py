@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.view import from_to, percent, rounded
+from counterveil.report.numbers import from_to, percent, rounded
 
 Facts = dict[str, Any]
 _DIFFERENCE, _NEEDED = "difference", "nnt"

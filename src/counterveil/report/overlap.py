@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from html import escape
-
-from counterveil.privacy import Budget
 from counterveil.report.balance import THRESHOLD
-from counterveil.report.page import named_lines, page, table
+from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
+from counterveil.report.numbers import percent
 from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
-from counterveil.report.view import Cells, Facts, Item, View, guarantee_line, percent
+from counterveil.report.view import first_lines, guarantee_line, provenance_items
 
 _ROWS = 12  # covariates of a short table
 _RARE = 0.1  # shares treated beyond which few of one arm are like the other's
@@ -29,49 +27,49 @@ def overlap_view(facts: Facts, full: bool = False) -> View:
         ("Guarantee", guarantee_line(facts)),
     ]
     if full:
-        items += [
-            ("Public", "; ".join(facts["guarantee"]["public"])),
-            (
-                "Spent",
-                f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})",
-            ),
-            ("Proofs", ", ".join(facts["guarantee"]["pages"])),
-        ]
+        items += provenance_items(facts)
     lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
-    first = [facts["warning"]] if facts.get("warning") else []
     more = [f"... and {left} more in summary.effects"] if left > 0 else []
-    return View(first, f"Balance and overlap of the arms of {facts['overlap_of']}", lead, tables, items, more)
+    title = f"Balance and overlap of the arms of {facts['treatment']}"
+    return View(first_lines(facts), title, lead, tables, items, more, _drawn(facts) if full else [])
 
 
-def _sorted(facts: Facts) -> list[tuple[list[float | str], list[float]]]:
+def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:
     pairs = zip(facts["differences"], facts["intervals"], strict=True)
-    return sorted(pairs, key=lambda pair: -abs(pair[0][3]))
+    return sorted(pairs, key=lambda pair: -abs(pair[0]["difference"]))
 
 
-def _differences(rows: list[tuple[list[float | str], list[float]]], level: float) -> Cells:
+def _differences(rows: list[tuple[Facts, list[float]]], level: float) -> Cells:
     headings = ["covariate", "treated", "control", "std. difference", f"{percent(level)} interval"]
     return Cells(
         headings,
         [
-            [str(one[0]), f"{one[1]:.4g}", f"{one[2]:.4g}", f"{one[3]:+.2f}", f"[{low:+.2f}, {high:+.2f}]"]
+            [
+                str(one["covariate"]),
+                *(f"{one[name]:.4g}" for name in ("treated_mean", "control_mean")),
+                f"{one['difference']:+.2f}",
+                f"[{low:+.2f}, {high:+.2f}]",
+            ]
             for one, (low, high) in rows
         ],
+        "Covariates by arm, as released",
     )
 
 
 def _score(facts: Facts) -> Cells:
     rows = []
-    for place, ((treated, control), (low, high)) in enumerate(
+    for place, (cell, (low, high)) in enumerate(
         zip(facts["cells"], facts["share_intervals"], strict=True), 1
     ):
+        treated, control = cell["treated"], cell["control"]
         share = treated / (treated + control) if treated > 0 and control > 0 else float(treated > control)
         counts = [f"{max(round(count), 0):,}" for count in (treated, control)]
         rows.append([f"part {place}", *counts, f"{share:.2f}", f"[{low:.2f}, {high:.2f}]"])
     headings = ["score", "treated", "control", "share treated", f"{percent(facts['level'])} interval"]
-    return Cells(headings, rows)
+    return Cells(headings, rows, "Parts of the released score")
 
 
-def _balance(rows: list[tuple[list[float | str], list[float]]]) -> str:
+def _balance(rows: list[tuple[Facts, list[float]]]) -> str:
     certain = sum(low > THRESHOLD or high < -THRESHOLD for _, (low, high) in rows)
     possible = sum(max(-low, high) > THRESHOLD for _, (low, high) in rows)
     return (
@@ -90,39 +88,35 @@ def _overlap(facts: Facts) -> str:
     )
 
 
-def overlap_page(facts: Facts) -> str:
-    """Return the summary as a page."""
-    view = overlap_view(facts, full=True)
+def _drawn(facts: Facts) -> list[Section]:
     effects = [
         {
-            "name": one[0],
-            "estimate": one[3],
-            "std_error": {"total": one[4]},
+            "name": one["covariate"],
+            "estimate": one["difference"],
+            "std_error": {"total": one["sd"]},
             "interval": {"low": low, "high": high},
         }
         for one, (low, high) in _sorted(facts)[:40]
     ]
-    plots = f"<h2>Standardised differences</h2>{forest_plot(effects, 'no difference', _LEGEND)}"
-    return page(
-        view, f"{plots}<h2>Share treated along the score</h2>{share_plot(facts)}{named_lines(view.items)}"
-    )
+    return [
+        Section("Standardised differences", [Picture(forest_plot(effects, "no difference", _LEGEND))]),
+        Section("Share treated along the score", [Picture(share_plot(facts))]),
+    ]
 
 
-def summary_parts(facts: Facts) -> str:
-    """Return the summary as a part of another page: what it says, both tables and the picture of the score."""
+def summary_blocks(facts: Facts) -> list[Block]:
+    """Return the summary as a part of another document: what it says, both tables and the picture of the score."""
     view = overlap_view(facts, full=True)
     rows, score = view.tables
-    return (
-        f"<p>{escape(view.lead)}</p>{table(rows, 'Covariates by arm, as released')}{share_plot(facts)}"
-        f"{table(score, 'Parts of the released score')}{named_lines(view.items)}"
-    )
+    return [view.lead, rows, Picture(share_plot(facts)), score, Named(view.items)]
 
 
 def share_plot(facts: Facts) -> str:
     """Return the share treated in every part of the score, with its interval."""
     ends = facts["share_intervals"]
     inside, marks = "", []
-    for place, ((treated, control), (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+    for place, (cell, (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+        treated, control = cell["treated"], cell["control"]
         x = 100 * (place + 0.5) / len(ends)
         share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
         inside += line((x, 100 - 100 * low), (x, 100 - 100 * high), "ink", 5)

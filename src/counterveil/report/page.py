@@ -1,4 +1,4 @@
-"""The frame of a page: style, headings, tables, and parts that fold; nothing in it is loaded from elsewhere."""
+"""A view as a page, and as a piece for a notebook; nothing in it is loaded from elsewhere."""
 
 from __future__ import annotations
 
@@ -6,7 +6,18 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
-from counterveil.report.view import Cells, Item, View
+from counterveil.report.document import (
+    Block,
+    Cells,
+    Code,
+    Item,
+    Listed,
+    Named,
+    Picture,
+    Section,
+    Sentences,
+    View,
+)
 
 STYLES = ("report.css", "pictures.css")
 
@@ -29,29 +40,51 @@ def document(title: str, body: str) -> str:
     )
 
 
-def page(view: View, body: str = "") -> str:
-    """Return a view as a page: warnings, title, tables, then `body` or the named lines."""
+def page(view: View) -> str:
+    """Return a view as a page: warnings, title, tables, sections and named lines."""
+    opened = "".join(section_html(one) for one in view.sections if not one.folded)
+    folded = "".join(section_html(one) for one in view.sections if one.folded)
     return document(
         view.title,
         f"{warnings(view.first)}<h1>{escape(view.title)}</h1>"
         f'<p class="lead">{escape(view.lead)}</p>{"".join(map(table, view.tables))}'
-        f"{body or named_lines(view.items)}",
+        f"{opened}{f'<h2>Details</h2>{folded}' if folded else ''}{named_lines(view.items)}",
     )
+
+
+def section_html(section: Section) -> str:
+    """Return a section of a page, one that folds opens when its heading is clicked; empty where nothing is in it."""
+    body, heading = "".join(map(_block, section.blocks)), f"<h2>{escape(section.heading)}</h2>"
+    if not body:
+        return ""
+    if section.folded:
+        return f"<details><summary>{heading}</summary>{body}</details>"
+    return f"{heading if section.heading else ''}{body}"
+
+
+def _block(block: Block) -> str:
+    match block:
+        case str():
+            return f"<p>{escape(block)}</p>"
+        case Cells():
+            return table(block)
+        case Sentences(texts):
+            return f'<div class="answer">{"".join(map(_block, texts))}</div>'
+        case Named(items):
+            return named_lines(items)
+        case Listed(texts, heading):
+            lines = "".join(f"<li>{escape(text)}</li>" for text in texts)
+            return f"{f'<h3>{escape(heading)}</h3>' if heading else ''}<ul>{lines}</ul>" if texts else ""
+        case Code(text, heading):
+            own = f'<pre tabindex="0" role="region" aria-label="{escape(heading)}"><code>{escape(text)}</code></pre>'
+            return f"<h3>{escape(heading)}</h3>{own}"
+        case Picture(html):
+            return html
 
 
 def warnings(first: list[str]) -> str:
     """Return what stands above everything else."""
     return "".join(f'<p class="warning">{escape(text)}</p>' for text in first)
-
-
-def folded(heading: str, body: str) -> str:
-    """Return a part of a page that opens when its heading is clicked; empty where there is nothing in it."""
-    return f"<details><summary><h2>{escape(heading)}</h2></summary>{body}</details>" if body else ""
-
-
-def paragraphs(texts: list[str]) -> str:
-    """Return sentences, a paragraph each."""
-    return "".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
 def named_lines(items: list[Item]) -> str:
@@ -62,12 +95,7 @@ def named_lines(items: list[Item]) -> str:
     return f"<dl>{rows}</dl>" if rows else ""
 
 
-def code(text: str, label: str) -> str:
-    """Return a text to copy."""
-    return f'<pre tabindex="0" role="region" aria-label="{escape(label)}"><code>{escape(text)}</code></pre>'
-
-
-def table(cells: Cells, caption: str = "") -> str:
+def table(cells: Cells) -> str:
     """Return cells as a table, which is scrolled where it is wider than the page."""
     heads = "".join(f'<th scope="col">{escape(head)}</th>' for head in cells.headings)
     body = "".join(
@@ -76,8 +104,37 @@ def table(cells: Cells, caption: str = "") -> str:
         + "</tr>"
         for row in cells.rows
     )
+    caption = cells.caption
     said = f"<caption>{escape(caption)}</caption>" if caption else ""
     return (
         f'<div class="table" tabindex="0" role="region" aria-label="{escape(caption or "table")}"><table>{said}'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+# A piece for a notebook: colours are those of the notebook, light or dark; only the warning has its own.
+_CELL = "padding:.25em .7em;text-align:right"
+_WARNED = "background:#8a1c1c;color:#fff;padding:.4em .8em;font-weight:700;margin:0 0 .5em"
+
+
+def fragment(view: View) -> str:
+    """Return a view as a piece of HTML for a notebook: the same lines as its text, without any style sheet."""
+    first = "".join(f'<p style="{_WARNED}">{escape(text)}</p>' for text in view.first)
+    more = "".join(f"<p>{escape(text)}</p>" for text in view.more)
+    return (
+        f'<div>{first}<p style="margin:0"><strong>{escape(view.title)}</strong><br>{escape(view.lead)}</p>'
+        f"{''.join(map(_plain, view.tables))}{more}"
+        + "".join(
+            f'<p style="margin:.15em 0"><strong>{escape(name)}:</strong> {escape(text)}</p>'
+            for name, text in view.items
+            if text
+        )
+        + "</div>"
+    )
+
+
+def _plain(cells: Cells) -> str:
+    heads = "".join(f'<th style="{_CELL}">{escape(head)}</th>' for head in cells.headings)
+    rows = ["".join(f'<td style="{_CELL}">{escape(cell)}</td>' for cell in row) for row in cells.rows]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f'<div class="table"><table><tr>{heads}</tr>{body}</table></div>'

@@ -20,7 +20,7 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.errors import refusal
-from counterveil.report.view import from_to, percent, rounded, span
+from counterveil.report.numbers import from_to, percent, rounded, span
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 _WIDTH, _HEIGHT = 7.2, 4.6
@@ -137,7 +137,7 @@ def axis_note(facts: dict[str, Any]) -> str:
 
 
 def _mixed(facts: dict[str, Any]) -> bool:
-    return "several_outcomes" in facts and facts["measure"] == "difference"
+    return bool(facts["kind"] == "OutcomesResult" and facts["measure"] == "difference")
 
 
 def _divided(value: float | None, error: float) -> float | None:
@@ -519,12 +519,11 @@ _COLOURS = ("Blue", "Ochre", "Green", "Violet")
 _ROOM = 4.0  # parts of a hundred on both sides, so that dots and names are whole
 
 
-def plan_plot(answers: list[dict[str, Any]], without_privacy: float, beside: str) -> str:
+def plan_plot(known: list[dict[str, Any]], without_privacy: float, beside: str) -> str:
     """Return a picture of planned half-widths, empty where fewer than two are known; the table has the numbers.
 
     `beside` says what the dashed line is.
     """
-    known = [one for one in answers if one["half_width"] is not None]
     spread = sorted({one["epsilon"] for one in known})
     if len(spread) < 2:
         return ""

@@ -13,6 +13,7 @@ import numpy as np
 from counterveil.errors import refusal
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
 from counterveil.report.confounding import axis_reach, marked, named
+from counterveil.report.numbers import percent
 from counterveil.report.pictures import (
     GREY,
     INK,
@@ -30,7 +31,6 @@ from counterveil.report.pictures import (
     zero_line,
 )
 from counterveil.report.survival import survival
-from counterveil.report.view import percent
 
 __all__ = [
     "balance",

@@ -7,18 +7,15 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.caveats import caveat_words
+from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
+from counterveil.report.numbers import percent, probability, rounded
 from counterveil.report.text import wrapped
 from counterveil.report.view import (
-    Cells,
-    Facts,
-    Item,
-    View,
     effect_cells,
+    first_lines,
     guarantee_line,
-    percent,
-    probability,
-    rounded,
+    provenance_items,
     short_caveats,
     unit_word,
 )
@@ -54,25 +51,12 @@ def moments_view(facts: Facts, full: bool = False) -> View:
         ("Not covered", "; ".join(caveat_words(facts)) if full else short_caveats(facts)),
     ]
     if full:
-        items += _provenance(facts)
-    title = f"Second moments of {len(facts['moments_of'])} columns"
+        details = details_sentence(facts["details"], unit_word(facts))
+        items += [("Details", details), *provenance_items(facts)]
+    title = f"Second moments of {len(facts['columns'])} columns"
     lead = f"{facts['rows']:,} {unit_word(facts)}; means and standard deviations as released"
     more = [f"... and {left} more in moments.effects"] if left > 0 else []
-    return View(_first(facts), title, lead, [cells], items, more)
-
-
-def _provenance(facts: Facts) -> list[Item]:
-    spent = f"{Budget.from_dict(facts['spent'])} ({'; '.join(name for name, _ in facts['releases'])})"
-    return [
-        ("Details", details_sentence(facts["details"], unit_word(facts))),
-        ("Public", "; ".join(facts["guarantee"]["public"])),
-        ("Spent", spent),
-        ("Proofs", ", ".join(facts["guarantee"]["pages"])),
-    ]
-
-
-def _first(facts: Facts) -> list[str]:
-    return [facts["warning"]] if facts.get("warning") else []
+    return View(first_lines(facts), title, lead, [cells], items, more)
 
 
 def regression_view(facts: Facts, full: bool = False) -> View:
@@ -81,7 +65,7 @@ def regression_view(facts: Facts, full: bool = False) -> View:
     lead = (
         f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} {unit_word(facts)}"
     )
-    return View(_first(facts), f"Regression of {facts['response']}", lead, [cells], _notes(facts, full))
+    return View(first_lines(facts), f"Regression of {facts['response']}", lead, [cells], _notes(facts, full))
 
 
 def compliance_view(facts: Facts, full: bool = False) -> View:
@@ -93,7 +77,7 @@ def compliance_view(facts: Facts, full: bool = False) -> View:
     )
     lead = f"{facts['rows']:,} {unit_word(facts)}; from one release of moments"
     title = f"Effects of {facts['assigned']} and of {facts['received']} on {facts['outcome']}"
-    return View(_first(facts), title, lead, [cells], [("Compliers", assumed), *_notes(facts, full)])
+    return View(first_lines(facts), title, lead, [cells], [("Compliers", assumed), *_notes(facts, full)])
 
 
 def _notes(facts: Facts, full: bool) -> list[Item]:
@@ -142,7 +126,7 @@ def _region(ends: list[float]) -> str:
 def regression_text(facts: Facts) -> str:
     """Return a regression as statsmodels prints one."""
     double, single = "=" * _WIDTH, "-" * _WIDTH
-    lines = [line for text in _first(facts) for line in wrapped(f"*** {text} ***")]
+    lines = [line for text in first_lines(facts) for line in wrapped(f"*** {text} ***")]
     name = "OLS" if facts["method"] == "OLS" else "IV-2SLS"
     lines += [f"{name} Regression Results".center(_WIDTH).rstrip(), double]
     lines += [_pair(*pair) for pair in _head(facts)] + [double]

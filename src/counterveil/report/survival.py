@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from counterveil.report.document import Cells, Facts
+from counterveil.report.numbers import percent
 from counterveil.report.page import table
 from counterveil.report.pictures import INK, Chart, axis, canvas, figure, finish, labels, pyplot, shape, ticks
-from counterveil.report.view import Cells, Facts, percent
 
 _COLOURS = {"control": "#b3541e", "treated": INK}
 _PALE = {"control": "#ecc9b2", "treated": "#9fc1d8"}
@@ -69,9 +70,10 @@ def curve_plot(facts: Facts) -> str:
     risk = Cells(
         ["people at risk (released)", *(f"{time:.4g}" for time, _ in columns)],
         [[arm, *(counts[arm] for _, counts in columns)] for arm in ARMS],
+        "People at risk when a cell begins, with noise",
     )
     drawn = figure(chart.html(), caption, "survival curves")
-    return f"{drawn}{table(risk, 'People at risk when a cell begins, with noise')}"
+    return f"{drawn}{table(risk)}"
 
 
 def survival(result: Any, *, ax: Any = None) -> Any:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from html import escape
-from typing import Any
-
-from counterveil.report.overlap import overlap_view, summary_parts
-from counterveil.report.page import code, table
-from counterveil.report.view import Cells
-
-Facts = dict[str, Any]
+from counterveil.report.document import Block, Cells, Code, Facts
+from counterveil.report.overlap import summary_blocks
 
 _EXACT = (
     "Covariates and treatment are public here, so that these figures are exact and cost nothing: means (standard "
@@ -36,7 +30,8 @@ def table_one_cells(facts: Facts) -> Cells | None:
     if not found:
         return None
     arms = [f"{arm['name']} (n = {arm['rows']:,})" for arm in found["arms"]]
-    return Cells(["covariate", *arms, "std. difference"], [_row(row) for row in found["covariates"]])
+    rows = [_row(row) for row in found["covariates"]]
+    return Cells(["covariate", *arms, "std. difference"], rows, "Covariates by arm, before adjustment")
 
 
 def _row(row: Facts) -> list[str]:
@@ -58,17 +53,11 @@ def table_one_words(facts: Facts) -> str:
     return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
 
 
-def html_table_one(facts: Facts) -> str:
-    """Return the section of a page; empty where there is nothing to say."""
+def table_one_blocks(facts: Facts) -> list[Block]:
+    """Return what is said of the arms' covariates, and their table; nothing where there is nothing to say."""
     said, cells, bought = table_one_words(facts), table_one_cells(facts), facts.get("overlap_summary")
     if not said:
-        return ""
+        return []
     if cells is not None:
-        return f"<p>{escape(said)}</p>{table(cells, 'Covariates by arm, before adjustment')}"
-    return f"<p>{escape(said)}</p>{summary_parts(bought) if bought else code(_ASK, 'How to ask')}"
-
-
-def bought_cells(facts: Facts) -> list[Cells]:
-    """Return the tables of a summary that was bought; none where there is none."""
-    bought = facts.get("overlap_summary")
-    return overlap_view(bought, full=True).tables if bought else []
+        return [said, cells]
+    return [said, *(summary_blocks(bought) if bought else [Code(_ASK, "How to ask")])]

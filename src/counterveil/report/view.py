@@ -7,17 +7,17 @@ Everything here is made from the facts of `report_facts()`. Every effect in them
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from fractions import Fraction
-from math import floor, isfinite, log10
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
+from counterveil.report.confounding import effect_cells as sensitivity_cells
+from counterveil.report.confounding import sensitivity_items
+from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
-
-Facts = dict[str, Any]
-Item = tuple[str, str]
+from counterveil.report.numbers import few_words, percent, probability, rounded, span
+from counterveil.report.text import latex
 
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
@@ -29,84 +29,6 @@ _PROOFS = {
     Proof.ASYMPTOTIC: "NOT PROVED IN FINITE SAMPLES",
     Proof.REFUTED: "CLAIMED AND REFUTED",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Cells:
-    """Headings and rows of text, all of one length."""
-
-    headings: list[str]
-    rows: list[list[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What is shown of a result: `first` are warnings that stand above everything else."""
-
-    first: list[str]
-    title: str
-    lead: str
-    tables: list[Cells]
-    items: list[Item]
-    more: list[str] = field(default_factory=list)
-
-
-# Numbers as people write them.
-
-
-def rounded(value: float | None, error: float | None) -> str:
-    """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
-    if value is None:
-        return "inf"
-    if not isfinite(value):
-        return "inf" if value > 0 else "-inf"
-    if error is None or not isfinite(error) or error <= 0:
-        return f"{value:.4g}"
-    decimals = max(0, 1 - floor(log10(error)))
-    return f"{value:,.{decimals}f}"
-
-
-def probability(value: float) -> str:
-    """Return a p-value as it is printed in a table."""
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def percent(level: float) -> str:
-    """Return a level such as 0.95 as text."""
-    return f"{100 * level:g} %"
-
-
-def span(interval: Facts, error: float | None) -> str:
-    """Return an interval as text, with the digits that the error makes meaningful."""
-    if interval.get("gap"):
-        return " or ".join(_sides(interval["gap"], error))
-    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
-    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
-    return f"{low}, {high}"
-
-
-def from_to(interval: Facts, error: float | None) -> str:
-    """Return an interval as words of a sentence."""
-    if interval.get("gap"):
-        return " or ".join(_sides(interval["gap"], error))
-    low, high = (interval[end] for end in ("low", "high"))
-    if high is None:
-        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
-    return f"{rounded(low, error)} to {rounded(high, error)}"
-
-
-def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
-    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
-    wider = facts["curvature_interval"]
-    said = ends(wider, facts["std_error"]["total"])
-    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
-
-
-def _sides(gap: list[float | None], error: float | None) -> list[str]:
-    """Return the two parts of an interval that leaves out what is between; a part may be missing."""
-    below, above = gap
-    sides = [] if below is None else [f"at most {rounded(below, error)}"]
-    return sides + ([] if above is None else [f"at least {rounded(above, error)}"])
 
 
 # Tables.
@@ -127,7 +49,7 @@ def effect_cells(facts: Facts, most: int | None = None) -> Cells:
         # The period that the others are compared with has no error.
         empty = [""] * (len(headings) - 3)
         rows.insert(reference["place"], [reference["name"], "0", *empty, "reference"])
-    return Cells(headings, rows[:most])
+    return Cells(headings, rows[:most], "Effects")
 
 
 def _effect(effect: Facts, sized: bool) -> list[str]:
@@ -149,7 +71,7 @@ def _effect(effect: Facts, sized: bool) -> list[str]:
 
 def mean_cells(facts: Facts) -> Cells | None:
     """Return the table of the arms' means, None for a result that has none."""
-    means = facts.get("means")
+    means = facts.get("arm_means")
     if not means:
         return None
     headings = [
@@ -164,10 +86,17 @@ def mean_cells(facts: Facts) -> Cells | None:
         total = mean["std_error"]["total"]
         shown = [rounded(mean["estimate"], total), rounded(total, total), span(mean["interval"], total)]
         rows.append([str(mean["name"]), f"{round(mean['size']):,}", *shown])
-    return Cells(headings, rows)
+    return Cells(headings, rows, "Means of the arms")
 
 
 # Sentences.
+
+
+def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
+    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
+    wider = facts["curvature_interval"]
+    said = ends(wider, facts["std_error"]["total"])
+    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
 
 
 def lead_sentence(facts: Facts) -> str:
@@ -276,12 +205,6 @@ def caveat_names(facts: Facts, most: int) -> tuple[list[str], int]:
     return said, len(set(names)) - len(said)
 
 
-def few_words(text: str, most: int) -> str:
-    """Return a text of at most so many words."""
-    words = text.split()
-    return text if len(words) <= most else " ".join([*words[: most - 1], "..."])
-
-
 def brief(fact: str) -> str:
     """Return a fact for reading: a list of very many covariates is cut, and it says where the whole is."""
     if len(fact) <= _LONGEST:
@@ -312,13 +235,12 @@ def short_view(facts: Facts) -> View:
     items.append(("Not covered", short_caveats(facts)))
     items.append(("More", "details, what is public, proofs: result.full(), or --report FILE"))
     more = [f"... and {left} more in result.effects"] if left > 0 else []
-    return View(_first(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
+    return View(first_lines(facts), title(facts), lead_line(facts, _METHOD), [cells], items, more)
 
 
 def full_view(facts: Facts) -> View:
     """Return everything that is known of a result, in words."""
-    guarantee, spent = facts["guarantee"], Budget.from_dict(facts["spent"])
-    means = mean_cells(facts)
+    guarantee, means = facts["guarantee"], mean_cells(facts)
     items = [
         ("Interval", interval_sentence(facts)),
         *facts.get("notes", []),
@@ -327,13 +249,21 @@ def full_view(facts: Facts) -> View:
         ("Not covered", "; ".join(caveat_words(facts))),
         *_confounding(facts),
         ("Guarantee", guarantee["sentence"]),
-        ("Public", "; ".join(map(brief, guarantee["public"]))),
-        ("Spent", f"{spent} ({'; '.join(name for name, _ in facts['releases'])})"),
-        ("Proofs", ", ".join(guarantee["pages"])),
+        *provenance_items(facts),
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
-    return View(_first(facts), title(facts), lead_line(facts), tables, items)
+    return View(first_lines(facts), title(facts), lead_line(facts), tables, items)
+
+
+def provenance_items(facts: Facts) -> list[Item]:
+    """Return what is public, what was spent on which releases, and where it is proved."""
+    guarantee, releases = facts["guarantee"], "; ".join(name for name, _ in facts["releases"])
+    return [
+        ("Public", "; ".join(map(brief, guarantee["public"]))),
+        ("Spent", f"{Budget.from_dict(facts['spent'])} ({releases})"),
+        ("Proofs", ", ".join(guarantee["pages"])),
+    ]
 
 
 def _assumed(facts: Facts) -> list[Item]:
@@ -342,17 +272,12 @@ def _assumed(facts: Facts) -> list[Item]:
 
 
 def _confounding(facts: Facts) -> list[Item]:
-    # The words for it are made of numbers that this module prints.
-    from counterveil.report.confounding import sensitivity_items
-
     found = facts.get("confounding")
     return [] if found is None else [("Unmeasured", _sentence(sensitivity_items(found)))]
 
 
 def _withstood(facts: Facts) -> list[Cells]:
     """Return the table of what several effects withstand; that of one is told in a sentence."""
-    from counterveil.report.confounding import effect_cells as sensitivity_cells
-
     found = facts.get("confounding")
     return [] if found is None or len(found["effects"]) == 1 else [sensitivity_cells(found)]
 
@@ -376,9 +301,24 @@ def one_line(facts: Facts) -> str:
         for effect in effects[:2]
     ]
     left = [f"{len(effects) - 2} more"] * (len(effects) > 2)
-    warnings = [text.partition(":")[0] for text in _first(facts)]
+    warnings = [text.partition(":")[0] for text in first_lines(facts)]
     return "; ".join([*warnings, title(facts), *shown, *left, str(spent)])
 
 
-def _first(facts: Facts) -> list[str]:
+def first_lines(facts: Facts) -> list[str]:
+    """Return the warnings that stand above everything else."""
     return [facts[key] for key in ("warning", "caution") if facts.get(key)]
+
+
+def latex_table(facts: Facts) -> str:
+    """Return the table of effects for a paper, with guarantee and price in its note."""
+    cells, first, sentence = effect_cells(facts), first_lines(facts), facts["guarantee"]["sentence"]
+    named = f"Effect of {facts['treatment']} on {facts['outcome']}"
+    second = f"; {curvature_words(facts, span)}" if "curvature_interval" in facts else ""
+    note = [
+        *(f"{text}." for text in first),
+        f"The interval covers sampling error and privacy noise together{second}.",
+        f"{sentence[:1].upper()}{sentence[1:]}.",
+        f"Spent: {Budget.from_dict(facts['spent'])}.",
+    ]
+    return latex(Cells([named, *cells.headings[1:]], cells.rows), " ".join(note), first)

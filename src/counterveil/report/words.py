@@ -13,17 +13,9 @@ from typing import Any
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
 from counterveil.report.measures import direction_words, effect_noun, estimated, measured, plural, value_words
+from counterveil.report.numbers import from_to, percent, probability, rounded
 from counterveil.report.pictures import widest
-from counterveil.report.view import (
-    caveat_names,
-    curvature_words,
-    from_to,
-    lead_sentence,
-    percent,
-    probability,
-    rounded,
-    unit_word,
-)
+from counterveil.report.view import caveat_names, curvature_words, lead_sentence, unit_word
 
 Facts = dict[str, Any]
 
@@ -33,24 +25,24 @@ _TOLD = 3  # effects that are told by name
 _SCALE = "For comparison: epsilon 0.1 allows a factor of 1.11, epsilon 1 one of 2.72, epsilon 5 one of 148."
 
 
+# What each kind of answer is about; others are about one effect.
+_KINDS = {
+    "SurvivalResult": "survival",
+    "OutcomesResult": "outcomes",
+    "GroupsResult": "groups",
+    "ArmsResult": "arms",
+    "PolicyValue": "policy",
+    "TargetingCurve": "curve",
+    "EventStudyResult": "periods",
+    "CateAnswers": "queries",
+    "CateModel": "function",
+    "RatioResult": "ratio",
+}
+
+
 def kind_of(facts: Facts) -> str:
-    """Return which kind of result the facts are of."""
-    for key, kind in (
-        ("sites", "pooled"),
-        ("log_rank", "survival"),
-        ("several_outcomes", "outcomes"),
-        ("by", "groups"),
-        ("means", "arms"),
-        ("policy", "policy"),
-        ("shares", "curve"),
-        ("reference_row", "periods"),
-        ("queries", "queries"),
-        ("weights", "function"),
-        ("ratios", "ratio"),
-    ):
-        if key in facts:
-            return kind
-    return "one"
+    """Return what the answer that facts are of is about."""
+    return "pooled" if "sites" in facts else _KINDS.get(facts["kind"], "one")
 
 
 # The question.

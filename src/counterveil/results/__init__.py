@@ -8,12 +8,12 @@ from counterveil.results.effect import Effect, StdError
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
-from counterveil.results.measures import MeasureResult
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
-from counterveil.results.result import Released, Result
+from counterveil.results.released import Released
+from counterveil.results.result import MeasureResult, Result
 from counterveil.results.survival import SurvivalResult
 
 __all__ = [

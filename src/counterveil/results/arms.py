@@ -12,8 +12,7 @@ from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.result import Comparison, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.results.result import Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -58,9 +57,6 @@ class ArmsResult(Comparison):
             for mean in self.means[1:]
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        return {"means": [mean.stored() for mean in self.means]}
-
     def _shown(self) -> dict[str, Any]:
         return {
             "estimand": Estimand.ATE.value,
@@ -69,17 +65,14 @@ class ArmsResult(Comparison):
                 {"arm": mean.name, "reference": self.reference} | effect.facts()
                 for mean, effect in zip(self.means[1:], self.table, strict=True)
             ],
-            "means": [mean.stored() | mean.facts() for mean in self.means],
+            "arm_means": [mean.facts() for mean in self.means],
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> ArmsResult:
-        """Return the result written by `to_dict` or `stored`."""
-        means = tuple(Effect.from_dict(one, facts["level"], 1) for one in facts["means"])
-        if len(means) < 2 or not all(isinstance(mean.known, Linear) for mean in means):
+    def _check(self) -> None:
+        Comparison._check(self)
+        linear = [mean for mean in self.means if isinstance(mean.known, Linear) and mean.level == self.level]
+        if len(self.means) < 2 or linear != [*self.means]:
             raise ValueError("several arms have means, which are linear")
-        return cls(means=means, **provenance_from_dict(facts))
 
 
 def contrast(mean: Effect, reference: Effect, contrasts: int) -> Effect:

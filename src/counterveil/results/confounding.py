@@ -6,9 +6,8 @@ What is refused of a sensitivity analysis: results without an interval, and desc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, sqrt
-from pathlib import Path
 from typing import Any
 
 from counterveil.errors import refusal
@@ -23,10 +22,10 @@ from counterveil.inference.confounding import (
     robustness_value,
 )
 from counterveil.privacy.caveats import Fact
-from counterveil.report import View, sensitivity_page, sensitivity_view
+from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.results.shown import Shown
 
 
@@ -196,31 +195,19 @@ class Sensitivity(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; what is infinite is None."""
-        asked = (
-            None if self.asked is None else dict(zip(("treatment_r2", "outcome_r2"), self.asked, strict=True))
-        )
-        return {
-            "warnings": list(self.warnings),
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "level": self.level,
-            "how": self.how,
-            "measure": self.measure,
-            "risks": self.risks,
-            "asked": asked,
+        shares = dict(zip(("treatment_r2", "outcome_r2"), self.asked or (), strict=False)) or None
+        plain = {
+            name: getattr(self, name) for name in ("treatment", "outcome", "level", "how", "measure", "risks")
+        }
+        rows = {
             "effects": [_finite(asdict(row)) for row in self.rows],
             "benchmarks": [_finite(asdict(one)) for one in self.benchmarks],
         }
+        return {"warnings": list(self.warnings)} | plain | {"asked": shares} | rows
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: the figures and what they mean; in full, every benchmark."""
         return sensitivity_view(self.to_dict(), full)
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with the figures, what they mean and a picture; return its path."""
-        target = Path(path)
-        target.write_text(sensitivity_page(self.to_dict()), encoding="utf-8")
-        return target
 
     def __repr__(self) -> str:
         first = self.rows[0]
@@ -321,8 +308,7 @@ def _with_bias(row: EffectSensitivity, asked: Ends) -> EffectSensitivity:
     bias = row.bound(*asked)
     if bias is None:
         return row
-    facts = asdict(row) | {"bias": bias, "adjusted_low": row.low - bias, "adjusted_high": row.high + bias}
-    return EffectSensitivity(**facts)
+    return replace(row, bias=bias, adjusted_low=row.low - bias, adjusted_high=row.high + bias)
 
 
 def _ratio_of_means(mean: Effect, reference: Effect, level: float | None) -> Ends:

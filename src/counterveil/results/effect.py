@@ -2,107 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from fractions import Fraction
 from math import hypot, inf, isfinite
 from typing import Any, Protocol
 
 from scipy.special import ndtri
 
 from counterveil.errors import refusal
-from counterveil.inference import (
-    ClusterUncertainty,
-    PooledUncertainty,
-    Uncertainty,
-    UnsureScale,
-    adjusted_p,
-    level_of_each,
-)
-from counterveil.inference.measures import NoisyRatio, RatioDifference, p_value
-from counterveil.results.own_scale import OwnScale
-from counterveil.session import Lomax, mechanism_from_dict
-
-# Noise distributions, and what is known of an error, as they are written into results and read back.
-
-
-_UNSURE = "unsure_scale"
-
-
-def unsure_noise(noise: Lomax, scale: float, log_scale: float) -> UnsureScale:
-    """Return the mechanism of smooth noise at a released scale; `log_scale` is that of the scale's logarithm."""
-    return UnsureScale(noise.distribution(Fraction(1)), scale, log_scale, json.dumps(noise.to_dict()))
-
-
-def noise_to_dict(mechanism: Any) -> dict[str, str] | None:
-    """Return a mechanism as JSON-ready facts, None for no noise."""
-    if mechanism is None:
-        return None
-    if isinstance(mechanism, UnsureScale):
-        return {
-            "mechanism": _UNSURE,
-            "of": mechanism.origin,
-            "scale": repr(mechanism.scale),
-            "log_scale": repr(mechanism.log_scale),
-        }
-    facts: dict[str, str] = mechanism.to_dict()
-    return facts
-
-
-def noise_from_dict(facts: dict[str, str] | None) -> Any:
-    """Return the mechanism written by `noise_to_dict`."""
-    if facts is None:
-        return None
-    if facts.get("mechanism") == _UNSURE:
-        noise: Any = mechanism_from_dict(json.loads(facts["of"]))
-        return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
-    return mechanism_from_dict(facts)
-
-
-def uncertainty_to_dict(known: Uncertainty) -> dict[str, Any]:
-    """Return noise and variance as JSON-ready facts; results that have an `extra` and a `bias` add them."""
-    facts: dict[str, Any] = {
-        "noise": noise_to_dict(known.noise),
-        "variance": known.variance,
-        "variance_cap": known.variance_cap,
-        "variance_noise": noise_to_dict(known.variance_noise),
-    }
-    if isinstance(known, ClusterUncertainty):
-        facts |= {"sd_noise": noise_to_dict(known.sd_noise), "freedom": known.freedom}
-    if known.ball_variance:
-        facts["ball"] = {"variance": known.ball_variance, "dimensions": known.ball_dimensions}
-    return facts
-
-
-def uncertainty_from_dict(facts: dict[str, Any]) -> Uncertainty:
-    """Return what `uncertainty_to_dict` wrote; a noisy variance without a cap raises ValueError."""
-    if not (isfinite(facts["variance"]) and 0 <= facts["variance_cap"] < inf):
-        raise ValueError("no variance is possible")
-    if facts["variance_noise"] is not None and not facts["variance_cap"]:
-        raise ValueError("a noisy variance needs a cap")
-    shared: dict[str, Any] = {
-        "noise": noise_from_dict(facts["noise"]),
-        "variance": facts["variance"],
-        "variance_cap": facts["variance_cap"],
-        "variance_noise": noise_from_dict(facts["variance_noise"]),
-    }
-    if "freedom" in facts:
-        return _clustered(facts, shared)
-    ball = facts.get("ball", {"variance": 0.0, "dimensions": 0})
-    if "ball" in facts and not (0 < ball["variance"] < inf and ball["dimensions"] in (2, 3)):
-        raise ValueError("no noise of the ball")
-    return Uncertainty(**shared, ball_variance=ball["variance"], ball_dimensions=ball["dimensions"])
-
-
-def _clustered(facts: dict[str, Any], shared: dict[str, Any]) -> ClusterUncertainty:
-    """Return what is known of an error by cluster, beside what is `shared` with other errors."""
-    if not (isfinite(facts["freedom"]) and facts["freedom"] >= 1):
-        raise ValueError("no degrees of freedom")
-    noisy = facts["sd_noise"] is not None
-    if noisy and (facts["noise"] is None or not facts["variance_cap"] or facts["variance"] < 0):
-        raise ValueError("a noisy standard error needs a cap and a noisy estimate")
-    return ClusterUncertainty(**shared, sd_noise=noise_from_dict(facts["sd_noise"]), freedom=facts["freedom"])
-
+from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each
+from counterveil.inference.measures import p_value
 
 Ends = tuple[float, float]
 
@@ -126,6 +36,12 @@ def check_level(level: float) -> float:
     raise refusal("CV-P015", level=level)
 
 
+def check_table(effects: Sequence[Effect], level: float) -> None:
+    """Raise ValueError unless effects that were read are a table of their own, at the level of the answer."""
+    if any((one.level, one.several) != (level, len(effects)) for one in effects):
+        raise ValueError("effects of another table")
+
+
 def around(middle: float, half: float) -> Ends:
     """Return the two ends of an interval of half-width `half`."""
     return middle - half, middle + half
@@ -137,14 +53,6 @@ def within(ends: Ends, limits: Ends | None) -> Ends:
         return ends
     low, high = (min(max(end, limits[0]), limits[1]) for end in ends)
     return low, high
-
-
-def ends_from(written: list[float] | None) -> Ends | None:
-    """Return two ends that were written as a list, None for none."""
-    if written is None:
-        return None
-    low, high = written
-    return float(low), float(high)
 
 
 def interval_facts(level: float, ends: Ends, gap: Ends | None = None) -> dict[str, Any]:
@@ -188,6 +96,25 @@ class Known(Protocol):
         ...
 
 
+class OwnScale(Known):
+    """What is known on a scale of its own, such as that of ratios; ends of intervals may be infinite."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def null(self) -> float:
+        """The value of no effect."""
+
+    @abstractmethod
+    def p_value(self, level: float) -> float:
+        """Return the p-value of no effect, variances as for an interval of `level`."""
+
+    def gap(self, level: float) -> Ends | None:  # noqa: ARG002 - most intervals have one part
+        """Return what lies between the two parts of an interval, None where it has one part."""
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class Linear:
     """A number with its own uncertainty; `limits` are what it can be at all, None where they are not known."""
@@ -209,47 +136,6 @@ class Linear:
     def interval(self, level: float) -> Ends:
         """Return the two ends of an interval, cut to what is possible, which is public and loses no coverage."""
         return within(around(self.estimate, self.uncertainty.half_width(level)), self.limits)
-
-
-@dataclass(frozen=True, slots=True)
-class LinearInGroup(Linear):
-    """The effect of one group. Its standard error is a hypotenuse, which may differ from the other in the last bit."""
-
-
-def known_to_dict(known: Known) -> dict[str, Any]:
-    """Return what is known as JSON-ready facts; `known_from_dict` reads them back."""
-    if isinstance(known, Linear):
-        assert isinstance(known.uncertainty, Uncertainty)  # pooled results write their sites instead
-        limits = None if known.limits is None else list(known.limits)
-        kind = "group" if isinstance(known, LinearInGroup) else "linear"
-        facts = {"kind": kind, "estimate": known.estimate, "limits": limits}
-        return facts | uncertainty_to_dict(known.uncertainty)
-    if isinstance(known, RatioDifference):
-        return {"kind": "difference", "one": _ratio(known.one), "other": _ratio(known.other)}
-    assert isinstance(known, NoisyRatio)
-    return {"kind": "ratio"} | _ratio(known)
-
-
-def known_from_dict(facts: dict[str, Any]) -> Known:
-    """Return what `known_to_dict` wrote."""
-    rest = {name: value for name, value in facts.items() if name != "kind"}
-    if facts["kind"] in ("linear", "group"):
-        kind = Linear if facts["kind"] == "linear" else LinearInGroup
-        return kind(rest["estimate"], uncertainty_from_dict(rest), ends_from(rest["limits"]))
-    if facts["kind"] == "difference":
-        return RatioDifference(ratio_from_dict(rest["one"]), ratio_from_dict(rest["other"]))
-    return ratio_from_dict(rest)
-
-
-def _ratio(known: NoisyRatio) -> dict[str, Any]:
-    # JSON knows no infinity.
-    return asdict(known) | {"limit": None if known.limit == inf else known.limit}
-
-
-def ratio_from_dict(facts: dict[str, Any]) -> NoisyRatio:
-    """Return the noisy ratio that was written, with or without its kind."""
-    rest = {name: value for name, value in facts.items() if name != "kind"}
-    return NoisyRatio(**(rest | {"limit": inf if rest["limit"] is None else rest["limit"]}))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -276,7 +162,7 @@ class Effect:
         """Standard error: total, sampling part, privacy-noise part."""
         known, parts = self.known, (self.known.sampling_sd, self.known.noise_sd)
         # Differences between sites are in the total of a pooled effect alone.
-        if isinstance(known, Linear) and not isinstance(known, LinearInGroup):
+        if isinstance(known, Linear):
             return StdError(known.uncertainty.total_sd, *parts)
         return StdError(hypot(*parts), *parts)
 
@@ -323,11 +209,6 @@ class Effect:
     def __repr__(self) -> str:
         low, high = self.interval()
         return f"<Effect: {self.name} {self.estimate:.4g} [{low:.4g}, {high:.4g}]>"
-
-    def stored(self) -> dict[str, Any]:
-        """Return what is known of the effect, as released and without intervals; `from_dict` reads it back."""
-        named = {"name": self.name, "size": self.size, "size_sd": self.size_sd}
-        return named | {"known": known_to_dict(self.known)}
 
     def facts(self) -> dict[str, Any]:
         """Return estimate, standard error and intervals as JSON-ready facts."""
@@ -382,9 +263,3 @@ class Effect:
             return None
         total = self.std_error.total
         return self.estimate / total if total else inf
-
-    @classmethod
-    def from_dict(cls, facts: dict[str, Any], level: float, several: int) -> Effect:
-        """Return the effect written by `stored`."""
-        known = known_from_dict(facts["known"])
-        return cls(facts["name"], known, level, several, facts["size"], facts["size_sd"])

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterveil.data.labels import Label
-from counterveil.inference import NoiseSum, Uncertainty
+from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
-from counterveil.report.view import probability
-from counterveil.results.effect import Effect, Ends, Linear, noise_from_dict, noise_to_dict
-from counterveil.results.result import Released, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.report.numbers import probability
+from counterveil.results.effect import Effect, Ends, Linear, check_table
+from counterveil.results.released import Released
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -28,7 +27,7 @@ class EventStudyResult(Released):
     place: int
     earlier: int
     estimand: Estimand
-    reference_noise: Any = None
+    reference_noise: NoiseDistribution | None = None
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -43,6 +42,7 @@ class EventStudyResult(Released):
         assert isinstance(known.uncertainty, Uncertainty)
         own = known.uncertainty.noise
         assert own is not None
+        assert self.reference_noise is not None
         both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
         return replace(known, uncertainty=both)
 
@@ -79,16 +79,6 @@ class EventStudyResult(Released):
             for one, side in zip(self.periods, sides, strict=True)
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "periods": [_stored(one) for one in self.periods],
-            "reference": self.reference,
-            "place": self.place,
-            "earlier": self.earlier,
-            "estimand": self.estimand.value,
-            "reference_noise": noise_to_dict(self.reference_noise),
-        }
-
     def _shown(self) -> dict[str, Any]:
         p, word = self.pre_trend_p_value, "reference, 0 by definition"
         if p is None:
@@ -110,33 +100,10 @@ class EventStudyResult(Released):
             "notes": [("Pre-trends", said)],
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> EventStudyResult:
-        """Return the result written by `to_dict` or `stored`."""
-        found, earlier = facts["periods"], facts["earlier"]
-        if not 1 <= earlier <= len(found) or not 0 <= facts["place"] < earlier:
+    def _check(self) -> None:
+        Released._check(self)
+        if not 1 <= self.earlier <= len(self.periods) or not 0 <= self.place < self.earlier:
             raise ValueError("the reference is a period before treatment")
-        return cls(
-            periods=tuple(_read(one, facts["level"], len(found)) for one in found),
-            reference=facts["reference"],
-            place=facts["place"],
-            earlier=earlier,
-            estimand=Estimand(facts["estimand"]),
-            reference_noise=noise_from_dict(facts["reference_noise"]),
-            **provenance_from_dict(facts),
-        )
-
-
-def _stored(one: Effect) -> dict[str, Any]:
-    assert isinstance(one.known, Linear)
-    assert isinstance(one.known.uncertainty, Uncertainty)
-    return one.stored() | {"extra": one.known.uncertainty.extra}
-
-
-def _read(facts: dict[str, Any], level: float, several: int) -> Effect:
-    one = Effect.from_dict(facts, level, several)
-    if not isinstance(one.known, Linear) or not isinstance(one.known.uncertainty, Uncertainty):
-        raise ValueError("effects by period are linear")
-    known = replace(one.known, uncertainty=replace(one.known.uncertainty, extra=facts["extra"]))
-    return replace(one, known=known)
+        check_table(self.periods, self.level)
+        if not all(isinstance(one.known, Linear) for one in self.periods):
+            raise ValueError("effects by period are linear")

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import frexp, hypot, log, sqrt
+from math import hypot, log, sqrt
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +36,13 @@ from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
 from counterveil.report.caveats import first_words
+from counterveil.results.codec import load, no_effects, save
 from counterveil.results.effect import Effect, check_level, interval_facts
+from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
-from counterveil.results.result import Released, Result, provenance_from_dict
-from counterveil.results.stored import load, no_effects, reads_facts, save
+from counterveil.results.released import Released
+from counterveil.results.result import Result
 from counterveil.session import Kind, Plan, Request
-
-if TYPE_CHECKING:
-    from counterveil.results.overlap import OverlapSummary
-
 
 # People to ask about, read from any table of covariates: public numbers, inside the declared bounds.
 
@@ -397,42 +394,11 @@ class CateAnswers(Released):
             "effects": self.effect_facts(),
         }
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "queries": [dict(query) for query in self.queries],
-            "estimates": list(self.estimates),
-            "std_error": {"sampling": list(self.sampling), "noise": list(self.noise)},
-            "distinct": self.distinct,
-            "rank": self.rank,
-            "noise_tail": self.noise_tail,
-            "one_effect": self.one_effect,
-            "shrunk": list(self.shrunk),
-        }
-
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> CateAnswers:
-        """Return the answers written by `to_dict` or `stored`."""
-        parts = (
-            facts["queries"],
-            facts["estimates"],
-            *(facts["std_error"][part] for part in ("sampling", "noise")),
-            *([facts["shrunk"]] if facts["shrunk"] else []),
-        )
+    def _check(self) -> None:
+        Released._check(self)
+        parts = (self.queries, self.estimates, self.sampling, self.noise, self.shrunk or self.queries)
         if len({len(part) for part in parts}) > 1:
             raise ValueError("every query has one answer")
-        return cls(
-            queries=tuple(dict(query) for query in facts["queries"]),
-            estimates=tuple(facts["estimates"]),
-            sampling=tuple(facts["std_error"]["sampling"]),
-            noise=tuple(facts["std_error"]["noise"]),
-            distinct=facts["distinct"],
-            rank=facts["rank"],
-            noise_tail=facts["noise_tail"],
-            one_effect=facts["one_effect"],
-            shrunk=tuple(facts["shrunk"]),
-            **provenance_from_dict(facts),
-        )
 
     def save(self, path: str | Path) -> Path:
         """Write the answers as JSON, without any data in it; return the path."""
@@ -461,32 +427,6 @@ def query_name(query: Query) -> str:
 
 # Curves of a page, and points of each.
 _CURVES, _CURVE_POINTS = 4, 41
-
-# Symmetric matrices as short text: the upper triangle in single precision.
-
-
-# Largest entries of a binary exponent within this are written as they are. Others are scaled by a power of two, which
-# is written before them: single precision ends at exponents of about 126.
-_PLAIN = 60
-
-
-def packed(matrix: Floats) -> str:
-    """Return the upper triangle of a symmetric matrix as base64 text of little-endian float32."""
-    upper = matrix[np.triu_indices(len(matrix))]
-    exponent = frexp(float(np.abs(upper).max(initial=0.0)))[1]
-    power = exponent if abs(exponent) > _PLAIN else 0
-    text = b64encode(np.ldexp(upper, -power).astype("<f4").tobytes()).decode("ascii")
-    return f"{power}:{text}" if power else text
-
-
-def unpacked(text: str, size: int) -> Floats:
-    """Return the (size, size) symmetric matrix that `packed` wrote."""
-    power, _, body = text.rpartition(":")
-    found = np.zeros((size, size))
-    upper = np.frombuffer(b64decode(body), dtype="<f4").astype(np.float64)
-    found[np.triu_indices(size)] = np.ldexp(upper, int(power or 0))
-    return np.asarray(found + np.triu(found, 1).T)
-
 
 # A released function in the clothes of a scikit-learn regressor; needs no scikit-learn itself.
 
@@ -523,23 +463,6 @@ class Predictor:
         return True
 
 
-class FunctionBasis(Protocol):
-    """Public functions of the covariates."""
-
-    @property
-    def size(self) -> int:
-        """Number of features."""
-        ...
-
-    def features(self, columns: Mapping[str, Floats], part: slice | None = None) -> Floats:
-        """Return the (n, size) features of columns of numbers or codes."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the basis as JSON-ready facts, with its `kind`."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
 class CateModel(Released):
     """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
@@ -556,14 +479,14 @@ class CateModel(Released):
     """
 
     study: Study
-    basis: FunctionBasis
+    basis: Basis
     weights: Floats
     covariance: Floats
     noise_covariance: Floats
     treatment: str = field(init=False)
     outcome: str = field(init=False)
     heterogeneous: bool = True
-    higher: tuple[FunctionBasis, Floats] | None = None
+    higher: tuple[Basis, Floats] | None = None
     shrinkage: Floats | None = None
 
     def __post_init__(self) -> None:
@@ -625,20 +548,9 @@ class CateModel(Released):
             estimates=tuple((features @ self.weights).tolist()),
             sampling=tuple(np.sqrt(np.maximum(total**2 - noise**2, 0.0)).tolist()),
             noise=tuple(noise.tolist()),
-            guarantee=self.guarantee,
-            spent=self.spent,
-            method=self.method,
-            treatment=self.study.treatment,
-            outcome=self.study.outcome_name,
-            level=self.level,
-            releases=self.releases,
-            not_covered=self.not_covered,
             distinct=len({row.tobytes() for row in features}),
             rank=self.basis.size,
-            details=self.details,
-            interval_of=self.interval_of,
-            condition=self.condition,
-            assumes=self.assumes,
+            **self.provenance() | {"outcome": self.study.outcome_name, "diagnostics": {}},
             one_effect=not self.heterogeneous,
             shrunk=tuple(np.abs(self._shrunk(features)).tolist()),
         )
@@ -707,51 +619,17 @@ class CateModel(Released):
             "band": [end.tolist() for end in outer],
         }
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "kind": "cate",
-            "heterogeneous": self.heterogeneous,
-            "study": self.study.to_dict(),
-            "basis": self.basis.to_dict(),
-            "weights": self.weights.tolist(),
-            "covariance": packed(self.covariance),
-            "noise_covariance": packed(self.noise_covariance),
-            "higher": None
-            if self.higher is None
-            else {"basis": self.higher[0].to_dict(), "variances": self.higher[1].tolist()},
-            "shrinkage": None if self.shrinkage is None else self.shrinkage.tolist(),
-        }
-
     def _shown(self) -> dict[str, Any]:
         # A model holds no interval: what is written is what was released.
         return {}
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> CateModel:
-        """Return the model written by `to_dict`."""
-        own = provenance_from_dict(facts)
-        study = Study.from_dict(facts["study"])
-        if (own.pop("treatment"), own.pop("outcome")) != (study.treatment, study.outcome_name):
-            raise ValueError("a model of another study")
-        made = cls(
-            study=study,
-            basis=Basis.from_dict(facts["basis"]),
-            weights=np.array(facts["weights"], dtype=np.float64),
-            covariance=unpacked(facts["covariance"], len(facts["weights"])),
-            noise_covariance=unpacked(facts["noise_covariance"], len(facts["weights"])),
-            heterogeneous=facts["heterogeneous"],
-            higher=None
-            if facts["higher"] is None
-            else (Basis.from_dict(facts["higher"]["basis"]), np.array(facts["higher"]["variances"])),
-            shrinkage=None if facts["shrinkage"] is None else np.array(facts["shrinkage"], dtype=np.float64),
-            **own,
-        )
+    def _check(self) -> None:
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
-        one = public_points(made.study, 1)
-        features, covariance = made._joined(made.basis.features(one), one)
-        made._around(features, covariance, 1.0)
-        return made
+        Released._check(self)
+        one = public_points(self.study, 1)
+        features, covariance = self._joined(self.basis.features(one), one)
+        self._around(features, covariance, 1.0)
+        deviations(features[:, : len(self.weights)], self.noise_covariance)
 
     def save(self, path: str | Path) -> Path:
         """Write the model as JSON, with no data in it; return the path."""
@@ -819,24 +697,19 @@ def one_effect_model(study: Study, level: float, result: Result) -> CateModel:
     """Return a released average effect as a model; its interval is the result's at the asked level."""
     sd = result.uncertainty.half_width(level) / pointwise(level)
     noise = min(float(result.std_error.noise), sd)
+    own = {
+        name: value
+        for name, value in result.provenance().items()
+        if name not in ("treatment", "outcome", "population", "by_arm")
+    }
     return CateModel(
         study=study,
-        method=result.method,
         basis=constant_basis(),
         weights=np.array([result.estimate]),
         covariance=np.array([[sd**2]]),
         noise_covariance=np.array([[noise**2]]),
-        level=level,
-        guarantee=result.guarantee,
-        spent=result.spent,
-        releases=result.releases,
-        not_covered=(Caveat.NOT_FOR_PEOPLE, *result.not_covered),
         heterogeneous=False,
-        details=result.details,
-        diagnostics=result.diagnostics,
-        interval_of=result.interval_of,
-        condition=result.condition,
-        assumes=result.assumes,
+        **own | {"level": level, "not_covered": (Caveat.NOT_FOR_PEOPLE, *result.not_covered)},
     )
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
-from counterveil.report.view import probability
-from counterveil.results.effect import Effect, Ends, known_to_dict, ratio_from_dict
-from counterveil.results.result import Comparison, Released, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.report.numbers import probability
+from counterveil.results.effect import Effect, Ends, check_table
+from counterveil.results.released import Released
+from counterveil.results.result import Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -46,13 +46,6 @@ class GroupsResult(Comparison):
             for one in self.groups
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "by": list(self.by),
-            "effects": [one.stored() for one in self.groups],
-            "left_out": list(self.left_out),
-        }
-
     def _shown(self) -> dict[str, Any]:
         sizes = "public" if all(one.size_sd == 0 for one in self.groups) else "released, with noise"
         notes = [("Groups", f"by {', '.join(self.by)}; numbers of people are {sizes}")]
@@ -61,26 +54,13 @@ class GroupsResult(Comparison):
         return {
             "sentence": "average effect of the treatment on everyone in a group",
             "estimand": Estimand.ATE.value,
-            "effects": [one.stored() | one.facts() for one in self.groups],
+            "effects": [one.facts() for one in self.groups],
             "notes": notes,
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> GroupsResult:
-        """Return the result written by `to_dict` or `stored`."""
-        return cls(
-            groups=effects_from_dict(facts),
-            by=tuple(facts["by"]),
-            left_out=tuple(facts["left_out"]),
-            **provenance_from_dict(facts),
-        )
-
-
-def effects_from_dict(facts: dict[str, Any]) -> tuple[Effect, ...]:
-    """Return the effects that a result wrote under "effects"."""
-    found, level = facts["effects"], facts["level"]
-    return tuple(Effect.from_dict(one, level, len(found)) for one in found)
+    def _check(self) -> None:
+        Comparison._check(self)
+        check_table(self.groups, self.level)
 
 
 # The answers about a rule and a ranking: what treating some people gains per person of everybody.
@@ -100,6 +80,10 @@ class Gains(Released):
     def table(self) -> tuple[Effect, ...]:
         """The gains."""
         return self.gains
+
+    def _check(self) -> None:
+        Released._check(self)
+        check_table(self.gains, self.level)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -136,26 +120,17 @@ class PolicyValue(Gains):
         named = {"policy": self.policy, "cost": self.cost, "share": self.share, "estimand": _GAIN}
         return [{"contrast": one.name} | named for one in self.gains]
 
-    def _numbers(self) -> dict[str, Any]:
-        own = {"policy": self.policy, "cost": self.cost, "share": self.share}
-        return own | {"effects": [one.stored() for one in self.gains]}
-
     def _shown(self) -> dict[str, Any]:
         return {
             "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
-            "effects": [one.stored() | one.facts() for one in self.gains],
+            "effects": [one.facts() for one in self.gains],
             "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> PolicyValue:
-        """Return the result written by `to_dict` or `stored`."""
-        own = {name: facts[name] for name in ("policy", "cost", "share")}
-        gains = effects_from_dict(facts)
-        if len(gains) != 3:
+    def _check(self) -> None:
+        Gains._check(self)
+        if len(self.gains) != 3:
             raise ValueError("a rule is compared with nobody and everybody")
-        return cls(gains=gains, **own, **provenance_from_dict(facts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -188,16 +163,6 @@ class TargetingCurve(Gains):
             for threshold, share in zip(self.thresholds, self.shares, strict=True)
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "cost": self.cost,
-            "effects": [gain.stored() for gain in self.gains],
-            "thresholds": list(self.thresholds),
-            "shares": list(self.shares),
-            "qini": known_to_dict(self.qini),
-            "autoc": known_to_dict(self.autoc),
-        }
-
     def _shown(self) -> dict[str, Any]:
         said = "; ".join(
             f"{name} {_summary(known, self.level)}"
@@ -205,26 +170,14 @@ class TargetingCurve(Gains):
         )
         return {
             "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-            "effects": [gain.stored() | gain.facts() for gain in self.gains],
+            "effects": [gain.facts() for gain in self.gains],
             "notes": [("Ranking", said)],
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> TargetingCurve:
-        """Return the curve written by `to_dict` or `stored`."""
-        gains, shares = effects_from_dict(facts), tuple(facts["shares"])
-        if not len(gains) == len(shares) == len(facts["thresholds"]):
+    def _check(self) -> None:
+        Gains._check(self)
+        if not len(self.gains) == len(self.shares) == len(self.thresholds):
             raise ValueError("a point has a gain, a share and a threshold")
-        return cls(
-            gains=gains,
-            thresholds=tuple(facts["thresholds"]),
-            shares=shares,
-            qini=ratio_from_dict(facts["qini"]),
-            autoc=ratio_from_dict(facts["autoc"]),
-            cost=facts["cost"],
-            **provenance_from_dict(facts),
-        )
 
 
 def point(threshold: float | None, share: float, known: NoisyRatio, level: float, points: int) -> Effect:

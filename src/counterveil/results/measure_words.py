@@ -8,7 +8,7 @@ from math import hypot
 from counterveil.inference.measures import ODDS, RATIO, Ends, Means, Quotient
 from counterveil.inference.pooling import PooledMeans
 from counterveil.privacy import Estimand
-from counterveil.report.view import probability, rounded
+from counterveil.report.numbers import probability, rounded
 from counterveil.results.effect import Effect
 
 DIFFERENCE, LIFT, NEEDED = "difference", "lift", "nnt"

@@ -1,49 +1,27 @@
-"""The answer about one effect as a ratio, a lift, an odds ratio or a number needed to treat."""
+"""Ratios, lifts, odds ratios and numbers needed to treat: what is known of them, and which can be asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, isfinite
-from typing import Any, Self
+from math import inf
 
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty
-from counterveil.inference.measures import ODDS, RATIO, Quotient
+from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.inference.pooling import PooledMeans
-from counterveil.privacy import Estimand
-from counterveil.report.caveats import people_words
-from counterveil.report.measures import needed_sentence
-from counterveil.results.effect import Effect, Ends, Linear, check_level, noise_from_dict
-from counterveil.results.mean_facts import (
-    AnyMeans,
-    linear_from_dict,
-    linear_to_dict,
-    means_from_dict,
-    means_to_dict,
-)
+from counterveil.results.effect import Ends, Linear, OwnScale
 from counterveil.results.measure_words import (
     DIFFERENCE,
     LIFT,
-    NAMES,
     NEEDED,
-    WORDS,
-    averaged_in_words,
-    called,
-    difference_in_words,
-    means_in_words,
-    replaced_in_words,
-    whose_words,
 )
-from counterveil.results.own_scale import OwnScale
-from counterveil.results.result import OneEffect, Result, provenance_from_dict
-from counterveil.results.stored import reads_facts
 
 MEASURES = (DIFFERENCE, RATIO, ODDS, LIFT, NEEDED)
 # Measures that need the means of both arms; the others follow from their difference.
 OF_MEANS = (RATIO, ODDS, LIFT)
+# Means of both arms of one study, or of several sites.
+AnyMeans = ApartMeans | JointMeans | PooledMeans
+Numbers = Linear | AnyMeans
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,206 +115,22 @@ class Needed(OwnScale):
         return self.difference.uncertainty.p_value(self.difference.estimate, level)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class MeasureResult(Result):
-    """A released effect on the scale of a measure; nothing it does spends budget.
-
-    `means` are those of both arms with their joint error, None where the difference alone was released (numbers needed
-    to treat); `difference` is what their difference is. `uncertainty` is that of the delta method, with normal noise of
-    the same variance: intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
-    """
-
-    measure: str
-    means: AnyMeans | None
-    difference: Effect
-    site_sources: tuple[dict[str, Any], ...] = ()
-
-    @classmethod
-    def of(cls, measure: str, means: AnyMeans | None, difference: Effect, **terms: Any) -> Self:
-        """Return the result; `terms` are the provenance and the estimand."""
-        known = _known(measure, means, difference)
-        variance, noise = known.sampling_sd**2, known.noise_sd
-        normal = {"mechanism": "gaussian", "sensitivity": "1", "mu": "1"}
-        if isfinite(noise) and noise > 0:
-            normal["sensitivity"] = str(Fraction(noise))
-        uncertainty = Uncertainty(noise_from_dict(normal), variance, variance)
-        return cls(
-            measure=measure,
-            means=means,
-            difference=difference,
-            estimate=known.estimate,
-            uncertainty=uncertainty,
-            **terms,
-        )
-
-    @classmethod
-    def of_difference(cls, result: Result) -> MeasureResult:
-        """Return the number needed to treat of a released difference."""
-        return cls.of(NEEDED, None, result.effect, **measure_terms(result))
-
-    @property
-    def effect(self) -> Effect:
-        """The measure with its error."""
-        own = self.estimand.value
-        name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
-        name = name if self.population is None else f"{name}, trimmed"
-        return Effect(name, _known(self.measure, self.means, self.difference), self.level)
-
-    def as_measure(self, measure: str) -> OneEffect:
-        """Return the same released numbers as another measure; free."""
-        if self.means is None:
-            refuse_of_difference(self, measure)
-        else:
-            refuse_range(check_measure(measure), self.means.range)
-        if measure == DIFFERENCE and self.means is None:
-            return difference_result(self)
-        terms = measure_terms(self) | {"site_sources": self.site_sources}
-        return MeasureResult.of(measure, self.means, self.difference, **terms)
-
-    def uncut_interval(self, level: float | None = None) -> Ends:
-        """Return the interval, which is not cut: a ratio has no range."""
-        return self.effect.interval(self.level if level is None else check_level(level))
-
-    @property
-    def _compared(self) -> Sequence[Effect]:
-        # What an omitted confounder could do is told of the difference, and E-values of the ratio.
-        return (self.difference,)
-
-    @property
-    def _risk_ratio(self) -> Effect | None:
-        return None if self.means is None else Effect(RATIO, Measured(self.means, RATIO), self.level)
-
-    @property
-    def table(self) -> tuple[Effect, ...]:
-        """The measure; where means were pooled, that of every site in them before it."""
-        if not isinstance(self.means, PooledMeans):
-            return (self.effect,)
-        rows = []
-        for name, site in zip(self.means.names, self.means.sites, strict=True):
-            own = difference_of(site, self.estimand, self.level)
-            rows.append(Effect(name, _known(self.measure, site, own), self.level))
-        return (*rows, replace(self.effect, name="pooled"))
-
-    def _columns(self) -> list[dict[str, Any]]:
-        own = {"estimand": self.estimand.value, "measure": self.measure}
-        if not isinstance(self.means, PooledMeans):
-            return [own]
-        sites = zip(self.means.names, self.means.weights, strict=True)
-        rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
-        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """Return a dictionary for the measure; where means were pooled, one for each site before it."""
-        rows = zip(self._columns(), self.table, (*self.site_sources, self._source()), strict=True)
-        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
-
-    def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
-        facts = Result.report_facts(self)
-        if self.measure != DIFFERENCE:
-            facts |= {"called": called(self.measure, None if self.means is None else self.means.range)}
-        if not isinstance(self.means, PooledMeans):
-            return facts
-        *sites, pooled = (effect.facts() for effect in self.table)
-        rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
-        summary = pooled | {"weight": 1.0, "summary": True}
-        return facts | {"sites": list(self.means.names), "effects": [*rows, summary]}
-
-    def _numbers(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"measure": self.measure, "estimand": self.estimand.value}
-        if self.means is None:
-            return found | {"difference": linear_to_dict(self.difference.known)}
-        found |= {"site_sources": list(self.site_sources)} if self.site_sources else {}
-        return found | {"arm_means": means_to_dict(self.means)}
-
-    def _shown(self) -> dict[str, Any]:
-        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
-        return shown | {"sentence": self._sentence(), "notes": self._notes()}
-
-    def _notes(self) -> list[tuple[str, str]]:
-        notes = [("NNT", needed_sentence(self.effect.facts()))] if self.measure == NEEDED else []
-        if self.means is not None:
-            rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
-            if isinstance(self.means, PooledMeans):
-                rows += self.means.weighed
-            notes += [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
-            notes.append(("Means", means_in_words(self.means)))
-        if self.measure != DIFFERENCE:
-            notes.append(("Difference", difference_in_words(self.difference)))
-        return notes
-
-    def _sentence(self) -> str:
-        if not isinstance(self.means, PooledMeans):
-            return self._sentence_in("study")
-        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
-
-    def _sentence_in(self, where: str) -> str:
-        whose = whose_words(self.estimand, where) + (
-            "" if self.population is None else f", among {people_words(self.population)}"
-        )
-        if self.measure == DIFFERENCE:
-            return f"difference of mean outcomes {whose}, treated less control"
-        return WORDS[self.measure].format(whose=whose)
-
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> MeasureResult:
-        """Return the result written by `to_dict` or `stored`."""
-        terms = provenance_from_dict(facts) | {"estimand": Estimand(facts["estimand"])}
-        measure = check_measure(facts["measure"])
-        if "arm_means" in facts:
-            means = means_from_dict(facts["arm_means"])
-            terms["site_sources"] = tuple(map(dict, facts.get("site_sources", ())))
-            if len(terms["site_sources"]) != (len(means.sites) if isinstance(means, PooledMeans) else 0):
-                raise ValueError("sources of other sites")
-            return cls.of(measure, means, difference_of(means, terms["estimand"], terms["level"]), **terms)
-        if measure != NEEDED:
-            raise ValueError("the means of both arms are missing")
-        known = linear_from_dict(facts["difference"])
-        return cls.of(measure, None, Effect(terms["estimand"].value, known, terms["level"]), **terms)
-
-
-# The fields of a result that do not depend on its measure.
-_TERMS = (
-    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "interval_of", "condition", "assumes", "population", "estimand", "by_arm"),
-)
-
-
-def measure_terms(result: OneEffect) -> dict[str, Any]:
-    """Return the fields of a result that do not depend on its measure."""
-    return {name: getattr(result, name) for name in _TERMS}
-
-
-def difference_result(result: MeasureResult) -> Result:
-    """Return the released difference that a measure of one table is made of."""
-    known = result.difference.known
-    assert isinstance(known, Linear)
-    assert isinstance(known.uncertainty, Uncertainty)
-    return Result(
-        estimate=known.estimate,
-        uncertainty=known.uncertainty,
-        limits=known.limits,
-        # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
-        variance_apart=result.guarantee.unit.treatment_public,
-        **measure_terms(result),
-    )
-
-
-def _known(measure: str, means: AnyMeans | None, difference: Effect) -> Measured | Needed | Linear:
+def known_as(measure: str, numbers: Numbers) -> Measured | Needed | Linear:
+    """Return what is known of released numbers on the scale of a measure."""
     if measure in (NEEDED, DIFFERENCE):
-        assert isinstance(difference.known, Linear)
-        return Needed(difference.known) if measure == NEEDED else difference.known
-    assert means is not None
-    return Measured(means, measure)
+        known = difference_of(numbers)
+        return Needed(known) if measure == NEEDED else known
+    assert not isinstance(numbers, Linear)
+    return Measured(numbers, measure)
 
 
-def difference_of(means: AnyMeans, estimand: Estimand, level: float) -> Effect:
-    """Return the difference of both means with its error."""
-    low, high = means.range
-    treated, control = means.values
-    known = Linear(treated - control, means.error_of_difference, (low - high, high - low))
-    return Effect(estimand.value, known, level)
+def difference_of(numbers: Numbers) -> Linear:
+    """Return the difference of both means with its error, or the released difference itself."""
+    if isinstance(numbers, Linear):
+        return numbers
+    low, high = numbers.range
+    treated, control = numbers.values
+    return Linear(treated - control, numbers.error_of_difference, (low - high, high - low))
 
 
 # What can be asked, checked before any data or budget is touched.
@@ -374,12 +168,12 @@ def no_measure(measure: str, got: str) -> CounterveilError:
     )
 
 
-def refuse_of_difference(result: OneEffect, measure: str) -> None:
+def refuse_of_difference(method: str, limits: Ends | None, measure: str) -> None:
     """Raise CV-P686 or CV-P687 for a measure that a released difference does not have."""
     if check_measure(measure) in OF_MEANS:
-        raise no_means(result.method, "the difference alone", f"a result asked with measure={measure!r}")
-    if measure == NEEDED and result.limits is not None and result.limits != (-1.0, 1.0):
-        raise no_measure(measure, f"outcomes of which two differ by up to {result.limits[1]:g}")
+        raise no_means(method, "the difference alone", f"a result asked with measure={measure!r}")
+    if measure == NEEDED and limits is not None and limits != (-1.0, 1.0):
+        raise no_measure(measure, f"outcomes of which two differ by up to {limits[1]:g}")
 
 
 def no_means(method: str, got: str, expected: str = "") -> CounterveilError:

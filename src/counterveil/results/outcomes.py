@@ -7,20 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from counterveil.data.labels import Label
-from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear
-from counterveil.results.mean_facts import (
-    AnyMeans,
-    linear_from_dict,
-    linear_to_dict,
-    means_from_dict,
-    means_to_dict,
-)
 from counterveil.results.measure_words import (
     DIFFERENCE,
-    NEEDED,
     WORDS,
     called,
     replaced_in_words,
@@ -28,17 +19,14 @@ from counterveil.results.measure_words import (
 )
 from counterveil.results.measures import (
     OF_MEANS,
-    Measured,
-    Needed,
+    Numbers,
     check_measure,
     difference_of,
+    known_as,
     no_means,
     refuse_range,
 )
-from counterveil.results.result import Comparison, provenance_from_dict
-from counterveil.results.stored import reads_facts
-
-Numbers = Linear | AnyMeans
+from counterveil.results.result import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +60,10 @@ class OutcomesResult(Comparison):
         return tuple(self._effect(one) for one in self.released)
 
     def _effect(self, one: OutcomeEffect) -> Effect:
-        plain = self._difference(one)
-        if self.measure == DIFFERENCE:
-            return plain
-        if self.measure == NEEDED:
-            assert isinstance(plain.known, Linear)
-            return replace(plain, known=Needed(plain.known))
-        assert not isinstance(one.numbers, Linear)
-        return replace(plain, known=Measured(one.numbers, self.measure))
+        return replace(self._difference(one), known=known_as(self.measure, one.numbers))
 
     def _difference(self, one: OutcomeEffect) -> Effect:
-        numbers, several = one.numbers, len(self.released)
-        known = (
-            numbers
-            if isinstance(numbers, Linear)
-            else difference_of(numbers, self.estimand, self.level).known
-        )
-        return Effect(one.name, known, self.level, several)
+        return Effect(one.name, difference_of(one.numbers), self.level, len(self.released))
 
     def effect(self, outcome: str, arm: Label | None = None) -> Effect:
         """Return the effect on an outcome, of an arm where there are several; a KeyError names those there are."""
@@ -154,13 +129,6 @@ class OutcomesResult(Comparison):
             for one in self.released
         ]
 
-    def _numbers(self) -> dict[str, Any]:
-        return {
-            "several_outcomes": [_stored(one) for one in self.released],
-            "measure": self.measure,
-            "estimand": self.estimand.value,
-        }
-
     def _shown(self) -> dict[str, Any]:
         adjusted = self.holm_p_values
         said = self.estimand.sentence
@@ -186,20 +154,11 @@ class OutcomesResult(Comparison):
         own = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
         return facts | {"called": own} | ({"notes": notes} if notes else {})
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> OutcomesResult:
-        """Return the result written by `to_dict` or `stored`."""
-        released = tuple(_read(one) for one in facts["several_outcomes"])
-        measure = check_measure(facts["measure"])
-        if not released or (measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in released)):
+    def _check(self) -> None:
+        Comparison._check(self)
+        differences = [isinstance(one.numbers, Linear) for one in self.released]
+        if not self.released or (check_measure(self.measure) in OF_MEANS and any(differences)):
             raise ValueError("the means of both arms are missing")
-        return cls(
-            released=released,
-            measure=measure,
-            estimand=Estimand(facts["estimand"]),
-            **provenance_from_dict(facts),
-        )
 
 
 def _range(numbers: Numbers) -> Ends:
@@ -216,20 +175,3 @@ def holm(p_values: dict[str, float]) -> dict[str, float]:
         last = max(last, min(1.0, (left - place) * p))
         found[name] = last
     return {name: found[name] for name in p_values}
-
-
-def _stored(one: OutcomeEffect) -> dict[str, Any]:
-    numbers = one.numbers
-    if isinstance(numbers, Linear):
-        assert isinstance(numbers.uncertainty, Uncertainty)
-        return {"outcome": one.outcome, "arm": one.arm, "difference": linear_to_dict(numbers)}
-    return {"outcome": one.outcome, "arm": one.arm, "means": means_to_dict(numbers)}
-
-
-def _read(facts: dict[str, Any]) -> OutcomeEffect:
-    numbers: Numbers
-    if "difference" in facts:
-        numbers = linear_from_dict(facts["difference"])
-    else:
-        numbers = means_from_dict(facts["means"])
-    return OutcomeEffect(facts["outcome"], facts["arm"], numbers)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log, sqrt
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from counterveil.privacy import Budget, Guarantee
-from counterveil.report import View, overlap_page, overlap_view
+from counterveil.report import View, overlap_view
+from counterveil.results.codec import read, write
 from counterveil.results.effect import Ends, around, check_level
 from counterveil.results.shown import Shown
-from counterveil.results.stored import reads_facts
 
 # Shares treated that are tried for an interval.
 _STEPS = 2001
@@ -111,23 +110,7 @@ class OverlapSummary(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
-        return {
-            "overlap_of": self.treatment,
-            "rows": self.rows,
-            "share": self.share,
-            "share_sd": self.share_sd,
-            "differences": [
-                [one.covariate, one.treated_mean, one.control_mean, one.difference, one.sd]
-                for one in self.differences
-            ],
-            "cells": [[one.treated, one.control] for one in self.cells],
-            "count_sd": self.count_sd,
-            "heavy": self.heavy,
-            "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-        }
+        return write(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts; `from_dict` reads them back."""
@@ -143,33 +126,16 @@ class OverlapSummary(Shown):
         )
 
     @classmethod
-    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> OverlapSummary:
-        """Return the summary written by `to_dict` or `stored`."""
-        return cls(
-            treatment=facts["overlap_of"],
-            rows=facts["rows"],
-            share=facts["share"],
-            share_sd=facts["share_sd"],
-            differences=tuple(ArmDifference(*one) for one in facts["differences"]),
-            cells=tuple(ScoreCell(*one) for one in facts["cells"]),
-            count_sd=facts["count_sd"],
-            heavy=facts["heavy"],
-            level=check_level(facts["level"]),
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            releases=tuple((name, text) for name, text in facts["releases"]),
-        )
+        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        return read(cls, facts)
+
+    def _check(self) -> None:
+        check_level(self.level)
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: covariates by falling difference, the score by arms; in full, the guarantee too."""
         return overlap_view(self.to_dict(), full)
-
-    def to_html(self, path: str | Path) -> Path:
-        """Write a self-contained page with tables and pictures; return its path."""
-        target = Path(path)
-        target.write_text(overlap_page(self.to_dict()), encoding="utf-8")
-        return target
 
     def __repr__(self) -> str:
         largest = max(self.differences, key=lambda one: abs(one.difference))

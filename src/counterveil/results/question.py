@@ -15,7 +15,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
 from counterveil.privacy.caveats import REPLACED_BY_TRENDS, Caveat, Fact, OtherEstimand, ParallelTrends
 from counterveil.results.effect import check_level
-from counterveil.results.stored import settings_described
+from counterveil.results.identity import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
 
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.

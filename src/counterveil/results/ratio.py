@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
-from counterveil.privacy import Estimand
-from counterveil.report.view import rounded
-from counterveil.results.effect import Effect, Ends, check_level, noise_from_dict
+from counterveil.report.numbers import rounded
+from counterveil.results.codec import noise_from_dict
+from counterveil.results.effect import Effect, Ends, check_level
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure, no_measure
-from counterveil.results.result import OneEffect, Result, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.results.result import OneEffect, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -24,6 +23,8 @@ class RatioResult(Result):
     `ratios` are those of the treated and of the controls. Intervals are Fieller's for each, joined by Zou and Donner's
     rule; `uncertainty` is that of the delta method, with normal noise of the same variance.
     """
+
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")
 
     ratios: tuple[Effect, ...]
 
@@ -57,9 +58,6 @@ class RatioResult(Result):
         known = Uncertainty(noise_from_dict(normal), variance, variance)
         return cls(ratios=tuple(ratios), estimate=difference.estimate, uncertainty=known, **terms)
 
-    def _numbers(self) -> dict[str, Any]:
-        return {"estimand": self.estimand.value, "ratios": [each.stored() for each in self.ratios]}
-
     def _shown(self) -> dict[str, Any]:
         by_arm = ", ".join(
             f"{each.name} {rounded(each.estimate, each.std_error.total)}" for each in self.ratios
@@ -71,10 +69,7 @@ class RatioResult(Result):
         }
 
     @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> RatioResult:
-        """Return the result written by `to_dict` or `stored`."""
-        ratios = [Effect.from_dict(one, facts["level"], 1) for one in facts["ratios"]]
+    def _made(cls, ratios: tuple[Effect, ...], **terms: Any) -> RatioResult:
         if len(ratios) != 2:
             raise ValueError("there are two arms")
-        return cls.of(ratios, estimand=Estimand(facts["estimand"]), **provenance_from_dict(facts))
+        return cls.of([*ratios], **terms)

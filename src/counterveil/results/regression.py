@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from math import inf, isfinite, sqrt
 from pathlib import Path
@@ -34,12 +34,12 @@ from counterveil.inference.moments import (
 )
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Unit
-from counterveil.privacy.caveats import Fact, read_facts, written
+from counterveil.privacy.caveats import Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.view import probability, rounded
+from counterveil.report.numbers import probability, rounded
+from counterveil.results.codec import load, read, save, write
 from counterveil.results.effect import Ends, StdError, check_level, within
 from counterveil.results.shown import Shown
-from counterveil.results.stored import VERSION, check_version, load, reads_facts, save
 
 _TOKEN = re.compile(r"`([^`]+)`|([~+*:\[\]-])|([^\s~+*:\[\]`-][^\s~+*:\[\]`]*)")
 _LONGEST = 10_000
@@ -218,15 +218,7 @@ class Coefficient:
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts."""
-        error = self.std_error
-        return {
-            "name": self.name,
-            "estimate": self.estimate,
-            "std_error": {"total": error.total, "sampling": error.sampling, "noise": error.noise},
-            "statistic": self.statistic,
-            "p_value": self.p_value,
-            "interval": {"low": self.interval[0], "high": self.interval[1]},
-        }
+        return asdict(self) | {"interval": dict(zip(("low", "high"), self.interval, strict=True))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -692,23 +684,7 @@ class Moments(Shown):
 
     def stored(self) -> dict[str, Any]:
         """Return what the ledger keeps: numbers as released and public parameters."""
-        return {
-            "version": VERSION,
-            "moments_of": list(self.columns),
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "groups": [[name, list(members)] for name, members in self.groups],
-            "basis": [list(row) for row in self.basis],
-            "matrix": [list(row) for row in self.matrix],
-            "noise_sd": [list(row) for row in self.noise_sd],
-            "rows": self.rows,
-            "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": [written(one) for one in self.not_covered],
-            "details": self.details,
-        }
+        return write(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts, None for what is unbounded; `from_dict` reads them back."""
@@ -721,31 +697,13 @@ class Moments(Shown):
         return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
 
     @classmethod
-    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Moments:
-        """Return the moments written by `to_dict` or `stored`."""
-        check_version(facts)
-        found = cls(
-            treatment=facts["treatment"],
-            outcome=facts["outcome"],
-            columns=tuple(facts["moments_of"]),
-            groups=tuple((name, tuple(members)) for name, members in facts["groups"]),
-            basis=_matrix(facts["basis"]),
-            matrix=_matrix(facts["matrix"]),
-            noise_sd=_matrix(facts["noise_sd"]),
-            rows=facts["rows"],
-            level=check_level(facts["level"]),
-            guarantee=Guarantee.from_dict(facts["guarantee"]),
-            spent=Budget.from_dict(facts["spent"]),
-            releases=tuple((name, text) for name, text in facts["releases"]),
-            not_covered=read_facts("not_covered", facts["not_covered"]),
-            details=dict(facts["details"]),
-        )
-        found._check()
-        return found
+        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        return read(cls, facts)
 
     def _check(self) -> None:
         """Raise ValueError where the numbers do not fit together."""
+        check_level(self.level)
         size = 1 + len(self.columns)
         for matrix in (self.basis, self.matrix, self.noise_sd):
             if len(matrix) != size or any(len(row) != size for row in matrix):
@@ -775,10 +733,6 @@ class Moments(Shown):
 
     def __repr__(self) -> str:
         return f"<Moments: {len(self.columns)} columns, {self.rows:,} rows; {self.spent}>"
-
-
-def _matrix(rows: Any) -> Matrix:
-    return tuple(tuple(float(value) for value in row) for row in rows)
 
 
 def _no_moments(got: str) -> CounterveilError:

@@ -1,4 +1,4 @@
-"""The answer about one effect.
+"""The answer about one effect: a difference, or the same released numbers on the scale of a measure.
 
 The second interval of an effect, which allows for curvature that noise hides; computed from released numbers.
 """
@@ -6,34 +6,20 @@ The second interval of an effect, which allows for curvature that noise hides; c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import isfinite
+from typing import Any, ClassVar, Self
 
 from counterveil.inference import PooledUncertainty, Uncertainty
-from counterveil.privacy import Budget, Estimand, Guarantee, Proof
-from counterveil.privacy.caveats import (
-    OPENING,
-    Curvature,
-    Fact,
-    LinearScores,
-    confounding,
-    read_fact,
-    read_facts,
-    written,
-)
-from counterveil.report import (
-    Repeat,
-    View,
-    full_view,
-    html_page,
-    latex_table,
-    markdown_page,
-    one_line,
-    short_view,
-    write_up,
-)
-from counterveil.report.caveats import depends_words, first_words, people_words, target_words
+from counterveil.inference.measures import RATIO
+from counterveil.inference.pooling import PooledMeans
+from counterveil.privacy import Estimand
+from counterveil.privacy.caveats import Curvature, LinearScores
+from counterveil.report.caveats import people_words
+from counterveil.report.measures import needed_sentence
+from counterveil.results.codec import noise_from_dict
+from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.effect import (
     Effect,
     Ends,
@@ -41,30 +27,42 @@ from counterveil.results.effect import (
     StdError,
     around,
     check_level,
-    ends_from,
     interval_facts,
-    uncertainty_from_dict,
-    uncertainty_to_dict,
 )
-from counterveil.results.shown import Shown, sentence_of
-from counterveil.results.stored import VERSION, check_version, reads_facts
+from counterveil.results.measure_words import (
+    DIFFERENCE,
+    NAMES,
+    NEEDED,
+    WORDS,
+    averaged_in_words,
+    called,
+    difference_in_words,
+    means_in_words,
+    replaced_in_words,
+    whose_words,
+)
+from counterveil.results.measures import (
+    AnyMeans,
+    Measured,
+    Numbers,
+    check_measure,
+    difference_of,
+    known_as,
+    refuse_of_difference,
+    refuse_range,
+)
+from counterveil.results.released import Released
+from counterveil.results.shown import sentence_of
 
-if TYPE_CHECKING:
-    from counterveil.results.confounding import Sensitivity
-    from counterveil.results.overlap import OverlapSummary
-
-
-# Keys of `details`: the bias that the interval allows for curvature that noise hides, and that the second allows for.
-HIDDEN_BIAS, UNDETECTED_BIAS = "hidden_bend_bias", "undetected_bend_bias"
 # A second interval that is longer than the first by less than this factor says nothing more.
 _LONGER = 1.25
 
 
-def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | None:
+def wider(known: Uncertainty, bends: Ends | None) -> Uncertainty | None:
     """Return what the second interval is built on, None where no curvature is in question."""
-    allowed, larger = (details.get(name) for name in (HIDDEN_BIAS, UNDETECTED_BIAS))
-    if not isinstance(allowed, float) or not isinstance(larger, float):
+    if bends is None:
         return None
+    allowed, larger = bends
     # The first allowance is in the variance already: the larger one stands in its place.
     return replace(known, extra=known.extra + max(larger - allowed, 0.0) * (larger + allowed))
 
@@ -83,188 +81,12 @@ def curvature_facts(result: Result) -> dict[str, Any]:
 
 def _shown(result: Result) -> tuple[float, float] | None:
     """Return the second interval where it is a quarter longer than the first, or curvature is said to be in doubt."""
-    known = wider(result.uncertainty, result.details)
+    known = wider(result.uncertainty, result.bends)
     if known is None:
         return None
     longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
     doubted = isinstance(result.assumes, LinearScores) and result.assumes.curvature is Curvature.UNDETECTED
     return result.curvature_interval() if longer or doubted else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Released(Shown):
-    """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
-
-    `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, at other levels they are not shown. `interval_of` is None where intervals are
-    for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
-    none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
-    declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
-    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
-    the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
-    it too.
-    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they or
-    treatments are private, are for reports and not stored.
-    """
-
-    method: str
-    treatment: str
-    outcome: str
-    level: float
-    guarantee: Guarantee
-    spent: Budget
-    releases: tuple[tuple[str, str], ...]
-    not_covered: tuple[Fact, ...]
-    details: dict[str, float | str] = field(default_factory=dict)
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-    interval_of: Fact | None = None
-    condition: Fact | None = None
-    assumes: Fact | None = None
-    population: Fact | None = None
-    repeat: Repeat | None = field(default=None, compare=False)
-    by_arm: dict[str, Any] | None = field(default=None, compare=False)
-
-    @property
-    def simulated(self) -> bool:
-        """Whether the noise came from a seed, so that nothing is guaranteed."""
-        return self.guarantee.proof is Proof.NONE
-
-    @property
-    def caution(self) -> str | None:
-        """What every rendering says first: that no interval is for the effect, or what one depends on."""
-        return first_words(
-            interval_of=self.interval_of,
-            condition=self.condition,
-            assumes=self.assumes,
-            population=self.population,
-        )
-
-    @property
-    def may_be_confounded(self) -> bool:
-        """Whether there is an interval for the effect which omitted confounders could make wrong."""
-        return self.interval_of is None and bool(confounding(self.not_covered))
-
-    # What a kind of result adds.
-
-    @property
-    def table(self) -> tuple[Effect, ...]:
-        """The effects as objects, in the order of `effects`."""
-        raise NotImplementedError
-
-    def _columns(self) -> list[dict[str, Any]]:
-        """Return what names each effect in a data frame."""
-        raise NotImplementedError
-
-    def _numbers(self) -> dict[str, Any]:
-        """Return the numbers as released; everything else follows from them and from the provenance."""
-        raise NotImplementedError
-
-    def _shown(self) -> dict[str, Any]:
-        """Return what `to_dict` adds for readers, and `from_dict` does not need."""
-        raise NotImplementedError
-
-    # What all share.
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
-        named, source = {"term": self.treatment}, self._source()
-        return [
-            named | own | effect.row() | source
-            for own, effect in zip(self._columns(), self.table, strict=True)
-        ]
-
-    def _source(self) -> dict[str, Any]:
-        """Return the provenance as columns of a data frame."""
-        return {
-            "conf_of": target_words(self.interval_of),
-            **({} if self.assumes is None else {"assumes": depends_words(self.assumes)}),
-            **({} if self.population is None else {"population": people_words(self.population)}),
-            "epsilon": float(self.spent.epsilon),
-            "delta": float(self.spent.delta),
-            "protects": self.guarantee.unit.value,
-            "proof": self.guarantee.proof.value,
-        }
-
-    def stored(self) -> dict[str, Any]:
-        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
-        opening = {name: getattr(self, name) for name in OPENING}
-        return {
-            "version": VERSION,
-            "method": self.method,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "level": self.level,
-            "guarantee": self.guarantee.to_dict(),
-            "spent": self.spent.to_dict(),
-            "releases": [list(release) for release in self.releases],
-            "not_covered": [written(one) for one in self.not_covered],
-            "details": self.details,
-            "diagnostics": self.diagnostics,
-            **{name: written(fact) for name, fact in opening.items() if fact is not None},
-        } | self._numbers()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts; `from_dict` reads them back."""
-        first = {"warning": self.guarantee.warning, "caution": self.caution}
-        return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
-
-    def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
-        return self.to_dict()
-
-    def view(self, full: bool = False) -> View:
-        """Return what is shown: a summary, or everything."""
-        return (full_view if full else short_view)(self.report_facts())
-
-    def to_latex(self) -> str:
-        """Return a booktabs table of the effects with their errors and intervals, and the guarantee."""
-        return latex_table(self.report_facts())
-
-    def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
-        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was bought."""
-        facts = self.report_facts() | {"table_one": self.by_arm}
-        if self.repeat is not None:
-            facts["repeat"] = self.repeat.to_dict()
-        if overlap is not None:
-            facts["overlap_summary"] = overlap.to_dict()
-        return facts
-
-    def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
-        """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
-
-        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
-        """
-        target = Path(path)
-        target.write_text(html_page(self.page_facts(overlap)), encoding="utf-8")
-        return target
-
-    def _markdown(self) -> str:
-        return markdown_page(self.page_facts())
-
-    def write_up(self) -> str:
-        """Return a paragraph for a paper, of at most 150 words."""
-        return write_up(self.report_facts())
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
-
-
-def provenance_from_dict(facts: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `Released` that `stored` wrote."""
-    check_version(facts)
-    return {
-        "method": facts["method"],
-        "treatment": facts["treatment"],
-        "outcome": facts["outcome"],
-        "level": check_level(facts["level"]),
-        "guarantee": Guarantee.from_dict(facts["guarantee"]),
-        "spent": Budget.from_dict(facts["spent"]),
-        "releases": tuple((name, text) for name, text in facts["releases"]),
-        "not_covered": read_facts("not_covered", facts["not_covered"]),
-        "details": dict(facts["details"]),
-        "diagnostics": dict(facts["diagnostics"]),
-        **{name: read_fact(name, facts[name]) for name in OPENING if facts.get(name) is not None},
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -304,8 +126,6 @@ class Comparison(Released):
             outcome_sd: standard deviation of outcomes from public sources; None takes an upper estimate.
             level: of the interval; None takes the result's.
         """
-        from counterveil.results.confounding import sensitivity_of
-
         return sensitivity_of(
             self,
             self._compared,
@@ -392,18 +212,20 @@ class Result(OneEffect):
     """A released effect; nothing in it is private any more and nothing it does spends budget.
 
     `variance_apart` says that the variance was released with noise of its own, sharing none with the estimate, or
-    that it is public: only then may it make the weight of a site.
+    that it is public: only then may it make the weight of a site. `bends` are the bias that the interval allows for
+    curvature that noise hides, and what the second allows for; None where no curvature is in question.
     """
 
     uncertainty: Uncertainty
     variance_apart: bool = False
+    bends: Ends | None = None
 
     def curvature_interval(self, level: float | None = None) -> Ends | None:
         """Return the interval with a larger allowance for curvature that the noise may hide; free.
 
         None in trials, with private outcomes, and by methods that follow no curvature.
         """
-        known = wider(self.uncertainty, self.details)
+        known = wider(self.uncertainty, self.bends)
         return None if known is None else replace(self, uncertainty=known).interval(level)
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -415,32 +237,184 @@ class Result(OneEffect):
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""
-        from counterveil.results.measure_words import NEEDED
-        from counterveil.results.measures import MeasureResult, refuse_of_difference
-
-        refuse_of_difference(self, measure)
+        refuse_of_difference(self.method, self.limits, measure)
         return MeasureResult.of_difference(self) if measure == NEEDED else self
 
-    def _numbers(self) -> dict[str, Any]:
-        known = self.uncertainty
-        return {
-            "estimand": self.estimand.value,
-            "estimate": self.estimate,
-            "uncertainty": uncertainty_to_dict(known)
-            | {"variance_apart": self.variance_apart, "extra": known.extra, "bias": known.bias}
-            | {"limits": None if self.limits is None else list(self.limits)},
-        }
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MeasureResult(Result):
+    """A released effect on the scale of a measure; nothing it does spends budget.
+
+    `numbers` are the means of both arms with their joint error, or the difference where that alone was released
+    (numbers needed to treat). `uncertainty` is that of the delta method, with normal noise of the same variance:
+    intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
+    """
+
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")
+
+    measure: str
+    numbers: Numbers
+    site_sources: tuple[dict[str, Any], ...] = ()
 
     @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> Result:
-        """Return the result written by `to_dict` or `stored`."""
-        known = facts["uncertainty"]
+    def of(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
+        """Return the result; `terms` are the provenance and the estimand."""
+        known = known_as(measure, numbers)
+        variance, noise = known.sampling_sd**2, known.noise_sd
+        normal = {"mechanism": "gaussian", "sensitivity": "1", "mu": "1"}
+        if isfinite(noise) and noise > 0:
+            normal["sensitivity"] = str(Fraction(noise))
+        uncertainty = Uncertainty(noise_from_dict(normal), variance, variance)
         return cls(
-            estimate=facts["estimate"],
-            estimand=Estimand(facts["estimand"]),
-            uncertainty=replace(uncertainty_from_dict(known), extra=known["extra"], bias=known["bias"]),
-            variance_apart=known["variance_apart"],
-            limits=ends_from(known["limits"]),
-            **provenance_from_dict(facts),
+            measure=measure,
+            numbers=numbers,
+            estimate=known.estimate,
+            uncertainty=uncertainty,
+            **terms,
         )
+
+    @classmethod
+    def _made(cls, measure: str, numbers: Numbers, **terms: Any) -> Self:
+        if isinstance(numbers, Linear) and check_measure(measure) != NEEDED:
+            raise ValueError("the means of both arms are missing")
+        sites = len(numbers.sites) if isinstance(numbers, PooledMeans) else 0
+        if len(terms["site_sources"]) != sites:
+            raise ValueError("sources of other sites")
+        return cls.of(check_measure(measure), numbers, **terms)
+
+    @property
+    def means(self) -> AnyMeans | None:
+        """The means of both arms with their joint error; None where the difference alone was released."""
+        return None if isinstance(self.numbers, Linear) else self.numbers
+
+    @property
+    def difference(self) -> Effect:
+        """The difference of both arms with its error."""
+        return Effect(self.estimand.value, difference_of(self.numbers), self.level)
+
+    @classmethod
+    def of_difference(cls, result: Result) -> MeasureResult:
+        """Return the number needed to treat of a released difference."""
+        return cls.of(NEEDED, _linear(result.effect), **measure_terms(result))
+
+    @property
+    def effect(self) -> Effect:
+        """The measure with its error."""
+        own = self.estimand.value
+        name = own if self.measure == DIFFERENCE else f"{NAMES[self.measure]}, {own}"
+        name = name if self.population is None else f"{name}, trimmed"
+        return Effect(name, known_as(self.measure, self.numbers), self.level)
+
+    def as_measure(self, measure: str) -> OneEffect:
+        """Return the same released numbers as another measure; free."""
+        if self.means is None:
+            refuse_of_difference(self.method, self.limits, measure)
+        else:
+            refuse_range(check_measure(measure), self.means.range)
+        if measure == DIFFERENCE and self.means is None:
+            return difference_result(self)
+        terms = measure_terms(self) | {"site_sources": self.site_sources}
+        return MeasureResult.of(measure, self.numbers, **terms)
+
+    def uncut_interval(self, level: float | None = None) -> Ends:
+        """Return the interval, which is not cut: a ratio has no range."""
+        return self.effect.interval(self.level if level is None else check_level(level))
+
+    @property
+    def _compared(self) -> Sequence[Effect]:
+        # What an omitted confounder could do is told of the difference, and E-values of the ratio.
+        return (self.difference,)
+
+    @property
+    def _risk_ratio(self) -> Effect | None:
+        return None if self.means is None else Effect(RATIO, Measured(self.means, RATIO), self.level)
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The measure; where means were pooled, that of every site in them before it."""
+        if not isinstance(self.means, PooledMeans):
+            return (self.effect,)
+        rows = [
+            Effect(name, known_as(self.measure, site), self.level)
+            for name, site in zip(self.means.names, self.means.sites, strict=True)
+        ]
+        return (*rows, replace(self.effect, name="pooled"))
+
+    def _columns(self) -> list[dict[str, Any]]:
+        own = {"estimand": self.estimand.value, "measure": self.measure}
+        if not isinstance(self.means, PooledMeans):
+            return [own]
+        sites = zip(self.means.names, self.means.weights, strict=True)
+        rows = [{"site": name, "type": "study", "weight": weight} | own for name, weight in sites]
+        return [*rows, {"site": "pooled", "type": "summary", "weight": 1.0} | own]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return a dictionary for the measure; where means were pooled, one for each site before it."""
+        rows = zip(self._columns(), self.table, (*self.site_sources, self._source()), strict=True)
+        return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
+        facts = Result.report_facts(self)
+        if self.measure != DIFFERENCE:
+            facts |= {"called": called(self.measure, None if self.means is None else self.means.range)}
+        if not isinstance(self.means, PooledMeans):
+            return facts
+        *sites, pooled = (effect.facts() for effect in self.table)
+        rows = [site | {"weight": weight} for site, weight in zip(sites, self.means.weights, strict=True)]
+        summary = pooled | {"weight": 1.0, "summary": True}
+        return facts | {"sites": list(self.means.names), "effects": [*rows, summary]}
+
+    def _shown(self) -> dict[str, Any]:
+        shown = {name: value for name, value in self.effect.facts().items() if name != "name"}
+        return shown | {"sentence": self._sentence(), "notes": self._notes()}
+
+    def _notes(self) -> list[tuple[str, str]]:
+        notes = [("NNT", needed_sentence(self.effect.facts()))] if self.measure == NEEDED else []
+        if self.means is not None:
+            rows: list[tuple[str | None, AnyMeans]] = [(None, self.means)]
+            if isinstance(self.means, PooledMeans):
+                rows += self.means.weighed
+            notes += [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
+            notes.append(("Means", means_in_words(self.means)))
+        if self.measure != DIFFERENCE:
+            notes.append(("Difference", difference_in_words(self.difference)))
+        return notes
+
+    def _sentence(self) -> str:
+        if not isinstance(self.means, PooledMeans):
+            return self._sentence_in("study")
+        return f"{self._sentence_in('sites')}; {averaged_in_words(self.means, self.details)}"
+
+    def _sentence_in(self, where: str) -> str:
+        whose = whose_words(self.estimand, where) + (
+            "" if self.population is None else f", among {people_words(self.population)}"
+        )
+        if self.measure == DIFFERENCE:
+            return f"difference of mean outcomes {whose}, treated less control"
+        return WORDS[self.measure].format(whose=whose)
+
+
+def measure_terms(result: OneEffect) -> dict[str, Any]:
+    """Return the fields of a result that do not depend on its measure."""
+    bends = result.bends if isinstance(result, Result) else None
+    return result.provenance() | {"estimand": result.estimand, "bends": bends}
+
+
+def difference_result(result: MeasureResult) -> Result:
+    """Return the released difference that a measure of one table is made of."""
+    known = difference_of(result.numbers)
+    assert isinstance(known.uncertainty, Uncertainty)
+    return Result(
+        estimate=known.estimate,
+        uncertainty=known.uncertainty,
+        limits=known.limits,
+        # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
+        variance_apart=result.guarantee.unit.treatment_public,
+        **measure_terms(result),
+    )
+
+
+def _linear(effect: Effect) -> Linear:
+    assert isinstance(effect.known, Linear)
+    return effect.known

@@ -10,7 +10,7 @@ from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Protected
 from counterveil.privacy.caveats import Fact
-from counterveil.report import View, fragment, markdown_view, text_of
+from counterveil.report import View, fragment, markdown, page, text_of
 from counterveil.report.caveats import people_words
 
 # Rows as a data frame of whichever library is installed.
@@ -82,20 +82,29 @@ class Shown:
         """Return everything that is known as text: what is public, details, what was spent, proofs, remarks."""
         return text_of(self.view(full=True))
 
+    def document(self) -> View:
+        """Return what files show: everything, with pictures."""
+        return self.view(full=True)
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write everything as a self-contained page; return its path."""
+        return _written(page(self.document()), path)
+
     def to_markdown(self, path: str | Path) -> Path:
         """Write everything as Markdown, without pictures; return its path."""
-        target = Path(path)
-        target.write_text(self._markdown(), encoding="utf-8")
-        return target
-
-    def _markdown(self) -> str:
-        return markdown_view(self.view(full=True))
+        return _written(markdown(self.document()), path)
 
     def __str__(self) -> str:
         return self.summary()
 
     def _repr_html_(self) -> str:
         return fragment(self.view())
+
+
+def _written(text: str, path: str | Path) -> Path:
+    target = Path(path)
+    target.write_text(text, encoding="utf-8")
+    return target
 
 
 def sentence_of(estimand: Estimand, whose: Protected, population: Fact | None) -> dict[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -18,11 +18,10 @@ from counterveil.inference.survival import (
     log_rank_of,
 )
 from counterveil.privacy.caveats import Caveat, Fact
-from counterveil.report.view import probability, rounded, span
+from counterveil.report.numbers import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts
 from counterveil.results.question import Question
-from counterveil.results.result import Released, provenance_from_dict
-from counterveil.results.stored import reads_facts
+from counterveil.results.released import Released
 from counterveil.session import Session
 
 # The arms in the order of tables.
@@ -136,12 +135,6 @@ class SurvivalResult(Released):
     def _columns(self) -> list[dict[str, Any]]:
         return [{"contrast": one.name, "horizon": self.times[-1]} for one in self.table]
 
-    def _numbers(self) -> dict[str, Any]:
-        written = {each.name: getattr(self.tables, each.name) for each in fields(NoisyTables)}
-        lists = {name: _listed(value) for name, value in written.items()}
-        merged = {name: _listed(groups) for name, groups in self.merged_strata.items()}
-        return {"survival_tables": lists, "merged_strata": merged}
-
     def _shown(self) -> dict[str, Any]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
         return {
@@ -185,24 +178,6 @@ class SurvivalResult(Released):
         if lost:
             notes.append(("Lost in noise", f"{'; '.join(lost)}: too few people at risk beside the noise"))
         return notes
-
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> SurvivalResult:
-        """Return the result written by `to_dict` or `stored`."""
-        written = facts["survival_tables"]
-        tables = NoisyTables(**{name: _tupled(value) for name, value in written.items()})
-        tables.check()
-        merged = {str(name): _tupled(groups) for name, groups in facts["merged_strata"].items()}
-        return cls(tables=tables, merged_strata=merged, **provenance_from_dict(facts))
-
-
-def _listed(value: Any) -> Any:
-    return [_listed(one) for one in value] if isinstance(value, tuple) else value
-
-
-def _tupled(value: Any) -> Any:
-    return tuple(_tupled(one) for one in value) if isinstance(value, list) else value
 
 
 def _finite(value: float) -> float | None:

@@ -586,19 +586,6 @@ class WeightLimits(Settings):
         """Return the least variance (J,) of each site."""
         return np.array([self.least_variance.get(name, 0.0) for name, _ in sites])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the limits as JSON-ready facts."""
-        return {
-            "most_weight": self.most_weight,
-            "own": dict(self.own),
-            "least_variance": dict(self.least_variance),
-        }
-
-    @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> WeightLimits:
-        """Return the limits written by `to_dict`."""
-        return cls(facts["most_weight"], dict(facts["own"]), dict(facts["least_variance"]))
-
 
 _NAMES = Allowed(
     "a tuple of names of covariates",

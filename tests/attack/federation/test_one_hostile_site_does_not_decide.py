@@ -50,7 +50,7 @@ OTHERS = {
     "outcome": "another",
     "estimand": "ATT",
     "level": 0.5,
-    "uncertainty__limits": [-100, 100],
+    "limits": [-100, 100],
     "guarantee__epsilon": "50",
     "guarantee__proof": "asymptotic",
     "spent": {"epsilon": "1/2", "delta": "0"},
@@ -74,9 +74,7 @@ def test_a_claim_of_no_variance_within_the_rules_takes_no_more_than_a_share(worl
         assert weights["West"] == pytest.approx(1 / 3, abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "field", thinned(OTHERS, "treatment", "uncertainty__limits", "guarantee__epsilon", "details")
-)
+@pytest.mark.parametrize("field", thinned(OTHERS, "treatment", "limits", "guarantee__epsilon", "details"))
 def test_an_answer_to_something_else_sets_that_site_aside_and_not_the_study(world, forged, field):
     world.run(West=forged(**{field: OTHERS[field]}))
     assert names_in(pooled(world.study)) == ["North", "South"]

@@ -22,7 +22,7 @@ DEAR = {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1000"}
 WHOLE = {"mechanism": "staircase", "sensitivity": "1/200", "epsilon": "1"}
 OTHER = {"mechanism": "gaussian", "sensitivity": "1/200", "mu": "1"}
 PAIR = {"mechanism": "laplace_pair", "sensitivity": "1/200", "epsilon": "1", "narrow": "1/300"}
-BALL = {"variance": 1.0, "dimensions": 2}
+BALL = {"ball_variance": 1.0, "ball_dimensions": 2}
 ANY = [
     {"measure": "difference"},
     {"measure": "hazard"},
@@ -34,25 +34,25 @@ ANY = [
     {"details__rows": 10**13},
     {"details": {}},
     {"surprise": 1},
-    {"arm_means": None},
+    {"numbers": None},
     *({name: "BUY SHARES"} for name in ("population", "interval_of", "condition", "assumes")),
 ]
-ARM = "arm_means__known__0__"
+ARM = "numbers__known__0__"
 LIES = {
     "apart": [
-        *({"arm_means__values__0": value} for value in (5, -5, 1.9, 1e300, "0.1")),
+        *({"numbers__values__0": value} for value in (5, -5, 1.9, 1e300, "0.1")),
         *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, WHOLE, OTHER, PAIR)),
         *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias", "variance_cap")),
-        {f"{ARM}ball": BALL},
+        {f"{ARM}{name}": value for name, value in BALL.items()},
         {f"{ARM}variance": -1.0},
         {f"{ARM}variance": 1.0},
         {f"{ARM}variance": 1e-12, f"{ARM}variance_noise": None},
         {f"{ARM}variance_noise": QUIET},
-        {"arm_means__range": [0, 2]},
-        {"arm_means__range": [-1, 1]},
-        {"arm_means__values": [0.5]},
-        {"arm_means__known": []},
-        *({"arm_means__sizes": value} for value in ([200], [1e9, 1e9], [0, 200], [1.0, 1.0])),
+        {"numbers__range": [0, 2]},
+        {"numbers__range": [-1, 1]},
+        {"numbers__values": [0.5]},
+        {"numbers__known": []},
+        *({"numbers__sizes": value} for value in ([200], [1e9, 1e9], [0, 200], [1.0, 1.0])),
         {"details__treated": 100},
         {"details__treated": 100, "details__control": 300},
         {"details__rows": 10**9},
@@ -60,33 +60,37 @@ LIES = {
     "weighted": [
         *({f"{ARM}noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
         *({f"{ARM}{name}": 1e-9} for name in ("extra", "bias")),
-        {"arm_means__values__1": 40, f"{ARM}variance_cap": 1e9},
+        {"numbers__values__1": 40, f"{ARM}variance_cap": 1e9},
         {f"{ARM}variance": 1e90, f"{ARM}variance_cap": 1e90},
-        *({"arm_means__sizes": sizes} for sizes in ([1e6, 1e6], [0.5, 200], [1e-160, 200])),
+        *({"numbers__sizes": sizes} for sizes in ([1e6, 1e6], [0.5, 200], [1e-160, 200])),
         {"details__rows": 10},
     ],
     "joint": [
-        *({"arm_means__mean": value} for value in (-0.01, 1.01, 1e300)),
-        *({"arm_means__mean_noise": noise} for noise in (None, QUIET, DEAR)),
-        *({"arm_means__known__noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
-        *({"arm_means__share": value} for value in (0.001, 0.0, 1.0, 0.02, 0.9)),
-        *({"arm_means__share_sd": value} for value in (0.0, 1e-6, 1.0, -1.0)),
-        *({"arm_means__known__extra": value} for value in (0.0, 1e-12, 1.0)),
-        *({"arm_means__known__variance_cap": value} for value in (1e-9, 1.0)),
-        {"arm_means__known__variance": -1.0},
-        {"arm_means__known__bias": 0.1},
-        {"arm_means__known__variance_noise": None},
-        {"arm_means__difference": 5.0},
-        {"arm_means__rows": 10**6},
-        {"arm_means__rows": 10**6, "details__rows": 10**6},
+        *({"numbers__mean": value} for value in (-0.01, 1.01, 1e300)),
+        *({"numbers__mean_noise": noise} for noise in (None, QUIET, DEAR)),
+        *({"numbers__known__noise": noise} for noise in (None, QUIET, DEAR, OTHER)),
+        *({"numbers__share": value} for value in (0.001, 0.0, 1.0, 0.02, 0.9)),
+        *({"numbers__share_sd": value} for value in (0.0, 1e-6, 1.0, -1.0)),
+        *({"numbers__known__extra": value} for value in (0.0, 1e-12, 1.0)),
+        *({"numbers__known__variance_cap": value} for value in (1e-9, 1.0)),
+        {"numbers__known__variance": -1.0},
+        {"numbers__known__bias": 0.1},
+        {"numbers__known__variance_noise": None},
+        {"numbers__difference": 5.0},
+        {"numbers__rows": 10**6},
+        {"numbers__rows": 10**6, "details__rows": 10**6},
     ],
     "needed": [
-        *({"difference__estimate": value} for value in (5, -5, "0.1", 1e300)),
-        *({"difference__noise": noise} for noise in (None, QUIET, DEAR)),
-        *({"difference__limits": value} for value in (None, [-100, 100])),
-        {"interval_of": "divided_contrast", "difference__limits": None},
-        {"difference__variance": 0.0, "difference__variance_cap": 0.0, "difference__variance_noise": None},
-        {"difference__bias": 0.5},
+        *({"numbers__estimate": value} for value in (5, -5, "0.1", 1e300)),
+        *({"numbers__uncertainty__noise": noise} for noise in (None, QUIET, DEAR)),
+        *({"numbers__limits": value} for value in (None, [-100, 100])),
+        {"interval_of": "divided_contrast", "numbers__limits": None},
+        {
+            "numbers__uncertainty__variance": 0.0,
+            "numbers__uncertainty__variance_cap": 0.0,
+            "numbers__uncertainty__variance_noise": None,
+        },
+        {"numbers__uncertainty__bias": 0.5},
         {"details__treated": 100},
     ],
 }
@@ -101,8 +105,8 @@ def lying(measured, forged):
         true = json.loads(world.sites["North"].answer(world.request("North")))
         for place, name in enumerate(world.sites):
             own = deepcopy(true)
-            if "arm_means" in own["result"] and "values" in own["result"]["arm_means"]:
-                own["result"]["arm_means"]["values"][0] += place / 1000
+            if "numbers" in own["result"] and "values" in own["result"]["numbers"]:
+                own["result"]["numbers"]["values"][0] += place / 1000
             facts = json.loads(forged(**lies.get(name, {}))(own))
             reply = Reply.from_text(json.dumps(facts))
             request = world.study.request(name)
@@ -132,7 +136,7 @@ def test_what_does_not_follow_from_the_question_is_set_aside(measured, forged, f
 
 def test_the_others_are_pooled_and_the_result_says_who_is_missing(measured, forged):
     world = measured(**FORMS["apart"])
-    said = world.run(West=forged(arm_means__values__0=7))
+    said = world.run(West=forged(numbers__values__0=7))
     assert any("West: set aside, CV-F041: its estimate lies beyond" in line for line in said)
     found = pooled(world.study)
     assert found.not_covered[0].sites == ("West",)
@@ -144,15 +148,16 @@ def test_lies_within_the_rules_have_a_weight_that_is_limited(lying):
     # As many rows as it likes, noise that fits them, no sampling error, and the largest mean there is.
     noise = {"mechanism": "staircase", "sensitivity": f"1/{half}", "epsilon": "1/2"}
     known = {"noise": noise, "variance": 0.0, "extra": 0.0, "bias": 0.0}
+    known |= {"is": "Uncertainty", "ball_variance": 0.0, "ball_dimensions": 0}
     known |= {"variance_cap": 1 / (4 * (half - 1)), "variance_noise": noise | {"sensitivity": f"1/{half**2}"}}
     lie = {"details__rows": 2 * half, "details__treated": half, "details__control": half}
     lie |= {
-        "arm_means__known": [known, known],
-        "arm_means__values": [1.0, 0.5],
-        "arm_means__sizes": [half, half],
+        "numbers__known": [known, known],
+        "numbers__values": [1.0, 0.5],
+        "numbers__sizes": [half, half],
     }
     # South says that its means have no sampling error.
-    quiet = {f"arm_means__known__{arm}__variance": 0.0 for arm in (0, 1)}
+    quiet = {f"numbers__known__{arm}__variance": 0.0 for arm in (0, 1)}
     study = lying({"West": lie, "South": quiet}, measure="ratio")
     results = {each.site: each.result for each in states(study)}
     honest = results["North"].means.values[0]
@@ -173,9 +178,9 @@ def test_words_of_one_site_do_not_stop_the_others(lying):
 
 
 def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
-    below = {"arm_means__values__0": -0.001, "arm_means__known__0__variance": 0.0}
+    below = {"numbers__values__0": -0.001, "numbers__known__0__variance": 0.0}
     study = lying(
-        {"North": below, "South": below | {"arm_means__values__1": 0.4}, "West": below}, measure="ratio"
+        {"North": below, "South": below | {"numbers__values__1": 0.4}, "West": below}, measure="ratio"
     )
     told = {each.site: each.state for each in states(study)}
     assert told["South"] == "answered"
@@ -184,7 +189,7 @@ def test_a_copy_is_set_aside_and_two_ratios_of_zero_are_no_copies(lying):
 
 def test_a_copy_under_the_name_of_another_method_is_one(lying):
     study = lying(
-        {"West": {"arm_means__values__0": 0.5, "method": "mine"}, "South": {"arm_means__values__0": 0.5}},
+        {"West": {"numbers__values__0": 0.5, "method": "mine"}, "South": {"numbers__values__0": 0.5}},
         measure="ratio",
     )
     assert sum("copy" in each.state for each in states(study)) == 1

@@ -179,7 +179,7 @@ def test_a_ratio_arrives_as_the_means_of_both_arms(tmp_path):
         assert run.returncode == 0, federation.said("coordinator")
         found = json_in(federation.said("coordinator"))
         assert found["measure"] == "ratio"
-        assert found["arm_means"]["names"] == list(federation.names)
+        assert found["numbers"]["names"] == list(federation.names)
         assert all(len(federation.entries(name)["settle"]) == 1 for name in federation.names)
     finally:
         federation.close()

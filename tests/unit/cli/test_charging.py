@@ -62,7 +62,7 @@ def test_an_interrupt_while_a_report_is_written_loses_no_answer(folder, monkeypa
     def stop(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("counterveil.results.result.html_page", stop)
+    monkeypatch.setattr("counterveil.results.released.page", stop)
     named = ("--ledger", "book.db", "--request-id", "primary")
     first = asked(*named, "--report", "report.html")
     assert first.exit_code == 130

@@ -14,7 +14,7 @@ from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
 from counterveil.questions.pooled.pool import pool
 from counterveil.questions.typed_settings import settings_from_values
-from counterveil.results.measures import difference_result
+from counterveil.results.result import difference_result
 from counterveil.settings import WeightLimits
 
 HEAD = Head(3, "0" * 64)
@@ -167,7 +167,7 @@ def test_what_other_methods_say_is_believed(form, measure, rows, study):
         sent(*document(form, measure, rows, "1/10" if few else "4", seed, study))
 
 
-# Lies about a difference, under the name of its table: "uncertainty", or "difference" of a number needed to treat.
+# Lies about a difference, under the name of its error.
 QUIET = {"mechanism": "staircase", "sensitivity": "1e-59", "epsilon": "1"}
 SURE = {"variance": 0.0, "variance_cap": 0.0, "variance_noise": None, "extra": 0.0, "noise": QUIET}
 FALSE = [
@@ -179,7 +179,6 @@ FALSE = [
     {"variance_cap": 1e100},
     {"noise__sensitivity": "1000"},
     {"noise__epsilon": "1/1000000000"},
-    {"limits": None},
     {"bias": 1e9},
 ]
 FIRST = [
@@ -211,8 +210,9 @@ def test_no_lie_about_a_difference_is_believed(name, measure):
     form, study = FORMS[name]
     request, facts = document(form, measure, study=study, whole=True)
     sent(request, facts)
-    table = "uncertainty" if measure == "difference" else "difference"
-    lies = [{f"{table}__{path}": value for path, value in lie.items()} for lie in FALSE]
+    table = "" if measure == "difference" else "numbers__"
+    lies = [{f"{table}uncertainty__{path}": value for path, value in lie.items()} for lie in FALSE]
+    lies.append({f"{table}limits": None})
     assert believed(request, facts, [*lies, *FIRST]) == []
 
 
@@ -229,10 +229,10 @@ def test_noise_that_fits_a_contrast_of_nothing_is_not_believed():
 def test_no_lie_about_weighted_means_is_believed():
     request, facts = document(WEIGHTED, "ratio", whole=True)
     sent(request, facts)
-    arm = "arm_means__known__0__"
+    arm = "numbers__known__0__"
     lies = [
         {f"{arm}variance": 1e90, f"{arm}variance_cap": 1e90},
-        *({"arm_means__sizes__0": size} for size in (0.5, 1e-160, 1.0, 30.0)),
+        *({"numbers__sizes__0": size} for size in (0.5, 1e-160, 1.0, 30.0)),
         {f"{arm}noise__sensitivity": "1000"},
         {f"{arm}noise__epsilon": "1/1000000000"},
     ]
@@ -243,11 +243,11 @@ def test_no_lie_about_weighted_means_is_believed():
 def test_a_budget_that_leaves_nothing_for_the_share_sets_a_site_aside(mechanism):
     request, facts = document(CONTRAST | {"mechanism": mechanism}, "ratio", whole=True)
     sent(request, facts)
-    means = facts["arm_means"]
+    means = facts["numbers"]
     paid = Fraction(means["mean_noise"]["epsilon"]) + Fraction(means["known"]["noise"]["epsilon"])
     for digits in (30, 170, 200, 390):
         part = str(1 - paid - Fraction(1, 10**digits))
-        assert believed(request, facts, [{"arm_means__known__variance_noise__epsilon": part}]) == []
+        assert believed(request, facts, [{"numbers__known__variance_noise__epsilon": part}]) == []
 
 
 def test_facts_are_those_of_the_declared_study():
@@ -261,10 +261,10 @@ def test_facts_are_those_of_the_declared_study():
 
 def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
     request, facts = document(CONTRAST, "nnt", study=OBSERVED)
-    assert facts["difference"]["limits"] is None
+    assert facts["numbers"]["limits"] is None
     assert difference_result(sent(request, facts)).limits == (-1.0, 1.0)
     request, facts = document(CONTRAST, "nnt")
-    assert believed(request, facts, [{"interval_of": "divided_contrast", "difference__limits": None}]) == []
+    assert believed(request, facts, [{"interval_of": "divided_contrast", "numbers__limits": None}]) == []
 
 
 @pytest.mark.parametrize("measure", ["odds_ratio", "lift"])
@@ -273,7 +273,7 @@ def test_a_mean_next_to_zero_is_shown(measure):
     found = [document(form, measure, seed=seed) for seed in (1, 3)]
     request, facts = found[0]
     for tiny in (5e-324, 1e-200):
-        lying = sent(request, changed(facts, {"arm_means__values__0": tiny}))
+        lying = sent(request, changed(facts, {"numbers__values__0": tiny}))
         effect = pool({"North": lying, "South": sent(*found[1])}, weight_limits=WeightLimits(0.5))
         assert effect.tidy()[0]["conf_low"] == (-1 if measure == "lift" else 0)
         assert str(effect)

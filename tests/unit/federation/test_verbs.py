@@ -107,6 +107,6 @@ def test_a_ratio_from_keys_to_report(tmp_path, trial, records):
     page = tmp_path / "pooled.html"
     found = say("federation", "coordinator", "result", study, "--report", page)
     assert found["measure"] == "ratio"
-    assert found["arm_means"]["names"] == list(names)
+    assert found["numbers"]["names"] == list(names)
     assert found["not_in_result"] == []
     assert all(name in page.read_text() for name in (*names, "<svg"))

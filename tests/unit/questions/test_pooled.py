@@ -121,10 +121,10 @@ def test_whether_a_variance_shares_noise_is_declared_and_survives_json():
     assert [part.variance_apart for part in (apart, divided)] == [True, False]
     for part in (apart, divided):
         facts = json.loads(json.dumps(part.to_dict()))
-        assert facts["uncertainty"]["variance_apart"] is part.variance_apart
+        assert facts["variance_apart"] is part.variance_apart
         assert cv.results.Result.from_dict(facts).variance_apart is part.variance_apart
     # A result that does not say so is not a result.
-    del facts["uncertainty"]["variance_apart"]
+    del facts["variance_apart"]
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([apart, facts])
 

@@ -56,7 +56,7 @@ def test_weights_follow_public_numbers_alone():
     sent = {name: site(rows, rows, "record").to_dict() for name, rows in SIZES.items()}
     weights = cv.pool(sent).details
     # The noise of a difference follows the share treated that was released, which is private.
-    noise = sent["south"]["arm_means"]["known"]["noise"]
+    noise = sent["south"]["numbers"]["known"]["noise"]
     noise["sensitivity"] = str(1000 * Fraction(noise["sensitivity"]))
     again = cv.pool(sent).details
     assert all(again[f"weight_{name}"] == weights[f"weight_{name}"] > 0 for name in SIZES)
@@ -127,9 +127,9 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
 @pytest.mark.parametrize(
     "change",
     [
-        {"arm_means": {"values": [1]}},
-        {"arm_means": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
-        {"arm_means": {"values": [1e9, 0.1]}},
+        {"numbers": {"values": [1]}},
+        {"numbers": {"values": [0.2, 0.1], "known": [{}, {}], "range": [0, 1]}},
+        {"numbers": {"values": [1e9, 0.1]}},
         {"measure": "hazard"},
         {"surprise": 1},
         {"level": 2},
@@ -138,8 +138,8 @@ def test_numbers_needed_to_treat_are_those_of_the_average_difference():
 def test_documents_of_another_form_are_refused(sites, change):
     good = json.loads(json.dumps(sites["north"].to_dict()))
     bad = good | change
-    if isinstance(change.get("arm_means"), dict) and "known" not in change["arm_means"]:
-        bad = good | {"arm_means": good["arm_means"] | change["arm_means"]}
+    if isinstance(change.get("numbers"), dict) and "known" not in change["numbers"]:
+        bad = good | {"numbers": good["numbers"] | change["numbers"]}
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool({"north": bad, "south": sites["south"].to_dict()})
 

@@ -113,7 +113,7 @@ def test_a_result_is_written_and_read_back():
     for facts in (found.to_dict(), found.stored()):
         assert SurvivalResult.from_dict(json.loads(json.dumps(facts))) == found
     broken = found.stored()
-    broken["survival_tables"]["numbers"] = broken["survival_tables"]["numbers"][:1]
+    broken["tables"]["numbers"] = broken["tables"]["numbers"][:1]
     with pytest.raises(CounterveilError, match="CV-P661"):
         SurvivalResult.from_dict(broken)
 

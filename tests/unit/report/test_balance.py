@@ -1,7 +1,13 @@
 """Balance tables and love plots."""
 
 from counterveil.report import balance_table
-from counterveil.report.balance import html_balance
+from counterveil.report.balance import balance_blocks
+from counterveil.report.document import Section
+from counterveil.report.page import section_html
+
+
+def drawn(blocks, facts):
+    return section_html(Section("", blocks(facts)))
 
 
 def row(name, before, after, ratio=1.0):
@@ -36,7 +42,7 @@ def test_the_table_lists_the_largest_differences_first():
 
 
 def test_the_section_has_a_plot_and_escapes_names():
-    page = html_balance(facts(ROWS))
+    page = drawn(balance_blocks, facts(ROWS))
     assert page.count("<circle") == 4
     assert "&lt;b&gt;" in page
     assert "<b>" not in page
@@ -45,5 +51,5 @@ def test_the_section_has_a_plot_and_escapes_names():
 
 def test_nothing_is_shown_where_covariates_are_private():
     for bare in ({"estimand": "ATE", "diagnostics": {}}, {"estimand": "ATE"}):
-        assert html_balance(bare) == ""
+        assert drawn(balance_blocks, bare) == ""
         assert "private" in balance_table(bare)

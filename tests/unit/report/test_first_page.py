@@ -6,7 +6,7 @@ from tests.unit.report.pages import read
 
 import counterveil as cv
 from counterveil.privacy.caveats import Target, written
-from counterveil.report import html_page, markdown_page
+from counterveil.report import markdown, page, report_view
 from counterveil.report.markdown import escaped
 from counterveil.report.pictures import forest_plot
 from counterveil.report.words import answer_words, protection_words
@@ -68,12 +68,12 @@ def test_names_cannot_break_out_of_a_page():
         people(100, names, marks), study(names, marks), protects="outcome", epsilon=1, method="weighting"
     )
     facts = result.page_facts()
-    page = html_page(facts)
-    assert "<script" not in page
-    shown = read(page).text
+    text = page(report_view(facts))
+    assert "<script" not in text
+    shown = read(text).text
     for name in (*names, *marks):
         assert " ".join(name.split()) in shown
-    text = markdown_page(facts)
+    text = markdown(report_view(facts))
     outside = "".join(text.split("```")[::2])
     assert "<script" not in outside.replace(r"\<script", "")
     assert "](javascript" not in outside.replace(r"\]", "")
@@ -81,7 +81,7 @@ def test_names_cannot_break_out_of_a_page():
 
 def test_a_fence_is_longer_than_the_backticks_in_it(facts):
     facts["repeat"] = facts["repeat"] | {"study": "x = '````'"}
-    assert "`````toml\nx = '````'\n`````" in markdown_page(facts)
+    assert "`````toml\nx = '````'\n`````" in markdown(report_view(facts))
     assert escaped("a|b_c\n<d>") == r"a\|b\_c \<d\>"
 
 
@@ -102,4 +102,4 @@ def test_intervals_without_ends_have_no_picture(facts):
     (effect,) = facts["effects"]
     effect["interval"] = effect["interval"] | {"high": float("inf")}
     assert forest_plot([effect]) == ""
-    assert "There is no picture" in html_page(facts)
+    assert "There is no picture" in page(report_view(facts))

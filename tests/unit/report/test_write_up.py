@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.report import full_view, html_page, short_view, text_of, write_up
+from counterveil.report import full_view, page, report_view, short_view, text_of, write_up
+from counterveil.report.text import wrapped
 from counterveil.report.view import interval_sentence
 
 SITES = ["a hospital with quite a long name", "b"]
@@ -65,4 +66,9 @@ def test_people_with_several_rows_are_called_people():
         assert "has at least 2 people" in said
         known = "how many rows each person has, and their order" in said
         assert known == (protects == "outcome")
-        assert "How many people there are" in html_page(found.page_facts()) or protects == "outcome"
+        assert "How many people there are" in page(report_view(found.page_facts())) or protects == "outcome"
+
+
+def test_names_of_files_stay_whole():
+    path = "sensitivity/" + "x" * 90 + ".proof.md"
+    assert any(path in line for line in wrapped(f"see {path} and-others", "Proofs:      "))

@@ -17,7 +17,7 @@ from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
 from counterveil.questions import Curator
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan
 from counterveil_lab.attacks.watching import Passed, WatchedGate

@@ -21,7 +21,7 @@ from counterveil.numerics.arms import Arm, Arms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.groups.question import caveats, group_names
-from counterveil.results.effect import Effect, LinearInGroup
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
 from counterveil.session import Gate, Kind, Plan, Released, Session
@@ -236,7 +236,7 @@ def _result(
         known = (cap, None) if variance is None else (float(variance), variance.noise)
         plain = Uncertainty(effect.noise, known[0], cap, known[1])
         error = with_rare_events(plain, study.outcome_range, one.sizes)
-        released = LinearInGroup(float(effect), error, (-width, width))
+        released = Linear(float(effect), error, (-width, width))
         size = float(sum(one.sizes))
         effects.append(Effect(names[place], released, question.level, len(statistics), size))
     means = question.method == "difference_in_means"

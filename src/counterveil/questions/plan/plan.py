@@ -10,11 +10,10 @@ A plan of a question: studies are made up from declarations and assumptions, and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import ceil, exp, inf, isfinite, log, log10, sqrt
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import ndtri
@@ -51,21 +50,19 @@ from counterveil.questions.plan.people import (
 from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
-from counterveil.report import Cells, View, latex, page, plan_plot
-from counterveil.report.page import named_lines
-from counterveil.report.view import percent, rounded
-from counterveil.results.effect import Effect, Linear, check_level
+from counterveil.report import Cells, Picture, Section, View, latex, plan_plot
+from counterveil.report.numbers import percent, rounded
+from counterveil.results.codec import read, write
+from counterveil.results.effect import Effect, Linear, OwnScale, check_level
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
 from counterveil.results.outcomes import OutcomesResult
-from counterveil.results.own_scale import OwnScale
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
-from counterveil.results.result import Released
+from counterveil.results.released import Released
 from counterveil.results.shown import Shown
-from counterveil.results.stored import reads_facts
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.regression import Columns
@@ -337,6 +334,8 @@ class PlannedAnswer:
         refusal: code and problem, where the question would be refused; all figures are then None.
     """
 
+    _SHOWN: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "detectable")
+
     budget: Budget
     rows: int
     method: str | None = None
@@ -356,28 +355,6 @@ class PlannedAnswer:
         if self.half_width is None or not isfinite(self.half_width):
             return None
         return self.half_width * float(1 + ndtri(power) / ndtri((1 + (self.level or level)) / 2))
-
-    def to_dict(self, level: float) -> dict[str, Any]:
-        """Return the figures as JSON-ready facts."""
-        facts = asdict(self) | {"budget": self.budget.to_dict(), "half_width": finite(self.half_width)}
-        facts["each"] = {name: finite(half) for name, half in self.each.items()}
-        budget = {"epsilon": float(self.budget.epsilon), "delta": float(self.budget.delta)}
-        return budget | facts | {"detectable": self.detectable(level)}
-
-    @classmethod
-    def from_dict(cls, facts: dict[str, Any]) -> PlannedAnswer:
-        """Return the answers written by `to_dict`."""
-        own = {each.name: facts[each.name] for each in fields(cls) if each.name != "budget"}
-        if own["half_width"] is None and own["refusal"] is None:
-            own["half_width"] = inf
-        own["each"] = {name: inf if half is None else half for name, half in own["each"].items()}
-        return cls(Budget.from_dict(facts["budget"]), **own)
-
-
-def finite(value: float | None) -> float | None:
-    """Return a number that JSON can hold, None where there is none."""
-    # JSON knows no infinity.
-    return None if value is None or not isfinite(value) else value
 
 
 Tell = Callable[[int, int], None]
@@ -604,53 +581,37 @@ class Plan(Shown):
         return min(enough, key=lambda one: one.budget.epsilon, default=None)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-ready facts."""
-        return {
-            "question": self.question,
-            "treatment": self.treatment,
-            "outcome": self.outcome,
-            "estimand": self.estimand.value,
-            "protects": self.protects.value,
-            "rows": self.rows,
-            "draws": self.draws,
-            "level": self.level,
-            "assumed": asdict(self.assumed),
-            "without_privacy": finite(self.without_privacy),
-            "answers": [self._facts(one) for one in self.answers],
-            "wanted": self.wanted,
-            "least_epsilon": self.least_epsilon,
-            "least_rows": [list(pair) for pair in self.least_rows],
-            "measure": self.measure,
-            "by_least_squares": self.by_least_squares,
-            "skewed": self.skewed,
-        }
+        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        found = write(self)
+        rows = zip(found["answers"], self.answers, strict=True)
+        return found | {"answers": [facts | self._facts(one) for facts, one in rows]}
 
     def _facts(self, one: PlannedAnswer) -> dict[str, Any]:
-        return one.to_dict(self.level) | {"detectable": self._detectable(one)}
+        budget = {"epsilon": float(one.budget.epsilon), "delta": float(one.budget.delta)}
+        return budget | {"detectable": self._detectable(one)}
+
+    @property
+    def points(self) -> list[dict[str, Any]]:
+        """The figures that are drawn: epsilon, rows, half-width and share of noise, where an interval has ends."""
+        return [
+            {
+                "epsilon": float(one.budget.epsilon),
+                "rows": one.rows,
+                "half_width": one.half_width,
+                "noise": one.noise,
+            }
+            for one in self.answers
+            if one.half_width is not None and isfinite(one.half_width)
+        ]
 
     def _detectable(self, one: PlannedAnswer) -> float | None:
         # An interval of a ratio is not as long on either side, nor everywhere alike.
         return one.detectable(self.level) if self.measure == DIFFERENCE else None
 
     @classmethod
-    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Plan:
-        """Return the plan written by `to_dict`."""
-        own = {
-            name: facts[name]
-            for name in ("question", "treatment", "outcome", "rows", "draws", "level", "wanted")
-        }
-        own |= {name: facts[name] for name in ("least_epsilon", "measure", "by_least_squares", "skewed")}
-        free = facts["without_privacy"]
-        return cls(
-            estimand=Estimand(facts["estimand"]),
-            protects=Unit(facts["protects"]),
-            assumed=Assumptions(**facts["assumed"]),
-            answers=tuple(PlannedAnswer.from_dict(one) for one in facts["answers"]),
-            least_rows=tuple((epsilon, rows) for epsilon, rows in facts["least_rows"]),
-            without_privacy=inf if free is None else free,
-            **own,
-        )
+        """Return what `to_dict` wrote; other facts are CV-P661."""
+        return read(cls, facts)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each size and epsilon: what intervals would be over all simulated studies."""
@@ -714,13 +675,10 @@ class Plan(Shown):
         """Return the table for a protocol; it needs only the booktabs package."""
         return latex(self._cells(), f"Assumed: {self.assumed.words()}.")
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write the plan as a self-contained page; return its path."""
-        view, answers = self.view(full=True), [self._facts(one) for one in self.answers]
-        target = Path(path)
-        drawn = f"{plan_plot(answers, self.without_privacy, self.beside)}{named_lines(view.items)}"
-        target.write_text(page(view, drawn), encoding="utf-8")
-        return target
+    def document(self) -> View:
+        """Return what files show: everything, with the half-widths as a picture."""
+        drawn = Picture(plan_plot(self.points, self.without_privacy, self.beside))
+        return replace(self.view(full=True), sections=[Section("", [drawn])])
 
     @property
     def beside(self) -> str:

@@ -46,11 +46,12 @@ from counterveil.questions.groups.question import (
     refuse_without_scores,
     release_words,
 )
+from counterveil.results.codec import load, refusing, save
 from counterveil.results.effect import Effect
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
+from counterveil.results.identity import described
 from counterveil.results.question import Question, refuse_few_clusters
-from counterveil.results.stored import described, load, reads_facts, save
 from counterveil.session import BitSource, Gate, Session, fixed_ambient_generators
 from counterveil.settings import Groups
 from counterveil.settings.ranges import is_number
@@ -349,18 +350,18 @@ class Policy:
         return {"threshold": self.threshold, "cost": self.cost, "of": described(made_of, request_id)}
 
     @classmethod
-    @reads_facts
     def from_dict(cls, facts: dict[str, Any]) -> Policy:
         """Return the rule written by `to_dict`."""
-        if facts["kind"] == "effect":
-            name = "threshold" if facts["cost"] is None else "cost"
-            return cls.from_model(CateModel.from_dict(facts["model"]), **{name: facts["threshold"]})
-        return cls.where(
-            **{
-                name: tuple(wanted) if kind == "between" else wanted
-                for name, (kind, *wanted) in facts["conditions"].items()
-            }
-        )
+        with refusing(cls):
+            if facts["kind"] == "effect":
+                name = "threshold" if facts["cost"] is None else "cost"
+                return cls.from_model(CateModel.from_dict(facts["model"]), **{name: facts["threshold"]})
+            return cls.where(
+                **{
+                    name: tuple(wanted) if kind == "between" else wanted
+                    for name, (kind, *wanted) in facts["conditions"].items()
+                }
+            )
 
     def save(self, path: str | Path) -> Path:
         """Write the rule as JSON, without any data in it; return the path."""
@@ -376,7 +377,7 @@ def stored_policy(path: Path, cost: Number | None) -> Policy:
     """Return the rule in a file: one that `Policy.save` wrote, or a model that treats where it is worth its cost."""
 
     def read(facts: dict[str, Any]) -> Policy:
-        if facts.get("kind") == "cate":
+        if facts.get("kind") == CateModel.__name__:
             return Policy.from_model(CateModel.from_dict(facts), cost=checked_cost(cost or 0))
         return Policy.from_dict(facts)
 

@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 from math import inf, isfinite, sqrt
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.bounded_reading import (
+    LARGEST,
     Fields,
     UnreadableError,
     check_values,
@@ -47,24 +48,16 @@ from counterveil.inference import (
 from counterveil.inference.measures import ApartMeans, JointMeans
 from counterveil.inference.pooling import PooledMeans, noise_variance
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, Protected, Unit, show
-from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut, read_fact, read_facts
+from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
+from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.repeating import repeat_of_pool
-from counterveil.report.view import probability, rounded
+from counterveil.report.numbers import probability, rounded
+from counterveil.results.codec import read, refusing
 from counterveil.results.effect import Effect, Ends, Linear, around, check_level, interval_facts, within
 from counterveil.results.measure_words import DIFFERENCE, NEEDED
-from counterveil.results.measures import (
-    MEASURES,
-    MeasureResult,
-    Needed,
-    difference_of,
-    difference_result,
-    measure_terms,
-    refuse_of_difference,
-)
+from counterveil.results.measures import Needed, refuse_of_difference
 from counterveil.results.ratio import RatioResult
-from counterveil.results.result import OneEffect, Result
-from counterveil.results.stored import VERSION, reads_facts
+from counterveil.results.result import MeasureResult, OneEffect, Result, difference_result, measure_terms
 from counterveil.settings import WeightLimits
 
 Named = list[tuple[str, Result]]
@@ -231,7 +224,6 @@ def pool_measures(
     return MeasureResult.of(
         first.measure,
         pooled,
-        difference_of(pooled, first.estimand, level),
         guarantee=pooled_guarantee(sites),
         site_sources=tuple(result._source() for _, result in sites),
         method=f"means of both arms, {METHODS[method]}",
@@ -289,7 +281,13 @@ def _announced(means: ApartMeans | JointMeans) -> float:
 class PooledNeeded(MeasureResult):
     """The number needed to treat of an average of differences; `pooled` is that average with its sites."""
 
-    pooled: OneEffect
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "numbers", "site_sources")
+
+    pooled: PooledResult
+
+    @classmethod
+    def _made(cls, pooled: PooledResult, **_: Any) -> PooledNeeded:  # type: ignore[override]
+        return needed_of(pooled)
 
     @property
     def table(self) -> tuple[Effect, ...]:
@@ -298,16 +296,13 @@ class PooledNeeded(MeasureResult):
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average of the differences, or the result itself; ratios need the means of both arms."""
-        refuse_of_difference(self, measure)
+        refuse_of_difference(self.method, self.limits, measure)
         return self.pooled if measure == DIFFERENCE else self
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return a dictionary for each site (`type` is "study") and one for the average ("summary")."""
         rows = zip(self.pooled._rows(), self.table, strict=True)
         return [row | effect.row() | {"measure": NEEDED} for row, effect in rows]
-
-    def _numbers(self) -> dict[str, Any]:
-        return self.pooled._numbers() | {"measure": NEEDED}
 
     def _sentence(self) -> str:
         return f"{self._sentence_in('sites')}; differences are averaged over sites with the weights shown"
@@ -320,7 +315,7 @@ class PooledNeeded(MeasureResult):
     def report_facts(self) -> dict[str, Any]:
         """Return what reports and pictures show: a row for every site and one for all, and how far sites differ."""
 
-        facts, average = MeasureResult.report_facts(self), self.pooled.report_facts()
+        facts, average = MeasureResult.report_facts(self), self.pooled.to_dict()
         shown = zip(average["effects"], self.table, strict=True)
         kept = ("weight", "summary")
         rows = [effect.facts() | {name: row[name] for name in kept if name in row} for row, effect in shown]
@@ -328,45 +323,31 @@ class PooledNeeded(MeasureResult):
             "sites": average["sites"],
             "effects": rows,
             # Sites are compared, and the next one is predicted, on the scale of the difference.
-            "notes": [*facts["notes"], *pooled_notes(average, "difference")],
+            "notes": [*facts["notes"], *pooled_notes(self.pooled, "difference")],
         }
 
-    @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> PooledNeeded:
-        """Return the result written by `to_dict`, pooled again from the sites' differences in it."""
 
-        return needed_of(PooledResult.from_dict(facts))
-
-
-def needed_of(pooled: OneEffect) -> PooledNeeded:
+def needed_of(pooled: PooledResult) -> PooledNeeded:
     """Return the number needed to treat of an average of differences, with the weights of the sites."""
     terms = measure_terms(pooled)
-    terms["method"] = f"differences, pooled: {pooled._shown()['method']}"
+    terms["method"] = f"differences, pooled: {METHOD_TEXTS[pooled.method]}"
     weights = {f"weight_{row['site']}": row["weight"] for row in pooled._columns() if row["type"] == "study"}
     terms["details"] = pooled.details | weights
-    return PooledNeeded.of(NEEDED, None, pooled.effect, pooled=pooled, **terms)
+    return PooledNeeded.of(NEEDED, _linear(pooled.effect), pooled=pooled, **terms)
+
+
+def _linear(effect: Effect) -> Linear:
+    assert isinstance(effect.known, Linear)
+    return effect.known
 
 
 def _needed(effect: Effect) -> Effect:
-    assert isinstance(effect.known, Linear)
-    return replace(effect, known=Needed(effect.known))
+    return replace(effect, known=Needed(_linear(effect)))
 
 
-# The form of a result's document: what `Result.to_dict` writes and nothing else, every number bounded.
+# Bounds on what another party's result is computed from; the codec reads all the rest.
 
 
-_NEEDED = (
-    *("method", "estimand", "treatment", "outcome", "level", "estimate", "std_error", "interval"),
-    *("interval_without_noise", "p_value", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "uncertainty", "version"),
-)
-_SAID = ("warning", "caution", "sentence")
-_OPENING = (*_SAID, *OPENING)
-_UNCERTAINTY = (
-    *("noise", "variance", "variance_cap", "variance_noise", "variance_apart", "extra", "bias", "limits"),
-)
-_GUARANTEE = ("epsilon", "delta", "protects", "adjacency", "proof", "public", "pages", "remarks", "sentence")
 # What the numbers of each mechanism are; bounds keep its quantiles computable and quick.
 _MECHANISMS = {
     "staircase": ("sensitivity", "epsilon"),
@@ -382,181 +363,53 @@ _BOUNDS = {
     "mu": (1e-12, 1e6),
     "smoothness": (1e-12, 1e6),
 }
-_MOST_RELEASES, _MOST_DETAILS = 1000, 500
-_LONG_TEXT = 20_000
-_MOST_ROWS = 10**12
+_NEEDED = ("method", "treatment", "outcome", "level", "releases", "details")
+_MOST_RELEASES, _MOST_DETAILS, _LONG_TEXT, _MOST_ROWS = 1000, 500, 20_000, 10**12
+# Numbers of an error or of a mean that have bounds of their own.
+_RANGES = {
+    **dict.fromkeys(("variance_cap", "extra", "bias", "ball_variance", "share_sd"), (0.0, LARGEST)),
+    "share": (1e-9, 1 - 1e-9),
+    "rows": (1.0, float(_MOST_ROWS)),
+    "sizes": (1e-60, float(_MOST_ROWS)),
+}
 
 
 def check_document(document: object) -> None:
-    """Raise `UnreadableError` unless a document has the form of a result of one effect; None is returned."""
+    """Raise `UnreadableError` unless what the result in a document is computed from is bounded; None is returned."""
     check_values(document)
-    facts = Fields.of("a result", document, _NEEDED, (*_OPENING, "curvature_interval"))
-    _check_opening(facts)
-    facts.number("estimate")
-    facts.number("p_value", 0, 1)
-    _check_shown(facts)
-    _check_guarantee(facts)
-    _check_texts(facts)
-    _check_uncertainty(facts.table("uncertainty"))
-
-
-def _check_opening(facts: Fields) -> None:
-    facts.whole("version", VERSION, VERSION)
+    if not isinstance(document, Mapping) or any(name not in document for name in _NEEDED):
+        raise UnreadableError("a result: a field is missing")
+    facts = Fields("a result", document)
     for name in ("method", "treatment", "outcome"):
         facts.text(name, 500)
-    for name in _SAID:
-        if name in facts.values:
-            facts.text(name, _LONG_TEXT)
-    for name in OPENING:
-        if name in facts.values:
-            read_fact(name, facts.values[name])
-    facts.choice("estimand", tuple(Estimand))
     facts.number("level", 1e-6, 1 - 1e-9)
-
-
-def _check_shown(facts: Fields) -> None:
-    """Check what is shown and never computed with."""
-    error = Fields.of("std_error", facts.table("std_error"), ("total", "sampling", "noise"))
-    for name in ("total", "sampling", "noise"):
-        error.number(name, 0, infinite=True)
-    with_level = {"interval", "curvature_interval"} & {*facts.values}
-    for name in (*sorted(with_level), "interval_without_noise"):
-        ends = Fields.of(name, facts.table(name), ("level",) * (name in with_level) + ("low", "high"))
-        for end in ("low", "high"):
-            ends.number(end)
-        if name in with_level:
-            ends.number("level", 1e-6, 1 - 1e-9)
-
-
-def _check_guarantee(facts: Fields) -> None:
-    guarantee = Fields.of("guarantee", facts.table("guarantee"), _GUARANTEE, ("odds_factor",))
-    spent = Fields.of("spent", facts.table("spent"), ("epsilon", "delta"))
-    for table in (guarantee, spent):
-        table.rational("epsilon", *_BOUNDS["epsilon"])
-        table.rational("delta", 0, 1)
-    guarantee.choice("protects", tuple(Unit))
-    guarantee.choice("adjacency", tuple(Adjacency))
-    guarantee.choice("proof", tuple(Proof))
-    guarantee.text("sentence", _LONG_TEXT)
-    if "odds_factor" in guarantee.values:  # said of a large epsilon
-        guarantee.number("odds_factor", 1, inf)
-    for name in ("public", "pages", "remarks"):
-        guarantee.texts(name)
-
-
-def _check_texts(facts: Fields) -> None:
-    read_facts("not_covered", facts.values["not_covered"])
-    facts.table("diagnostics")
-    releases = facts.values["releases"]
-    pairs = isinstance(releases, list) and len(releases) <= _MOST_RELEASES
-    if not pairs or not all(
-        isinstance(each, list) and len(each) == 2 and all(isinstance(text, str) for text in each)
-        for each in releases
-    ):
+    if len(facts.values["releases"]) > _MOST_RELEASES or len(facts.table("details")) > _MOST_DETAILS:
         raise facts.wrong("releases")
-    details = facts.table("details")
-    if len(details) > _MOST_DETAILS or not all(
-        value is None or isinstance(value, str | int | float) for value in details.values()
-    ):
-        raise facts.wrong("details")
-    if "rows" in details:
-        Fields("details", details).number("rows", 1, _MOST_ROWS)
+    if "rows" in facts.table("details"):
+        Fields("details", facts.table("details")).number("rows", 1, _MOST_ROWS)
+    for name in ("estimate", "uncertainty", "limits", "bends", "numbers"):
+        _check_bounded(name, facts.values.get(name))
 
 
-def _check_uncertainty(table: dict[str, Any]) -> None:
-    known = Fields.of("uncertainty", table, _UNCERTAINTY, ("ball",))
-    if "ball" in known.values:
-        ball = Fields.of("noise of the ball", known.values["ball"], ("variance", "dimensions"))
-        ball.number("variance", 0)
-        ball.whole("dimensions", 2, 3)
-    known.number("variance")
-    for name in ("variance_cap", "extra", "bias"):
-        known.number(name, 0)
-    known.flag("variance_apart")
-    for name in ("noise", "variance_noise"):
-        if known.values[name] is not None:
-            _check_mechanism(known.table(name))
-    limits = known.values["limits"]
-    if limits is not None:
-        if not isinstance(limits, list) or len(limits) != 2:
-            raise known.wrong("limits")
-        low, high = (Fields("limits", {"end": end}).number("end") for end in limits)
-        if not low < high:
-            raise known.wrong("limits")
-
-
-# Fields of a measure's document that are computed with, and those that are shown and never computed with.
-_MEASURE = (
-    *("method", "treatment", "outcome", "level", "guarantee", "spent", "releases", "not_covered", "details"),
-    *("diagnostics", "measure", "estimand", "version"),
-)
-_MEASURE_SHOWN = (
-    *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "notes"),
-    *_OPENING,
-)
-_APART = ("values", "known", "range", "sizes")
-_JOINT = ("mean", "mean_noise", "difference", "known", "share", "share_sd", "rows", "range")
-
-
-def check_measure_document(document: object) -> None:
-    """Raise `UnreadableError` unless a document has the form of a measure of means or of a difference; returns None."""
-    check_values(document)
-    # Numbers needed to treat are made of a released difference, or of the arms' means like the others.
-    numbers = "difference" if isinstance(document, Mapping) and "difference" in document else "arm_means"
-    facts = Fields.of("a result", document, (*_MEASURE, numbers), _MEASURE_SHOWN)
-    _check_opening(facts)
-    facts.choice("measure", MEASURES if numbers == "arm_means" else (NEEDED,))
-    _check_guarantee(facts)
-    _check_texts(facts)
-    if numbers == "difference":
-        rest = dict(facts.table("difference"))
-        Fields("difference", {"estimate": rest.pop("estimate", None)}).number("estimate")
-        return _check_uncertainty(rest | {"variance_apart": False})
-    return _check_means(facts.table("arm_means"))
-
-
-def _check_means(means: dict[str, Any]) -> None:
-    """Check the means of both arms: released each, or as a mean of everyone and a difference."""
-    if "values" in means:
-        apart = Fields.of("arm means", means, _APART)
-        _pair(apart, "values")
-        if not all(0 < size <= _MOST_ROWS for size in _pair(apart, "sizes")):
-            raise apart.wrong("sizes")
-        known = apart.values["known"]
-        if not isinstance(known, list) or len(known) != 2:
-            raise apart.wrong("known")
-    else:
-        apart = Fields.of("arm means", means, _JOINT)
-        for name in ("mean", "difference"):
-            apart.number(name)
-        apart.number("share", 1e-9, 1 - 1e-9)
-        apart.number("share_sd", 0)
-        apart.whole("rows", 1, _MOST_ROWS)
-        if apart.values["mean_noise"] is not None:
-            _check_mechanism(apart.table("mean_noise"))
-        known = [apart.table("known")]
-    low, high = _pair(apart, "range")
-    if not low < high:
-        raise apart.wrong("range")
-    for each in known:
-        if not isinstance(each, dict):
-            raise apart.wrong("known")
-        _check_uncertainty(each | {"variance_apart": False, "limits": None})
-
-
-def _pair(facts: Fields, name: str) -> tuple[float, float]:
-    """Return two numbers of a list."""
-    found = facts.values[name]
-    if not isinstance(found, list) or len(found) != 2:
-        raise facts.wrong(name)
-    one, other = (Fields(name, {"number": number}).number("number") for number in found)
-    return one, other
+def _check_bounded(name: str, value: object) -> None:
+    """Check every number under a name, and every noise distribution."""
+    if isinstance(value, Mapping) and "mechanism" in value:
+        _check_mechanism(dict(value))
+    elif isinstance(value, Mapping):
+        for own, inner in value.items():
+            _check_bounded(own, inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            _check_bounded(name, inner)
+    elif isinstance(value, str) and name not in ("is", "name", "names"):
+        raise UnreadableError(f"{name} is invalid")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        Fields("a result", {name: value}).number(name, *_RANGES.get(name, (-LARGEST, LARGEST)))
 
 
 def _check_mechanism(table: dict[str, Any]) -> None:
     """Check a noise distribution: a known mechanism with its own numbers, each in its range."""
-    name = table.get("mechanism")
-    if name == "unsure_scale":
+    if table["mechanism"] == "unsure_scale":
         mechanism = Fields.of("a noise distribution", table, ("mechanism", "of", "scale", "log_scale"))
         for field, least in (("scale", 1e-60), ("log_scale", 0.0)):
             rational(mechanism.text(field), least, 1e60)
@@ -631,10 +484,9 @@ def read_result(source: Source, name: str, measures: bool = False) -> Result:
     if "error" in facts:
         raise _no_result(name, "a refusal: the site gave no result")
     try:
-        if "measure" in facts and measures:
-            check_measure_document(facts)
-            return _of_means(MeasureResult.from_dict(dict(facts)), name, measures)
         check_document(facts)
+        if measures and facts.get("kind") == MeasureResult.__name__:
+            return _of_means(MeasureResult.from_dict(dict(facts)), name, measures)
         return _sound(Result.from_dict(dict(facts)), name)
     except UnreadableError as error:
         raise _no_result(name, str(error)) from None
@@ -648,8 +500,7 @@ def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult
     """Return a result of a measure if it is to be pooled and has the numbers of one site, in their range."""
     if not measures:
         raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
-    known = getattr(result.difference.known, "uncertainty", None)
-    if result.means is None and isinstance(known, Uncertainty):
+    if isinstance(result.numbers, Linear) and isinstance(result.numbers.uncertainty, Uncertainty):
         _sound(difference_result(result), name)
         return result
     if result.means is None or isinstance(result.means, PooledMeans):
@@ -723,34 +574,28 @@ _AVERAGES = "the average of the sites' effects with the weights shown, whether o
 _MEAN = "the mean effect of sites like these, which may differ; wide for a few sites"
 
 
-def _held(facts: dict[str, Any]) -> str:
+def _held(limits: WeightLimits) -> str:
     """Return what was done because sites are not trusted with their own weight."""
-    limits = facts["weight_limits"]
-    own = ", or its share of the rows that sites are known to have" if limits["own"] else ""
-    return f"from sizes and noise, not from variances that sites report; at most {limits['most_weight']:.0%} each{own}"
+    own = ", or its share of the rows that sites are known to have" if limits.own else ""
+    return f"from sizes and noise, not from variances that sites report; at most {limits.most_weight:.0%} each{own}"
 
 
-def pooled_notes(facts: dict[str, Any], noun: str = "effect") -> list[tuple[str, str]]:
+def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, str]]:
     """Return how sites differ, how they are weighed and what one more would have; their numbers are called `noun`."""
-    found, error = facts["heterogeneity"], facts["std_error"]["total"]
+    found, error = pooled.heterogeneity, pooled.std_error.total
     differ = (
-        f"Q = {found['q']:.3g} on {found['df']} degrees of freedom, p = {probability(found['p_value'])}; "
-        f"I^2 = {found['i_squared']:.0%}; standard deviation of the sites' {noun}s (tau) "
-        f"{rounded(sqrt(found['tau_squared']), error)}"
+        f"Q = {found.q:.3g} on {found.df} degrees of freedom, p = {probability(found.p_value)}; "
+        f"I^2 = {found.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
+        f"{rounded(sqrt(found.tau_squared), error)}"
     )
-    average = _MEAN if facts["pooled"] == "random_effects" else _AVERAGES
+    average = _MEAN if pooled.method == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Heterogeneity", differ)]
-    if "weight_limits" in facts:
-        notes.append(("Weights", _held(facts)))
-    if "prediction" in facts:
-        ahead = facts["prediction"]
-        notes.append(
-            (
-                "One more site",
-                f"its {noun} lies in [{rounded(ahead['low'], error)}, {rounded(ahead['high'], error)}] "
-                f"({ahead['level']:.0%}, conservative)",
-            )
-        )
+    if pooled.weight_limits is not None:
+        notes.append(("Weights", _held(pooled.weight_limits)))
+    if pooled.uncertainty.between_sites is not None:
+        low, high = (rounded(end, error) for end in pooled.prediction_interval())
+        said = f"its {noun} lies in [{low}, {high}] ({pooled.level:.0%}, conservative)"
+        notes.append(("One more site", said))
     return notes
 
 
@@ -775,6 +620,8 @@ class PooledResult(OneEffect):
     `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
     """
 
+    _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "heterogeneity", "limits")
+
     uncertainty: PooledUncertainty
     sites: tuple[PooledSite, ...]
     heterogeneity: Heterogeneity
@@ -782,7 +629,7 @@ class PooledResult(OneEffect):
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the average itself, or for "nnt" the number needed to treat; free. Others are CV-P687."""
-        refuse_of_difference(self, measure)
+        refuse_of_difference(self.method, self.limits, measure)
         return needed_of(self) if measure == NEEDED else self
 
     def prediction_interval(self, level: float | None = None) -> tuple[float, float]:
@@ -808,18 +655,13 @@ class PooledResult(OneEffect):
         rows = zip(self._columns(), self.table, sources, strict=True)
         return [{"term": self.treatment} | own | effect.row() | source for own, effect, source in rows]
 
-    def _numbers(self) -> dict[str, Any]:
-        limits = None if self.weight_limits is None else self.weight_limits.to_dict()
-        return {
-            "pooled": self.method,
-            "estimand": self.estimand.value,
-            **({} if limits is None else {"weight_limits": limits}),
-            "sites": [_site_facts(site, self.level) for site in self.sites],
-        }
-
     def _shown(self) -> dict[str, Any]:
+        weights = [*(site.weight for site in self.sites), 1.0]
+        rows = [
+            effect.facts() | {"weight": weight} for effect, weight in zip(self.table, weights, strict=True)
+        ]
         facts = OneEffect._shown(self) | {
-            "method": METHOD_TEXTS[self.method],
+            "effects": [*rows[:-1], rows[-1] | {"summary": True}],
             "heterogeneity": self.heterogeneity.to_dict(),
         }
         if self.uncertainty.between_sites is not None:
@@ -827,36 +669,33 @@ class PooledResult(OneEffect):
         return facts
 
     @classmethod
-    @reads_facts
-    def from_dict(cls, facts: dict[str, Any]) -> PooledResult:
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
         """Return the result written by `to_dict`, pooled again from the sites' results in it."""
-        sites = {site["name"]: site["result"] for site in facts["sites"]}
-        bounds = WeightLimits.from_dict(facts["weight_limits"]) if "weight_limits" in facts else None
-        return pool_effects(sites, method=facts["pooled"], level=facts["level"], weight_limits=bounds)
+        with refusing(cls):
+            for site in facts["sites"]:
+                check_document(site["result"])
+        return read(cls, facts)
+
+    @classmethod
+    def _made(
+        cls,
+        method: str,
+        level: float,
+        sites: tuple[PooledSite, ...],
+        weight_limits: WeightLimits | None,
+        **_: Any,
+    ) -> PooledResult:
+        results = {site.name: site.result for site in sites}
+        return pool_effects(results, method=method, level=level, weight_limits=weight_limits)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return what reports and pictures show: the facts of `to_dict`, with a row for every site and one for all."""
-        facts, weights = self.to_dict(), [site.weight for site in self.sites]
-        *sites, pooled = (effect.facts() for effect in self.table)
-        rows = [site | {"weight": weight} for site, weight in zip(sites, weights, strict=True)]
-        return facts | {
-            "effects": [*rows, pooled | {"weight": 1.0, "summary": True}],
-            "notes": pooled_notes(facts),
-        }
+        """Return what reports and pictures show: the facts of `to_dict`, how sites are weighed and how they differ."""
+        facts = self.to_dict()
+        return facts | {"method": METHOD_TEXTS[self.method], "notes": pooled_notes(self)}
 
 
 def _site_effect(site: PooledSite, level: float) -> Effect:
     return replace(site.result.effect, name=site.name, level=level)
-
-
-def _site_facts(site: PooledSite, level: float) -> dict[str, Any]:
-    return {
-        "name": site.name,
-        "weight": site.weight,
-        "rows": site.rows,
-        "interval": interval_facts(level, site.result.interval(level)),
-        "result": site.result.to_dict(),
-    }
 
 
 # Ways of pooling whose weights are made from variances. Where a site's variance may share noise with its estimate,

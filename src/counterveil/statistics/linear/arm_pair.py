@@ -21,8 +21,9 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, Arms
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
-from counterveil.results.measures import MeasureResult, difference_of, no_means
+from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
+from counterveil.results.result import MeasureResult
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear.arm_means import Bounds, share_of
@@ -213,7 +214,6 @@ def _result(
     return MeasureResult.of(
         question.measure,
         means,
-        difference_of(means, question.estimand, question.level),
         guarantee=question.guarantee(session, pair.pages, pair.effect.remarks),
         method=pair.effect.method,
         **question.terms(session.study),

@@ -64,7 +64,7 @@ from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Curvature, LinearScores
 from counterveil.results.question import Question
-from counterveil.results.result import HIDDEN_BIAS, UNDETECTED_BIAS, Result
+from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
@@ -1610,6 +1610,8 @@ def _result(
             Caveat.COVERAGE_MEASURED,
         ),
         assumes=assumes,
+        # A trial has no curvature to doubt, and no second interval.
+        bends=None if assumes is None else (effect.hidden * unit, effect.undetected * unit),
         details={
             "adjusted": True,
             "rows": chain.design.rows,
@@ -1622,11 +1624,10 @@ def _result(
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
             "bend_bias_bound": effect.bends * unit,
-            HIDDEN_BIAS: effect.hidden * unit,
+            "hidden_bend_bias": effect.hidden * unit,
             "index_known": effect.known,
             "bend_doubt": effect.doubt,
-            # A trial has no curvature to doubt, and no second interval.
-            **({} if assumes is None else {UNDETECTED_BIAS: effect.undetected * unit}),
+            **({} if assumes is None else {"undetected_bend_bias": effect.undetected * unit}),
         },
     )
 

@@ -40,9 +40,9 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised
 from counterveil.privacy import Budget, Guarantee
 from counterveil.privacy.caveats import SmallArms, Target
-from counterveil.results.measures import MeasureResult, difference_of, no_means
+from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
@@ -134,7 +134,6 @@ def _result(session: Session, question: Question, means: JointMeans) -> MeasureR
     return MeasureResult.of(
         question.measure,
         means,
-        difference_of(means, question.estimand, question.level),
         guarantee=question.guarantee(session, PAGES[POOLED]),
         method="means of both arms (centred contrast and mean of everyone)",
         **question.terms(study),

@@ -44,9 +44,8 @@ from counterveil.numerics.strata import (
 )
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
-from counterveil.results.measures import MeasureResult, difference_of
 from counterveil.results.question import Question
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
 from counterveil.session.plan import in_parallel
 from counterveil.settings import Stratified
@@ -351,7 +350,6 @@ def _means_result(
     return MeasureResult.of(
         question.measure,
         means,
-        difference_of(means, question.estimand, question.level),
         guarantee=question.guarantee(session, (PAGE, "session/parallel.proof.md")),
         method="means of both arms over strata",
         **question.terms(study),

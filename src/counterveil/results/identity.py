@@ -1,4 +1,10 @@
-"""Released effects as files, read back or refused; and what names a learner or a model in a request."""
+"""What tells one learner, function or setting from another, as JSON that is the same in every process.
+
+A request id stands for one request. Two functions of one name, or two models of one class with other parameters, are
+two requests. An object is identified by its class, the version of the package that has it, and what a copy of it is
+made of; folds work on such copies. A function is identified by its compiled code, constants, defaults, closure and
+the global values that it names. What a function reads elsewhere, such as a file, is not seen.
+"""
 
 from __future__ import annotations
 
@@ -7,160 +13,19 @@ import hashlib
 import json
 import math
 import sys
-import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache, partial, wraps
+from functools import partial
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
-from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 
-from counterveil.bounded_reading import read_json
-from counterveil.errors import CounterveilError, refusal, shown
-
-Read = TypeVar("Read")
-# Of files and of answers in ledgers; those of another version are refused.
-VERSION = 2
-# What reading a file of another kind, or half of one, can end with.
-_FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-
-
-def save(facts: dict[str, Any], path: str | Path) -> Path:
-    """Write facts as JSON; return the path."""
-    target = Path(path)
-    target.write_text(json.dumps(facts) + "\n", encoding="utf-8")
-    return target
-
-
-def load(
-    path: str | Path, read: Callable[[dict[str, Any]], Read], refusal: Callable[[str], CounterveilError]
-) -> Read:
-    """Return what `read` makes of the facts in a file, or raise the refusal of what was found there."""
-    try:
-        return read(read_json(path))
-    except CounterveilError as error:
-        raise refusal(f"{shown(path)}: {error.code}, {error.got}") from None
-    except _FAULTS as fault:
-        raise refusal(f"{shown(path)}: {type(fault).__name__}") from None
-
-
-def check_version(facts: Mapping[str, Any]) -> None:
-    """Raise ValueError for facts that another version wrote."""
-    if facts["version"] != VERSION:
-        raise ValueError("another version")
-
-
-def no_effects(got: str, writer: str) -> CounterveilError:
-    """Return CV-P552, for a file that `writer` did not write."""
-    return refusal("CV-P552", writer=writer, got=got)
-
-
-# Results from facts that somebody else may have written: of the declared types, or refused.
-
-
-Made = TypeVar("Made")
-# What making a result of facts of another kind can end with.
-_FAULTS_back = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
-
-
-def reads_facts(read: Callable[[Any, dict[str, Any]], Made]) -> Callable[[Any, dict[str, Any]], Made]:
-    """Return the reader of a class with CV-P661 for facts that do not make one of its objects."""
-
-    @wraps(read)
-    def reader(cls: type[Made], facts: dict[str, Any]) -> Made:
-        try:
-            made = read(cls, facts)
-        except CounterveilError:
-            raise
-        except _FAULTS_back as fault:
-            raise _refusal(cls, type(fault).__name__) from None
-        wrong = wrong_field(made)
-        if wrong is not None:
-            raise _refusal(cls, f"{wrong} of another type")
-        return made
-
-    return reader
-
-
-def wrong_field(made: object) -> str | None:
-    """Return the first field of a dataclass, or of one inside it, whose value is not of the declared type."""
-    kind: Any = type(made)
-    for name, fits in _fields(kind):
-        value = getattr(made, name)
-        if not fits(value):
-            return name
-        for part in value if isinstance(value, tuple) else (value,):
-            own: Any = type(part)
-            inner = wrong_field(part) if _fields(own) else None
-            if inner is not None:
-                return f"{name}.{inner}"
-    return None
-
-
-Fits: TypeAlias = Callable[[Any], bool]
-
-
-@lru_cache(maxsize=256)
-def _fields(kind: type) -> tuple[tuple[str, Fits], ...]:
-    """Return the fields of a dataclass, each with what tells whether a value is of its type; nothing for others."""
-    if not is_dataclass(kind):
-        return ()
-    try:
-        known = get_type_hints(kind)
-    except NameError:
-        # Types that are imported for the type checker alone are not there to be compared with.
-        return ()
-    return tuple((field.name, _fits(known[field.name])) for field in fields(kind))
-
-
-def _fits(hint: Any) -> Fits:
-    """Return what tells whether a value is of a declared type; what is no plain type is taken to fit."""
-    origin, inside = get_origin(hint), [_fits(each) for each in get_args(hint) if each is not Ellipsis]
-    if origin in (Union, types.UnionType):
-        return lambda value: any(fits(value) for fits in inside)
-    if hint is float:
-        # A whole number beyond the largest double is none.
-        return lambda value: isinstance(value, float) or (_whole(value) and abs(value) < 2**1000)
-    if hint is int:
-        return _whole
-    if hint in (str, bool) or hint is type(None):
-        return lambda value: isinstance(value, hint)
-    if origin is tuple:
-        if Ellipsis in get_args(hint):
-            return lambda value: isinstance(value, tuple) and all(map(inside[0], value))
-        return lambda value: (
-            isinstance(value, tuple)
-            and len(value) == len(inside)
-            and all(fits(item) for fits, item in zip(inside, value, strict=True))
-        )
-    if origin in (dict, Mapping):
-        # What stands under the names is shown as it is and never computed with.
-        return lambda value: isinstance(value, Mapping) and all(map(inside[0], value))
-    if origin in (list, Sequence):
-        return lambda value: isinstance(value, Sequence) and all(map(inside[0], value))
-    return lambda _: True
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _refusal(kind: type, got: str) -> CounterveilError:
-    return refusal("CV-P661", kind=kind.__name__, got=got)
-
-
-# What tells one learner, function or setting from another, as JSON that is the same in every process.
-#
-# A request id stands for one request. Two functions of one name, or two models of one class with other parameters, are
-# two requests. An object is identified by its class, the version of the package that has it, and what a copy of it is
-# made of; folds work on such copies. A function is identified by its compiled code, constants, defaults, closure and
-# the global values that it names. What a function reads elsewhere, such as a file, is not seen.
-
+from counterveil.errors import refusal
 
 _DEEPEST, _MOST = 40, 200_000
 _PLAIN = (str, bool, int, type(None))

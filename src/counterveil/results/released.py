@@ -1,0 +1,180 @@
+"""The provenance that every released answer has: what was asked, what is guaranteed, and how it is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from counterveil.privacy import Budget, Guarantee, Proof
+from counterveil.privacy.caveats import Fact, confounding
+from counterveil.report import (
+    Repeat,
+    View,
+    full_view,
+    latex_table,
+    one_line,
+    page,
+    report_view,
+    short_view,
+    write_up,
+)
+from counterveil.report.caveats import depends_words, first_words, people_words, target_words
+from counterveil.results.codec import read, write
+from counterveil.results.effect import Effect, check_level
+from counterveil.results.overlap import OverlapSummary
+from counterveil.results.shown import Shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Released(Shown):
+    """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
+
+    `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
+    treatments are public they are free, at other levels they are not shown. `interval_of` is None where intervals are
+    for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
+    none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
+    declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
+    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
+    the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
+    it too.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they or
+    treatments are private, are for reports and not stored.
+    """
+
+    method: str
+    treatment: str
+    outcome: str
+    level: float
+    guarantee: Guarantee
+    spent: Budget
+    releases: tuple[tuple[str, str], ...]
+    not_covered: tuple[Fact, ...]
+    details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+    interval_of: Fact | None = None
+    condition: Fact | None = None
+    assumes: Fact | None = None
+    population: Fact | None = None
+    repeat: Repeat | None = field(default=None, compare=False)
+    by_arm: dict[str, Any] | None = field(default=None, compare=False)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the noise came from a seed, so that nothing is guaranteed."""
+        return self.guarantee.proof is Proof.NONE
+
+    @property
+    def caution(self) -> str | None:
+        """What every rendering says first: that no interval is for the effect, or what one depends on."""
+        return first_words(
+            interval_of=self.interval_of,
+            condition=self.condition,
+            assumes=self.assumes,
+            population=self.population,
+        )
+
+    @property
+    def may_be_confounded(self) -> bool:
+        """Whether there is an interval for the effect which omitted confounders could make wrong."""
+        return self.interval_of is None and bool(confounding(self.not_covered))
+
+    def provenance(self) -> dict[str, Any]:
+        """Return what an answer that is made of this one says of itself; `repeat` is not of it."""
+        return {one.name: getattr(self, one.name) for one in fields(Released) if one.name != "repeat"}
+
+    # What a kind of result adds.
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effects as objects, in the order of `effects`."""
+        raise NotImplementedError
+
+    def _columns(self) -> list[dict[str, Any]]:
+        """Return what names each effect in a data frame."""
+        raise NotImplementedError
+
+    def _shown(self) -> dict[str, Any]:
+        """Return what `to_dict` adds for readers, and `from_dict` does not need."""
+        raise NotImplementedError
+
+    # What all share.
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
+        named, source = {"term": self.treatment}, self._source()
+        return [
+            named | own | effect.row() | source
+            for own, effect in zip(self._columns(), self.table, strict=True)
+        ]
+
+    def _source(self) -> dict[str, Any]:
+        """Return the provenance as columns of a data frame."""
+        return {
+            "conf_of": target_words(self.interval_of),
+            **({} if self.assumes is None else {"assumes": depends_words(self.assumes)}),
+            **({} if self.population is None else {"population": people_words(self.population)}),
+            "epsilon": float(self.spent.epsilon),
+            "delta": float(self.spent.delta),
+            "protects": self.guarantee.unit.value,
+            "proof": self.guarantee.proof.value,
+        }
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps: numbers as released and public parameters, from which all else follows."""
+        return write(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as JSON-ready facts; `from_dict` reads them back."""
+        first = {"warning": self.guarantee.warning, "caution": self.caution}
+        return {name: text for name, text in first.items() if text} | self.stored() | self._shown()
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """Return what `to_dict` or `stored` wrote; other facts are CV-P661."""
+        return read(cls, facts)
+
+    def _check(self) -> None:
+        """Raise ValueError, or CV-P015, where fields that were read do not fit together."""
+        check_level(self.level)
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, with a row for every effect."""
+        return self.to_dict()
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: a summary, or everything."""
+        return (full_view if full else short_view)(self.report_facts())
+
+    def to_latex(self) -> str:
+        """Return a booktabs table of the effects with their errors and intervals, and the guarantee."""
+        return latex_table(self.report_facts())
+
+    def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
+        """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was bought."""
+        facts = self.report_facts() | {"table_one": self.by_arm}
+        if self.repeat is not None:
+            facts["repeat"] = self.repeat.to_dict()
+        if overlap is not None:
+            facts["overlap_summary"] = overlap.to_dict()
+        return facts
+
+    def document(self, overlap: OverlapSummary | None = None) -> View:
+        """Return what files show: question, answer, picture and protection, and all else in sections."""
+        return report_view(self.page_facts(overlap))
+
+    def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
+        """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
+
+        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
+        """
+        target = Path(path)
+        target.write_text(page(self.document(overlap)), encoding="utf-8")
+        return target
+
+    def write_up(self) -> str:
+        """Return a paragraph for a paper, of at most 150 words."""
+        return write_up(self.report_facts())
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
