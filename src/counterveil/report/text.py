@@ -7,7 +7,7 @@ from textwrap import wrap
 from typing import Any
 
 from counterveil.privacy import Budget
-from counterveil.report.view import Cells, View, curvature_words, percent, probability, rounded, span
+from counterveil.report.view import Cells, View, percent, probability, rounded, span
 
 _WIDTH = 79  # fits a terminal of 80 columns
 _PARTS = ("sampling", "noise")
@@ -97,9 +97,8 @@ def latex_table(facts: dict[str, Any]) -> str:
     effects = facts["effects"]
     first = [facts[key] for key in ("warning", "caution") if facts.get(key)]
     sentence = facts["guarantee"]["sentence"]
-    second = [f"; {curvature_words(facts, span)}"] if "curvature_interval" in facts else []
     note = [f"{text}." for text in first] + [
-        f"{_parts(effects)}; the interval covers both{''.join(second)}.",
+        f"{_parts(effects)}; the interval covers both.",
         f"{sentence[:1].upper()}{sentence[1:]}.",
         f"Spent: {Budget.from_dict(facts['spent'])}.",
     ]

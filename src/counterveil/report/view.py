@@ -6,7 +6,7 @@ Everything here is made from the facts of `report_facts()`. Every effect in them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, isfinite, log10
@@ -93,13 +93,6 @@ def from_to(interval: Facts, error: float | None) -> str:
     if high is None:
         return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
     return f"{rounded(low, error)} to {rounded(high, error)}"
-
-
-def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
-    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
-    wider = facts["curvature_interval"]
-    said = ends(wider, facts["std_error"]["total"])
-    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
 
 
 def _sides(gap: list[float | None], error: float | None) -> list[str]:
@@ -192,8 +185,6 @@ def interval_sentence(facts: Facts) -> str:
 
 def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
-    if "curvature_interval" in facts:
-        yield curvature_words(facts, span)
     bias = facts["details"].get("bias_allowance")
     if bias:
         scale = (

@@ -1,7 +1,4 @@
-"""The answer about one effect.
-
-The second interval of an effect, which allows for curvature that noise hides; computed from released numbers.
-"""
+"""The answer about one effect."""
 
 from __future__ import annotations
 
@@ -14,9 +11,7 @@ from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.privacy import Budget, Estimand, Guarantee, Proof
 from counterveil.privacy.caveats import (
     OPENING,
-    Curvature,
     Fact,
-    LinearScores,
     confounding,
     read_fact,
     read_facts,
@@ -42,7 +37,6 @@ from counterveil.results.effect import (
     around,
     check_level,
     ends_from,
-    interval_facts,
     uncertainty_from_dict,
     uncertainty_to_dict,
 )
@@ -52,43 +46,6 @@ from counterveil.results.stored import VERSION, check_version, reads_facts
 if TYPE_CHECKING:
     from counterveil.results.confounding import Sensitivity
     from counterveil.results.overlap import OverlapSummary
-
-
-# Keys of `details`: the bias that the interval allows for curvature that noise hides, and that the second allows for.
-HIDDEN_BIAS, UNDETECTED_BIAS = "hidden_bend_bias", "undetected_bend_bias"
-# A second interval that is longer than the first by less than this factor says nothing more.
-_LONGER = 1.25
-
-
-def wider(known: Uncertainty, details: dict[str, float | str]) -> Uncertainty | None:
-    """Return what the second interval is built on, None where no curvature is in question."""
-    allowed, larger = (details.get(name) for name in (HIDDEN_BIAS, UNDETECTED_BIAS))
-    if not isinstance(allowed, float) or not isinstance(larger, float):
-        return None
-    # The first allowance is in the variance already: the larger one stands in its place.
-    return replace(known, extra=known.extra + max(larger - allowed, 0.0) * (larger + allowed))
-
-
-def curvature_columns(result: Result) -> dict[str, float]:
-    """Return the second interval as columns of a data frame; none where it is not shown."""
-    ends = _shown(result)
-    return {} if ends is None else {"conf_low_curvature": ends[0], "conf_high_curvature": ends[1]}
-
-
-def curvature_facts(result: Result) -> dict[str, Any]:
-    """Return the second interval as JSON-ready facts; none where it is not shown."""
-    ends = _shown(result)
-    return {} if ends is None else {"curvature_interval": interval_facts(result.level, ends)}
-
-
-def _shown(result: Result) -> tuple[float, float] | None:
-    """Return the second interval where it is a quarter longer than the first, or curvature is said to be in doubt."""
-    known = wider(result.uncertainty, result.details)
-    if known is None:
-        return None
-    longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
-    doubted = isinstance(result.assumes, LinearScores) and result.assumes.curvature is Curvature.UNDETECTED
-    return result.curvature_interval() if longer or doubted else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -397,21 +354,6 @@ class Result(OneEffect):
 
     uncertainty: Uncertainty
     variance_apart: bool = False
-
-    def curvature_interval(self, level: float | None = None) -> Ends | None:
-        """Return the interval with a larger allowance for curvature that the noise may hide; free.
-
-        None in trials, with private outcomes, and by methods that follow no curvature.
-        """
-        known = wider(self.uncertainty, self.details)
-        return None if known is None else replace(self, uncertainty=known).interval(level)
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """Return the effect as one dictionary, with the names that R's `broom` uses, dots replaced by underscores."""
-        return [row | curvature_columns(self) for row in super(Result, self)._rows()]
-
-    def _shown(self) -> dict[str, Any]:
-        return super(Result, self)._shown() | curvature_facts(self)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""

@@ -390,7 +390,7 @@ _MOST_ROWS = 10**12
 def check_document(document: object) -> None:
     """Raise `UnreadableError` unless a document has the form of a result of one effect; None is returned."""
     check_values(document)
-    facts = Fields.of("a result", document, _NEEDED, (*_OPENING, "curvature_interval"))
+    facts = Fields.of("a result", document, _NEEDED, _OPENING)
     _check_opening(facts)
     facts.number("estimate")
     facts.number("p_value", 0, 1)
@@ -419,13 +419,12 @@ def _check_shown(facts: Fields) -> None:
     error = Fields.of("std_error", facts.table("std_error"), ("total", "sampling", "noise"))
     for name in ("total", "sampling", "noise"):
         error.number(name, 0, infinite=True)
-    with_level = {"interval", "curvature_interval"} & {*facts.values}
-    for name in (*sorted(with_level), "interval_without_noise"):
-        ends = Fields.of(name, facts.table(name), ("level",) * (name in with_level) + ("low", "high"))
+    for name, levels in (("interval", ("level",)), ("interval_without_noise", ())):
+        ends = Fields.of(name, facts.table(name), (*levels, "low", "high"))
         for end in ("low", "high"):
             ends.number(end)
-        if name in with_level:
-            ends.number("level", 1e-6, 1 - 1e-9)
+        for level in levels:
+            ends.number(level, 1e-6, 1 - 1e-9)
 
 
 def _check_guarantee(facts: Fields) -> None:

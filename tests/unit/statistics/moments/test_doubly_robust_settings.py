@@ -16,8 +16,6 @@ from counterveil.errors import ParameterError, StudyError
         {"unaffordable": "contrast"},
         {"kappa": 0},
         {"kappa": 1.5},
-        {"bends": -0.1},
-        {"bends": 5},
         {"means": (0.0,)},
         {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
         {"covariance": ((1.0,),), "degree": 2},
