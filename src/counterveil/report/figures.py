@@ -34,6 +34,7 @@ LABELS = {
     "min_epsilon_loss": "epsilon lost, at least",
     "min_propensity": "lowest propensity score",
     "model_budget_share": "share of the budget for the model",
+    "moved_by_squares_and_products": "how far squares and products surely move the effect",
     "randomized_share": "share treated (from randomized treatments)",
     "residual_passes": "passes over the residuals",
     "residual_sd": "residual SD",

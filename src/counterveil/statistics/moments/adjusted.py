@@ -123,7 +123,7 @@ _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
 # The same where covariates explain this part of the outcome or more, and what it is where they explain nothing.
 _EXPLAINED, _LEAST = 0.5, 1.3
 # Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
-_PURE_INFLATION, _NOISY_BALL = 2.5, (0.2, 0.5)
+_PURE_INFLATION, _NOISY_BALL = 3.0, (0.1, 0.3)
 # The least part of the shared error that is left from the first of them on.
 _SHARED = 0.3
 # Squared lengths of the constant and of the outcome beside that of the covariates.
@@ -870,6 +870,8 @@ _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
 _BIAS = 1.5
 _MOST_BIAS = 2.0
+# Squares and products are taken to move an effect that moves by this many standard errors.
+_SURE_MOVED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -889,7 +891,8 @@ class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
-    `shared` is the expected error of the effect from noise of the Grams that weights and lines share.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share, `degrees` how far
+    squares and products move the effect where they surely do.
     """
 
     score: ArmScore
@@ -897,6 +900,7 @@ class Weighted:
     bias: float
     shared: float
     sampling: float
+    degrees: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -913,7 +917,7 @@ class _Side:
 def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
     """Return the score for an estimand, with the ridge of least expected error in each arm."""
     p = moments.shares
-    target = {Estimand.ATE: moments.overall, Estimand.ATT: moments.means[1], Estimand.ATC: moments.means[0]}
+    target = _target(moments, estimand)
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((2, len(moments.overall) + 1))
@@ -922,18 +926,55 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
             continue
-        found = _side(moments, fit, arm, target[estimand], estimand, rows)
+        found = _side(moments, fit, arm, target, estimand, rows)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         product, bias = product + guard.inflation * found.product, bias + found.bias
         sampling += found.sampling
         shared += (1 - 2 * arm) * max(float(fit.first[arm]), guard.shared) * found.shared
-    slopes, off = fit.slopes.values, target[estimand] - moments.means
+    slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
     return Weighted(
         ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared, sampling
     )
+
+
+def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: int, rows: int) -> float:
+    """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
+
+    `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
+    matter less and less.
+    """
+    means, covariances = moments.means[:, :plain], moments.covariances[:, :plain, :plain]
+    along = _directions(means, moments.shares, covariances, moments.outcome_sd)
+    fewer = replace(
+        moments, overall=moments.overall[:plain], means=means, covariances=covariances, directions=along
+    )
+    without = fitted_slopes(fewer, fit.products[:, :plain], fit.noise)
+    with_all, variance = _contrast(moments, fit.slopes, estimand, fit.residual / rows)
+    with_some, less = _contrast(fewer, without, estimand, fit.residual / rows)
+    moved = abs(with_all - with_some)
+    return moved if moved > _SURE_MOVED * sqrt(max(variance - less, variance / 4)) else 0.0
+
+
+def _contrast(
+    moments: ArmMoments, slopes: ArmSlopes, estimand: Estimand, residual: float
+) -> tuple[float, float]:
+    """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
+    off = _target(moments, estimand) - moments.means
+    along = np.einsum("ai,ai->a", off, slopes.values)
+    noise = np.einsum("ai,aij,aj->", off, slopes.covariances, off)
+    spread = [
+        float(gap @ np.linalg.solve(own, gap)) for own, gap in zip(moments.covariances, off, strict=True)
+    ]
+    return float(along[1] - along[0]), float(noise) + residual * float((spread / moments.shares).sum())
+
+
+def _target(moments: ArmMoments, estimand: Estimand) -> Floats:
+    """Return the mean of z over the people asked about."""
+    own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
+    return moments.overall if own is None else np.asarray(moments.means[own])
 
 
 def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
@@ -1008,7 +1049,8 @@ _RUN_WEIGHT_REACH = 1.75
 class ArmEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect.
     """
 
     value: float
@@ -1017,6 +1059,7 @@ class ArmEffect:
     product: float
     bias: float
     share: float
+    degrees: float
 
 
 def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ArmEffect:
@@ -1034,6 +1077,9 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     explained = explained_by(moments, fit.slopes.values)
     guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
     found = weighted(moments, fit, estimand, records.count, guard)
+    if records.features.pairs:
+        plain = len(records.features.columns)
+        found = replace(found, degrees=moved_by_richer(moments, fit, estimand, plain, records.count))
     least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
@@ -1167,8 +1213,9 @@ def _effect(
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
         (found.product + (_RUN_SHARED * found.shared) ** 2) * unit**2,
-        (found.bias + lost) * unit,
+        (found.bias + found.degrees + lost) * unit,
         float(moments.shares[1]),
+        found.degrees * unit,
     )
 
 
@@ -1267,6 +1314,7 @@ def _result(
             "se_score_noise": sqrt(effect.noise) * unit,
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
+            "moved_by_squares_and_products": effect.degrees * unit,
         },
     )
 
