@@ -11,7 +11,10 @@ from counterveil.numerics.shrinkage import low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.moments.adjusted import (
     ArmDesign,
+    ArmMoments,
     ArmResiduals,
+    ArmSlopes,
+    Fit,
     Guard,
     Place,
     Scale,
@@ -20,6 +23,7 @@ from counterveil.statistics.moments.adjusted import (
     chosen_clip,
     first_fit,
     fitted_slopes,
+    moved_by_richer,
     refined,
     residual_clip,
     shortest,
@@ -177,7 +181,9 @@ def test_the_richest_features_within_a_quarter_of_the_shortest_are_taken(rows, c
 
 
 def test_features_are_added_as_noise_falls():
-    sizes = [shortest(ladder_of(5), 5000, Budget(e, "1e-6"), ("gaussian",)).features.size for e in (1, 2, 8)]
+    sizes = [
+        shortest(ladder_of(5), 5000, Budget(e, "1e-6"), ("gaussian",)).features.size for e in ("0.4", 1, 8)
+    ]
     assert sizes == [5, 10, 20]
     # With a delta that is next to nothing, noise without one is the smaller.
     tiny = shortest(ladder_of(3), 20_000, Budget(8, "1e-90"), ("gaussian", "staircase"))
@@ -198,3 +204,20 @@ def test_whether_moments_by_arm_are_affordable_is_public_and_monotone():
         assert sum(ArmDesign(one).shares.values()) == 1
         assert sum(ArmDesign(one, searched=False).shares.values()) == 1
         assert not any(name.startswith("place") for name in ArmDesign(one, searched=False).shares)
+
+
+@pytest.mark.parametrize(("bend", "moved"), [(0.0, 0.0), (0.5, 0.25)])
+def test_what_squares_surely_move_is_held(bend, moved):
+    # Two features, the second a square, independent; arms differ by half a standard deviation in both.
+    shares, means = np.array([0.5, 0.5]), np.array([[-0.25, -0.25], [0.25, 0.25]])
+    slopes = np.array([[1.0, bend], [1.0, bend]])
+    identity = np.stack([np.eye(2)] * 2)
+    none = np.zeros(2)
+    known = ArmMoments(
+        shares, none, 1e-6, means, identity, none, none, none, slopes, none + 1e-8, 1.0, 0.5, np.eye(2)
+    )
+    fit = Fit(none, ArmSlopes(slopes, 1e-8 * identity), slopes, none + 1e-8, 0.1, none)
+    found = moved_by_richer(known, fit, Estimand.ATE, 1, 100_000)
+    assert found == pytest.approx(moved, abs=0.01)
+    # With so few rows chance may explain it.
+    assert moved_by_richer(known, fit, Estimand.ATE, 1, 1) == 0
