@@ -130,9 +130,8 @@ _SHARED = 0.3
 _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
-# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling: a multiple of
-# it that falls as noise grows, because models are then drawn towards nothing.
-_SCORE_REACH, _MODELS, _DRAWN_IN = 4.0, 8.0, 2.0
+# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
+_SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
 # The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
@@ -262,8 +261,7 @@ def expected_width(design: Design) -> float:
     """
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
-    models = _MODELS * chain.index / (1 + _DRAWN_IN * chain.index)
-    models *= sqrt(_PURE_INFLATION) if chain.pure else 1.0
+    models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
     return sqrt(1 + noise**2 + models**2)
 
 
