@@ -261,8 +261,7 @@ def expected_width(design: Design) -> float:
     """
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
-    models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
-    return sqrt(1 + noise**2 + models**2)
+    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
