@@ -3,8 +3,7 @@
 
 Prints coverage / root mean square error / median width of 95 % intervals in Markdown, one line for each method; the
 designs on real covariates need COUNTERVEIL_DATA. Answers are saved in the folder as they are made; a second call makes
-what is missing. `--print` prints what is there; a second line for each method has coverage / width of the
-interval that allows for undetected curvature, where answers show it, and coverage by the longest that they show.
+what is missing. `--print` prints what is there.
 `--beside` adds the answers of another version of the library.
 """
 
@@ -16,7 +15,17 @@ import tempfile
 from pathlib import Path
 
 import experiments.causal.designs as people
-from experiments.causal.designs import Design, bent, births, correlated, varying, yes_or_no
+from experiments.causal.designs import (
+    Design,
+    bent,
+    births,
+    correlated,
+    kang_schafer,
+    nie_wager,
+    twins,
+    varying,
+    yes_or_no,
+)
 from experiments.causal.real import real
 from experiments.causal.runs import ADJUSTED, Asked, run, saved
 from experiments.causal.table import failing, markdown
@@ -29,6 +38,10 @@ def designs() -> list[Design]:
         *(bent(n) for n in (1000, 2000, 10_000, 50_000)),
         *(correlated(n, aligned) for n in (4000, 20_000) for aligned in (False, True)),
         *(yes_or_no(n) for n in (1000, 10_000)),
+        *(nie_wager(kind, 5000) for kind in "ABCD"),
+        nie_wager("C", 2000),
+        kang_schafer(1000),
+        twins(),
         births(),
         *(births().widened(times) for times in (5, 20)),
         *(varying(0.6, 5000).widened(times) for times in (5, 20)),

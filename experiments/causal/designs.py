@@ -177,3 +177,64 @@ def yes_or_no(n: int, seed: int = 0) -> Design:
     return simulated(
         f"0 or 1, n = {n:,}", x, treated, means, normal(0.0, n), (0, 1), binary=True, estimands=("ATE", "ATT")
     )
+
+
+def nie_wager(kind: str, n: int, seed: int = 0) -> Design:
+    """The four set-ups of Nie and Wager (2021), with five of their covariates and unit errors."""
+    rng = np.random.default_rng([FIRST_SEED, 5, ord(kind), seed, n])
+    x = rng.uniform(0, 1, (n, 5)) if kind == "A" else np.clip(rng.normal(size=(n, 5)), -3, 3)
+    a, b, c, d, e = x.T
+    first, second = np.maximum(a + b + c, 0), np.maximum(d + e, 0)
+    base, propensity, effect = {
+        "A": (
+            np.sin(np.pi * a * b) + 2 * (c - 0.5) ** 2 + d + 0.5 * e,
+            np.clip(np.sin(np.pi * a * b), 0.1, 0.9),
+            (a + b) / 2,
+        ),
+        "B": (np.maximum(np.maximum(a + b, c), 0) + second, np.full(n, 0.5), a + np.log1p(np.exp(b))),
+        "C": (2 * np.log1p(np.exp(a + b + c)), 1 / (1 + np.exp(b + c)), np.ones(n)),
+        "D": ((first + second) / 2, 1 / (1 + np.exp(-a) + np.exp(-b)), first - second),
+    }[kind]
+    treated = rng.uniform(size=n) < propensity
+    means, bounds = (base - effect / 2, base + effect / 2), (0, 1) if kind == "A" else (-3, 3)
+    return simulated(f"Nie-Wager {kind}, n = {n:,}", x, treated, means, normal(1.0, n), (-8, 14), bounds)
+
+
+def kang_schafer(n: int, seed: int = 0) -> Design:
+    """Kang and Schafer's (2007) transformed covariates, with an effect of 10."""
+    rng = np.random.default_rng([FIRST_SEED, 6, seed, n])
+    z = rng.normal(size=(n, 4))
+    treated = rng.uniform(size=n) < expit(z @ np.array([-1.0, 0.5, -0.25, -0.1]))
+    base = 210 + z @ np.array([27.4, 13.7, 13.7, 13.7])
+    x = np.column_stack(
+        [
+            np.exp(z[:, 0] / 2),
+            z[:, 1] / (1 + np.exp(z[:, 0])) + 10,
+            (z[:, 0] * z[:, 2] / 25 + 0.6) ** 3,
+            (z[:, 1] + z[:, 3] + 20) ** 2,
+        ]
+    )
+    ranges = [Range(0, 6), Range(6, 14), Range(0, 1), Range(200, 650)]
+    x = np.column_stack(
+        [np.clip(column, float(one.lo), float(one.hi)) for column, one in zip(x.T, ranges, strict=True)]
+    )
+    names = [f"x{j + 1}" for j in range(4)]
+    study = Study(
+        "treated", "y", (0, 400), dict(zip(names, ranges, strict=True)), control=0, randomised=False
+    )
+    columns = {"treated": treated.astype(np.int64)} | dict(zip(names, x.T, strict=True))
+    return Design(f"Kang-Schafer, n = {n:,}", study, columns, treated, (base, base + 10), normal(1.0, n))
+
+
+def twins(n: int = 12_000, seed: int = 0) -> Design:
+    """People like pairs of twins: eight covariates, most of them flags, an outcome of 0 or 1 that 16 % have."""
+    rng = np.random.default_rng([FIRST_SEED, 7, seed, n])
+    latent = np.sqrt(0.8) * rng.normal(size=(n, 8)) + np.sqrt(0.2) * rng.normal(size=(n, 1))
+    x = np.column_stack(
+        [latent[:, :5] > rng.uniform(-0.5, 1.0, 5), np.clip(latent[:, 5:] / 3, -1, 1)]
+    ).astype(float)
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    treated = rng.uniform(size=n) < expit(z @ rng.normal(0, 0.3, 8))
+    index = z @ rng.normal(0, 0.35, 8) - 1.75
+    means = expit(index), expit(index - 0.15)
+    return simulated(f"twins-like, n = {n:,}", x, treated, means, normal(0.0, n), (0, 1), binary=True)

@@ -14,9 +14,9 @@ _LEAST_PROPENSITY = 0.01
 Answer = tuple[float, float]  # estimate and standard error
 
 
-def aipw(table: Table, estimand: str) -> Answer:
+def aipw(table: Table, estimand: str, degree: int = 1) -> Answer:
     """Return the augmented inverse-weighted effect: linear outcomes in each arm, a logistic propensity."""
-    features = feature_map(table.study, 1).block(table.covariates, slice(0, table.rows))
+    features = feature_map(table.study, degree).block(table.covariates, slice(0, table.rows))
     x = np.column_stack([np.ones(table.rows), features])
     t, y = table.treated.astype(float), outcomes(table)
     ridge = _RIDGE * table.rows * np.eye(x.shape[1])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields, replace
-from math import nan
+from dataclasses import astuple, dataclass, fields
+from functools import partial
 from pathlib import Path
 from zlib import crc32
 
@@ -18,7 +18,11 @@ from experiments.causal.plain import aipw, means
 
 EPSILONS = {"outcome": ("0.5", "1", "2", "4"), "record": ("1", "2", "4", "8")}
 DELTAS = {"outcome": ("0",), "record": ("1e-6", "0")}
-FREE = {"AIPW (not private)": aipw, "difference in means (not private)": means}
+FREE = {
+    "AIPW (not private)": partial(aipw, degree=1),
+    "AIPW, squares and products (not private)": partial(aipw, degree=2),
+    "difference in means (not private)": means,
+}
 NORMAL = 1.959963984540054
 ADJUSTED, PLAIN, ZERO = "auto", "difference in means", "zero"
 
@@ -39,8 +43,6 @@ class Row:
     valid: int  # whether the interval claims to be one for the effect
     chosen: str
     refusal: str
-    wide: float = nan  # half-length that allows for undetected curvature, nan where there is none
-    doubted: int = 0  # whether it is shown
 
 
 def saved(path: Path) -> list[Row]:
@@ -57,8 +59,6 @@ def saved(path: Path) -> list[Row]:
             float(cells[8]),
             int(cells[9]),
             *cells[10:12],
-            float(cells[12]),
-            int(cells[13]),
         )
         for cells in whole
     ]
@@ -141,12 +141,5 @@ def answer(design: Design, table: Table, key: Key, draw: int) -> Row:
     except CounterveilError as refusal:
         return Row(*head, float("nan"), float("nan"), 0, "", refusal.code)
     low, high = found.uncut_interval()
-    row = Row(
-        *head, found.estimate - truth, (high - low) / 2, int(found.interval_of is None), found.method, ""
-    )
-    # Uncut, like the first.
-    wide = replace(found, limits=None).curvature_interval() if isinstance(found, cv.results.Result) else None
-    if wide is None:
-        return row
-    shown = "curvature_interval" in found.to_dict()
-    return replace(row, wide=(wide[1] - wide[0]) / 2, doubted=int(shown))
+    valid = int(found.interval_of is None)
+    return Row(*head, found.estimate - truth, (high - low) / 2, valid, found.method, "")

@@ -23,8 +23,6 @@ class Cell:
     width: float
     refusal: str
     claims: bool  # whether every answer claims an interval for the effect
-    # Of the second interval: coverage, width, part that shows it, and coverage by the longest interval that is shown.
-    second: tuple[float, float, float, float] | None = None
 
     def __str__(self) -> str:
         if not self.draws:
@@ -51,13 +49,6 @@ def cell(group: list[Row]) -> Cell:
         return Cell(0, np.nan, np.nan, np.nan, refusal, False)
     error = np.array([row.error for row in answered])
     half = np.array([row.half for row in answered])
-    wide = np.array([row.wide for row in answered])
-    second = None
-    if not np.isnan(wide).any():
-        shown = np.array([row.doubted for row in answered], dtype=bool)
-        longest = np.where(shown, wide, half)
-        covered, covered_shown = (float((np.abs(error) <= ends).mean()) for ends in (wide, longest))
-        second = covered, float(2 * np.median(wide)), float(shown.mean()), covered_shown
     return Cell(
         len(answered),
         float((np.abs(error) <= half).mean()),
@@ -65,7 +56,6 @@ def cell(group: list[Row]) -> Cell:
         float(2 * np.median(half)),
         refusal,
         all(row.valid for row in answered),
-        second,
     )
 
 
@@ -86,7 +76,6 @@ def markdown(rows: list[Row], other: list[Row]) -> str:
                 continue
             note = f"{method}, delta {delta}" if level == "record" else method
             text.append(_line(note, made, level, estimand, method, delta))
-            text += _second_line(note, made, level, estimand, method, delta)
             if before:
                 kept = [cell.draws for key, cell in before.items() if key[:2] == (level, estimand)]
                 title = f"{note}, before ({max(kept, default=0)} draws)"
@@ -102,18 +91,6 @@ def markdown(rows: list[Row], other: list[Row]) -> str:
 def _line(title: str, made: Cells, level: str, estimand: str, method: str, delta: str) -> str:
     found = [str(made.get((level, estimand, method, epsilon, delta), "")) for epsilon in EPSILONS[level]]
     return f"| {title} | " + " | ".join(found) + " |"
-
-
-def _second_line(title: str, made: Cells, level: str, estimand: str, method: str, delta: str) -> list[str]:
-    """Return coverage and width of the interval that allows for undetected curvature, none where no answer has it."""
-    found = [made.get((level, estimand, method, epsilon, delta)) for epsilon in EPSILONS[level]]
-    if not any(cell and cell.second for cell in found):
-        return []
-    said = [
-        "{:.3g} / {:.3g}, shown in {:.2g}: {:.3g}".format(*cell.second) if cell and cell.second else ""
-        for cell in found
-    ]
-    return [f"| {title}, allowing for undetected curvature | " + " | ".join(said) + " |"]
 
 
 def failing(rows: list[Row]) -> list[str]:

@@ -4,8 +4,6 @@ Every sample runs the estimator's own release code through a real gate; the weak
 that draws a third of every noise and must be caught. Many samples are drawn all at once.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from tests.statistical.released_alone import REST, ReleasedAlone, check, records
@@ -19,19 +17,15 @@ from counterveil.statistics.moments.adjusted import (
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
-    release_bends,
     release_look,
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
+from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
 
 SCALE = Scale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Place(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
 LINES = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
-# Beyond the last knot hats are the same, and these weights go from one clip to the other.
-INDEX = Index(0.0, np.full(1, 3.0), np.array([-2.2, 2.2]))
-STEEP = replace(SCORE, weights=np.array([[0.9, 1.0], [0.9, 1.0]]))
 
 
 # What is released, and the two values of the first record that move it furthest.
@@ -51,12 +45,6 @@ CASES = {
     "residual 1": (
         lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINES, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),
-    ),
-    "bends": (
-        lambda gate, rows, pure: release_bends(
-            gate, rows, replace(SCALE, index=INDEX), STEEP, np.full(2, 0.1), np.full(2, 0.5), 0.2
-        ),
-        ((0.4, 0, -1.0), (1.0, 0, 1.0)),
     ),
     "sizes": (
         lambda gate, rows, pure: release_sizes(gate, rows, SCALE, SCORE, np.array([0.5, 2.0]), pure),

@@ -114,8 +114,6 @@ _RECORD: dict[str, tuple[str, Values]] = {
                 "sds": (0.29, 0.5, 0.47, 0.47),
             },
             "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
-            "lines are enough": {"bends": 0},
-            "one curve": {"bends": 1},
         },
     ),
     "Stratified": (

@@ -10,8 +10,6 @@ _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
 _RECORDS = "contract/test_records.py"
-_BENDS = "unit/statistics/moments/test_arm_bends.py"
-_CURVATURE = "unit/results/test_curvature_interval.py"
 
 RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
@@ -89,11 +87,6 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "found.product + (_RUN_SHARED * found.shared) ** 2", "found.product", _MODELS),
     _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
-    _of("arm_bends._added", "own * np.repeat((-1.0, 1.0), size)", "own", _BENDS),
-    _of("arm_bends._added", "curves.reshape(2, size), turns", "-curves.reshape(2, size), turns", _BENDS),
-    _of("arm_bends._added", "(sums + seen.weights) / p", "(sums - seen.weights) / p", _BENDS),
-    _of("arm_bends._added", "max(room, _UNDETECTED)", "_UNDETECTED", _BENDS),
-    _of("curvature.wider", "(larger + allowed)", "larger", _CURVATURE),
     # A prediction taken off everybody's outcome.
     _of(
         "residual_arm_sums",

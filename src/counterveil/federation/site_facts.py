@@ -14,7 +14,6 @@ from counterveil.privacy import Unit
 from counterveil.privacy.caveats import (
     OPENING,
     ClippedOutliers,
-    Curvature,
     Fact,
     FoldModels,
     LearnerBias,
@@ -34,11 +33,7 @@ from counterveil.settings.methods import BLOCKS
 _Facts = tuple[Fact | None, ...]
 _SILENT: _Facts = (None,)
 _LEARNERS = ("ols", "aipw")  # the others are functions, which no message carries
-_FEATURES = tuple(product((False, True), (False, True)))
-_MODELS: _Facts = (
-    *(LinearScores(False, squares, products) for squares, products in _FEATURES),
-    *(LinearScores(True, *features, known) for features in _FEATURES for known in Curvature),
-)
+_MODELS: _Facts = (*(LinearScores(*said) for said in product((False, True), repeat=3)),)
 
 
 def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:

@@ -284,13 +284,6 @@ class NotAdjusted(Detail):
     kappa: float
 
 
-class Curvature(StrEnum):
-    """What is known of curvature of the outcome regression along its index."""
-
-    FOLLOWED = auto()
-    UNDETECTED = auto()
-
-
 class FoldModels(StrEnum):
     """What must be linear in the covariates, by the learner of folds or of halves."""
 
@@ -302,13 +295,12 @@ class FoldModels(StrEnum):
 class LinearScores(Detail):
     """That the propensity score or the outcome regression is linear in covariates, their squares, pairwise products.
 
-    With moments by arm the `inverse` score is meant, and something is known of curvature.
+    With moments by arm the `inverse` score is meant.
     """
 
     inverse: bool
     squares: bool
     products: bool
-    curvature: Curvature | None = None
 
 
 @dataclass(frozen=True, slots=True)

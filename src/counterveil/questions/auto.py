@@ -7,7 +7,7 @@ what it was measured on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, sqrt
+from math import inf
 
 from counterveil.data import Layout, Range, Study
 from counterveil.data.features import feature_map
@@ -18,7 +18,7 @@ from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, Trial
 from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.adjusted import ArmDesign, arms_affordable, expected_width
+from counterveil.statistics.moments.adjusted import arms_affordable
 from counterveil.statistics.moments.orthogonal import Design
 from counterveil.statistics.moments.trial import chosen
 
@@ -32,11 +32,6 @@ _ROWS_A_FEATURE = 25
 # The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
 # confounding makes other answers possible.
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
-# One person's part of an effect has about this standard deviation, in parts of the outcome's range.
-_TYPICAL_SD = 0.25
-# Up to this pure noise of moments by arm (their index) they measure something of the bends that lines of folds miss.
-# Above it errors are about this part of what their intervals are (`experiments/record_effect/NOTES.md`).
-_MOMENT_NOISE, _ERROR_PART = 0.43, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +103,6 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     folds = replace(pure, method="fold_aggregation", settings=None)
     noise = _fold_noise(study, folds, rows)
     if arms_affordable(design):
-        if _drowned(design, noise):
-            return Choice(folds, "separate folds are expected to err less than moments of all covariates")
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
         return _named(
@@ -123,14 +116,6 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
     plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
-
-
-def _drowned(design: Design, noise: float) -> bool:
-    """Whether moments by arm have so much pure noise that folds with this noise of their average err less."""
-    chain, sampling = ArmDesign(design), _TYPICAL_SD / sqrt(design.rows)
-    # Small folds know their models less well, which about doubles the sampling variance.
-    folds, moments = sqrt(2 * sampling**2 + noise**2), _ERROR_PART * expected_width(design) * sampling
-    return chain.pure and chain.index > _MOMENT_NOISE and folds < moments
 
 
 def _adjusting(question: Question) -> Question:

@@ -11,7 +11,6 @@ from counterveil.privacy.caveats import (
     OPENING,
     AtSites,
     Caveat,
-    Curvature,
     Fact,
     FoldModels,
     ParallelTrends,
@@ -36,8 +35,8 @@ _WORDS: dict[Fact, str] = {
     Caveat.UNDECLARED_COVARIATES: "undeclared covariates",
     Caveat.OMITTED_VARIABLES: "omitted variables: a coefficient is an effect only if the formula holds what it must",
     Caveat.OTHER_THAN_FEATURES: "treatment or outcome depending on covariates in ways that the features cannot express",
-    Caveat.NONLINEARITY: "nonlinearity: relations of treatment and outcome with covariates that neither the features "
-    "nor curvature along the outcome index captures",
+    Caveat.NONLINEARITY: "nonlinearity: relations of treatment and outcome with covariates that the features "
+    "do not capture",
     Caveat.NOT_POLYNOMIAL: "outcomes or effects that polynomials of the covariates cannot express",
     Caveat.FLAT_ENDS: "THE ENDS OF RANGES: cosines are flat there, whatever the effect is",
     Caveat.BEYOND_COVARIATES: "people beyond the covariates in the data, to whom effects are carried on flat",
@@ -216,12 +215,7 @@ def trend_words(fact: ParallelTrends) -> str:
 def _linear(fact: caveats.LinearScores) -> str:
     more = ["their squares"] * fact.squares + ["pairwise products"] * fact.products
     linear = " and ".join([", ".join(["linear in the covariates", *more[:-1]]), *more[-1:]])
-    bends = {
-        None: "",
-        Curvature.FOLLOWED: ", apart from curvature along the fitted outcome index",
-        Curvature.UNDETECTED: "; at this budget most curvature would go undetected",
-    }[fact.curvature]
-    return f"the {'inverse ' * fact.inverse}propensity score or the outcome regression is {linear}{bends}"
+    return f"the {'inverse ' * fact.inverse}propensity score or the outcome regression is {linear}"
 
 
 # What an answer says first, and whose it is.

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 LABELS = {
-    "bend_bias_bound": "bias that bends found may leave",
-    "bend_doubt": "bends that noise may hide, residuals' times treatment's",
     "bias_allowance": "bias that the interval allows for",
     "centre_control": "centre of the controls",
     "centre_treated": "centre of the treated",
@@ -20,8 +18,6 @@ LABELS = {
     "explained_variance": "share of outcome variance explained (released)",
     "fold_bound": "bound on a fold's effect",
     "fold_bound_centre": "centre of that bound",
-    "hidden_bend_bias": "bias allowed for bends that noise hides",
-    "index_known": "squared correlation of the fitted line with its true one, about",
     "mechanism": "noise",
     "matched_strata": "strata with both arms",
     "least_score_kept": "least propensity score kept",
@@ -38,6 +34,7 @@ LABELS = {
     "min_epsilon_loss": "epsilon lost, at least",
     "min_propensity": "lowest propensity score",
     "model_budget_share": "share of the budget for the model",
+    "moved_by_squares_and_products": "how far squares and products surely move the effect",
     "randomized_share": "share treated (from randomized treatments)",
     "residual_passes": "passes over the residuals",
     "residual_sd": "residual SD",
@@ -60,7 +57,6 @@ LABELS = {
     "slope_shrinkage": "shrinkage factor of the slopes",
     "strata_weight": "weight of the strata",
     "target_share": "share of the target population (released)",
-    "undetected_bend_bias": "bias allowed for bends that noise hides in the second interval",
     "unmatched": "units without a match",
     "unmatched_share": "share in strata without one of the arms (released)",
     "variance_budget_share": "share of the budget for variances",

@@ -6,7 +6,7 @@ Everything here is made from the facts of `report_facts()`. Every effect in them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -92,13 +92,6 @@ def mean_cells(facts: Facts) -> Cells | None:
 # Sentences.
 
 
-def curvature_words(facts: Facts, ends: Callable[[Facts, float | None], str]) -> str:
-    """Return the second interval of one effect, its ends written by `span` or `from_to`."""
-    wider = facts["curvature_interval"]
-    said = ends(wider, facts["std_error"]["total"])
-    return f"allowing for undetected curvature, the {percent(wider['level'])} interval is {said}"
-
-
 def lead_sentence(facts: Facts) -> str:
     """Return what was estimated, in words: a result's own sentence, or that of its estimand."""
     return str(facts["sentence"]) if "sentence" in facts else Estimand(facts["estimand"]).sentence
@@ -121,8 +114,6 @@ def interval_sentence(facts: Facts) -> str:
 
 def _remarks_on_intervals(facts: Facts) -> Iterable[str]:
     effects = facts["effects"]
-    if "curvature_interval" in facts:
-        yield curvature_words(facts, span)
     bias = facts["details"].get("bias_allowance")
     if bias:
         scale = (
@@ -314,10 +305,9 @@ def latex_table(facts: Facts) -> str:
     """Return the table of effects for a paper, with guarantee and price in its note."""
     cells, first, sentence = effect_cells(facts), first_lines(facts), facts["guarantee"]["sentence"]
     named = f"Effect of {facts['treatment']} on {facts['outcome']}"
-    second = f"; {curvature_words(facts, span)}" if "curvature_interval" in facts else ""
     note = [
         *(f"{text}." for text in first),
-        f"The interval covers sampling error and privacy noise together{second}.",
+        "The interval covers sampling error and privacy noise together.",
         f"{sentence[:1].upper()}{sentence[1:]}.",
         f"Spent: {Budget.from_dict(facts['spent'])}.",
     ]

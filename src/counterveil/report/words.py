@@ -13,9 +13,9 @@ from typing import Any
 from counterveil.privacy import Adjacency, Budget, Proof, show
 from counterveil.report.caveats import opening_of, supposed_words, target_words, trends_of
 from counterveil.report.measures import direction_words, effect_noun, estimated, measured, plural, value_words
-from counterveil.report.numbers import from_to, percent, probability, rounded
+from counterveil.report.numbers import percent, probability, rounded
 from counterveil.report.pictures import widest
-from counterveil.report.view import caveat_names, curvature_words, lead_sentence, unit_word
+from counterveil.report.view import caveat_names, lead_sentence, unit_word
 
 Facts = dict[str, Any]
 
@@ -103,11 +103,7 @@ def answer_words(facts: Facts) -> list[str]:
 def _one(facts: Facts) -> list[str]:
     (effect,) = facts["effects"]
     about = "" if "sentence" in facts and kind_of(facts) != "one" else f" ({lead_sentence(facts)})"
-    said = [f"{_direction(facts, effect)}{about}.", _interval(facts, effect)]
-    if "curvature_interval" in facts:
-        second = curvature_words(facts, from_to)
-        said.append(f"{second[:1].upper()}{second[1:]}.")
-    return said
+    return [f"{_direction(facts, effect)}{about}.", _interval(facts, effect)]
 
 
 def _direction(facts: Facts, effect: Facts) -> str:
@@ -406,8 +402,6 @@ def _figures(facts: dict[str, Any], effect: dict[str, Any], parts: bool) -> str:
     p = probability(effect.get("holm_p_value", effect["p_value"])) if "p_value" in effect else ""
     tested = f", {adjusted}p {p.replace('<', '< ') if p.startswith('<') else f'= {p}'}" if p else ""
     value, ends = value_words(facts, effect)
-    if "curvature_interval" in facts:
-        ends += f", {from_to(facts['curvature_interval'], error['total'])} allowing for undetected curvature"
     return f"{value} ({percent(interval['level'])} interval {ends}{tested}; standard error {total}{split})"
 
 

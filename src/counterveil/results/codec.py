@@ -64,7 +64,7 @@ _SHOWN = frozenset(
             "arm_means",
         ),
         *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "means"),
-        *("simultaneous_interval", "curvature_interval", "reference_row", "pre_trend_p_value", "prediction"),
+        *("simultaneous_interval", "reference_row", "pre_trend_p_value", "prediction"),
         *("curves", "steps", "at_risk", "log_rank", "restricted_mean_ratio", "heterogeneity", "intervals"),
         *("share_intervals", "not_in_result"),
     }

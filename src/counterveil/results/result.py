@@ -1,7 +1,4 @@
-"""The answer about one effect: a difference, or the same released numbers on the scale of a measure.
-
-The second interval of an effect, which allows for curvature that noise hides; computed from released numbers.
-"""
+"""The answer about one effect: a difference, or the same released numbers on the scale of a measure."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.inference.measures import RATIO
 from counterveil.inference.pooling import PooledMeans
 from counterveil.privacy import Estimand
-from counterveil.privacy.caveats import Curvature, LinearScores
 from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
 from counterveil.results.codec import noise_from_dict
@@ -27,7 +23,6 @@ from counterveil.results.effect import (
     StdError,
     around,
     check_level,
-    interval_facts,
 )
 from counterveil.results.measure_words import (
     DIFFERENCE,
@@ -53,40 +48,6 @@ from counterveil.results.measures import (
 )
 from counterveil.results.released import Released
 from counterveil.results.shown import sentence_of
-
-# A second interval that is longer than the first by less than this factor says nothing more.
-_LONGER = 1.25
-
-
-def wider(known: Uncertainty, bends: Ends | None) -> Uncertainty | None:
-    """Return what the second interval is built on, None where no curvature is in question."""
-    if bends is None:
-        return None
-    allowed, larger = bends
-    # The first allowance is in the variance already: the larger one stands in its place.
-    return replace(known, extra=known.extra + max(larger - allowed, 0.0) * (larger + allowed))
-
-
-def curvature_columns(result: Result) -> dict[str, float]:
-    """Return the second interval as columns of a data frame; none where it is not shown."""
-    ends = _shown(result)
-    return {} if ends is None else {"conf_low_curvature": ends[0], "conf_high_curvature": ends[1]}
-
-
-def curvature_facts(result: Result) -> dict[str, Any]:
-    """Return the second interval as JSON-ready facts; none where it is not shown."""
-    ends = _shown(result)
-    return {} if ends is None else {"curvature_interval": interval_facts(result.level, ends)}
-
-
-def _shown(result: Result) -> tuple[float, float] | None:
-    """Return the second interval where it is a quarter longer than the first, or curvature is said to be in doubt."""
-    known = wider(result.uncertainty, result.bends)
-    if known is None:
-        return None
-    longer = known.half_width(result.level) > _LONGER * result.uncertainty.half_width(result.level)
-    doubted = isinstance(result.assumes, LinearScores) and result.assumes.curvature is Curvature.UNDETECTED
-    return result.curvature_interval() if longer or doubted else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -212,28 +173,11 @@ class Result(OneEffect):
     """A released effect; nothing in it is private any more and nothing it does spends budget.
 
     `variance_apart` says that the variance was released with noise of its own, sharing none with the estimate, or
-    that it is public: only then may it make the weight of a site. `bends` are the bias that the interval allows for
-    curvature that noise hides, and what the second allows for; None where no curvature is in question.
+    that it is public: only then may it make the weight of a site.
     """
 
     uncertainty: Uncertainty
     variance_apart: bool = False
-    bends: Ends | None = None
-
-    def curvature_interval(self, level: float | None = None) -> Ends | None:
-        """Return the interval with a larger allowance for curvature that the noise may hide; free.
-
-        None in trials, with private outcomes, and by methods that follow no curvature.
-        """
-        known = wider(self.uncertainty, self.bends)
-        return None if known is None else replace(self, uncertainty=known).interval(level)
-
-    def _rows(self) -> list[dict[str, Any]]:
-        """Return the effect as one dictionary, with the names that R's `broom` uses, dots replaced by underscores."""
-        return [row | curvature_columns(self) for row in super(Result, self)._rows()]
-
-    def _shown(self) -> dict[str, Any]:
-        return super(Result, self)._shown() | curvature_facts(self)
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""
@@ -397,8 +341,7 @@ class MeasureResult(Result):
 
 def measure_terms(result: OneEffect) -> dict[str, Any]:
     """Return the fields of a result that do not depend on its measure."""
-    bends = result.bends if isinstance(result, Result) else None
-    return result.provenance() | {"estimand": result.estimand, "bends": bends}
+    return result.provenance() | {"estimand": result.estimand}
 
 
 def difference_result(result: MeasureResult) -> Result:

@@ -32,7 +32,6 @@ from counterveil.settings.ranges import (
     out_of_range,
     setting,
     whole,
-    within,
 )
 
 # Limits on reuse in matching.
@@ -362,10 +361,6 @@ class DoublyRobust(Settings):
             "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
-        bends: how far bends of treatment and outcome that noise hides are supposed to be the same, for the bias that
-            intervals allow for them: 1 for one curve; two curves of few bends share 0.6 by chance. 0 allows no bias:
-            you declare that lines, and the bends that were seen, are enough. It changes nothing with
-            `estimand="ATO"`, which follows no bends.
     """
 
     degree: int | str = setting("auto", one_of(1, 2, "auto"))
@@ -374,7 +369,6 @@ class DoublyRobust(Settings):
     sds: tuple[float, ...] | None = None
     unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
-    bends: float = setting(0.5, within(0, 4))
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""

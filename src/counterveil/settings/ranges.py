@@ -7,7 +7,7 @@ from dataclasses import Field, dataclass, field, fields
 from math import inf
 from typing import Any, ClassVar, Self
 
-from counterveil.errors import CounterveilError, refusal
+from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Number, exact
 
 # Beyond it a setting means nothing, and what is computed from it is not finite.
@@ -109,7 +109,7 @@ class Settings:
         """Refuse names that are no settings of the method, as CV-P020, or CV-P027 where a paper's method has them."""
         known = [each.name for each in fields(cls)]
         for name in named.keys() - known:
-            got, expected = f"{name}={named[name]!r}", f"settings of {cls.__name__}: {', '.join(known)}"
+            got, expected = f"{name}={shown(named[name])}", f"settings of {cls.__name__}: {', '.join(known)}"
             if name in cls._published:
                 raise refusal("CV-P027", expected=expected, got=got, form=cls._published[name])
             raise refusal("CV-P020", expected=expected, got=got)

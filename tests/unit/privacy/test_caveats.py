@@ -60,7 +60,7 @@ LINEAR = written(LinearScores(inverse=True, squares=False, products=False))
         ("not_covered", {"name": "SitesLeftOut", "sites": "North"}),
         ("not_covered", {"name": "ClippedOutliers", "columns": ["y"], "reaches": ["1"], "in_sds": True}),
         ("population", written(KeptPeople(5, 9, 0.1)) | {"kept": 5.5}),
-        ("assumes", LINEAR | {"curvature": "none"}),
+        ("assumes", LINEAR | {"squares": "none"}),
         ("condition", LINEAR),
     ],
 )

@@ -77,8 +77,7 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
     ("rows", "epsilon", "delta", "method"),
     [
         (1000, 4, "1e-6", "doubly_robust"),
-        (5000, 8, 0, "doubly_robust"),
-        # A matrix of moments is affordable here, but its noise is large.
+        (10_000, 8, 0, "doubly_robust"),
         (4000, 8, 0, "fold_aggregation"),
         (4000, 4, 0, "fold_aggregation"),
         (1000, 8, 0, "fold_aggregation"),

@@ -52,3 +52,11 @@ def test_values_become_the_settings_of_the_method(method, values, wanted):
 def test_other_names_and_types_are_refused(method, values):
     with pytest.raises(ParameterError, match="CV-P020"):
         settings_from_values(method, values)
+
+
+def test_a_name_with_a_value_of_any_depth_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ParameterError, match="CV-P020"):
+        cv.settings.Matching(nothing=deep)

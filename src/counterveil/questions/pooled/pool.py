@@ -387,7 +387,7 @@ def check_document(document: object) -> None:
         raise facts.wrong("releases")
     if "rows" in facts.table("details"):
         Fields("details", facts.table("details")).number("rows", 1, _MOST_ROWS)
-    for name in ("estimate", "uncertainty", "limits", "bends", "numbers"):
+    for name in ("estimate", "uncertainty", "limits", "numbers"):
         _check_bounded(name, facts.values.get(name))
 
 

@@ -14,22 +14,13 @@ Weights are lines in the covariates, alpha(z) = 1/p + (z - mean)' (C + ridge)^-1
 share: the balancing form of an inverse propensity (Chernozhukov, Newey and Singh 2022; Hirshberg and Wager 2021).
 Post-processing of released numbers throughout.
 
-Bends of a released index: what lines of both arms and weights leave along it is measured and taken out.
-
-Where treatment and outcome bend with the same index, lines leave residuals that depend on it, and weights that are
-lines leave it out of balance; the effect is off by the product. Both are released as functions of the index that are
-linear between knots, and added to lines and weights. What is left of both enters the interval.
-
-Lineage: prognostic scores (Hansen 2008); augmented balancing weights (Chernozhukov, Newey and Singh 2022).
-
 The chain of releases of the private effect from moments by arm, in order.
 
 The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
 
 Second moments of covariates and outcome are released arm by arm, which costs no more than one matrix for all; lines
-of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; bends
-of lines and weights along the index of outcomes are measured and added; the effect is the mean of a doubly robust
-score, released with its square.
+of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; the
+effect is the mean of a doubly robust score, released with its square.
 
 Lineage: augmented inverse weighting (Robins, Rotnitzky and Zhao 1994) with balancing weights (Chernozhukov, Newey and
 Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
@@ -62,19 +53,16 @@ from counterveil.numerics.products import (
 )
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
-from counterveil.privacy.caveats import Caveat, Curvature, LinearScores
+from counterveil.privacy.caveats import Caveat, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.arm_sensitivity import PRODUCT, ArmGrams, BendMoments, FeatureMoments
+from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
 from counterveil.statistics.moments.kernels.arm_scores import (
     ArmLines,
     ArmScore,
-    BendSums,
-    Index,
-    bend_sums,
     residual_sums,
     score_sizes,
     score_sums,
@@ -88,7 +76,6 @@ from counterveil.statistics.moments.orthogonal import (
 )
 from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import (
-    DIAGONAL,
     OFF_DIAGONAL,
     SQUARE_WEIGHT,
     OrthogonalScore,
@@ -104,12 +91,11 @@ _SHARES = {
     "place 1": 15,
     "place 2": 15,
     "norms": 20,
-    "gram": 375,
-    "residual 1": 110,
-    "residual 2": 110,
-    "bends": 100,
+    "gram": 420,
+    "residual 1": 120,
+    "residual 2": 120,
     "sizes": 30,
-    "score": 175,
+    "score": 210,
 }
 # Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
 _PURE_SHARES = {
@@ -118,12 +104,11 @@ _PURE_SHARES = {
     "place 1": 30,
     "place 2": 30,
     "norms": 15,
-    "gram": 415,
-    "residual 1": 90,
-    "residual 2": 90,
-    "bends": 80,
+    "gram": 450,
+    "residual 1": 100,
+    "residual 2": 100,
     "sizes": 40,
-    "score": 150,
+    "score": 175,
 }
 _PLACES = ("place 1", "place 2")
 _HISTOGRAMS = (*_PLACES, "norms", "sizes")
@@ -138,7 +123,7 @@ _INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
 # The same where covariates explain this part of the outcome or more, and what it is where they explain nothing.
 _EXPLAINED, _LEAST = 0.5, 1.3
 # Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
-_PURE_INFLATION, _NOISY_BALL = 1.6, (0.2, 0.5)
+_PURE_INFLATION, _NOISY_BALL = 3.0, (0.1, 0.3)
 # The least part of the shared error that is left from the first of them on.
 _SHARED = 0.3
 # Squared lengths of the constant and of the outcome beside that of the covariates.
@@ -146,15 +131,11 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-_SCORE_REACH, _MODELS = 4.0, 3.5
-# Knots of the bends; what is left of them beside their noise, and the noise below which it is less.
-KNOTS, _BENDS_LEFT, _SURE_BENDS = 7, 2.5, 0.003
+_SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
-_MOST_NOISE = {"gaussian": 1.25, "pure": 0.75}
-# What treatment and outcome that bend are taken to add to the square of an interval's length, in parts of that without
-# privacy at the first of these numbers of rows: with covariates alone, with squares of numbers, with products of two.
-# It grows up to the second number, which is as far as was measured. There are at most so many features.
-_LINES, _SQUARES, _PRODUCTS, _ROWS, _MOST_FEATURES = 0.14, 0.045, 0.0, (2500, 10_000), 120
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
+# The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
+_WITHIN, _MOST_FEATURES = 1.25, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,12 +239,6 @@ class ArmDesign:
         """The noise of a mean score that is clipped at one."""
         return float(self.design.sd(float(self.shares["score"]), 2, 2.0))
 
-    @property
-    def bends_left(self) -> float:
-        """About what noise of bends adds, beside the sampling error: their product, of which priors leave a part."""
-        noise = float(self.design.sd(float(self.shares["bends"]), 8 * KNOTS - 2, 2.0))
-        return _BENDS_LEFT * noise * min(1.0, noise / _SURE_BENDS) * sqrt(self.design.rows)
-
     def plan(self) -> Plan:
         """Return the plan of the releases."""
         kinds = dict.fromkeys(self.shares, Kind.VECTOR)
@@ -286,8 +261,7 @@ def expected_width(design: Design) -> float:
     """
     chain = ArmDesign(design)
     noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
-    models = _MODELS * chain.index * (sqrt(_PURE_INFLATION) if chain.pure else 1.0)
-    return sqrt(1 + noise**2 + models**2 + chain.bends_left**2)
+    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,30 +281,21 @@ def shortest(
     rule: Callable[[Design], bool] = arms_affordable,
     width: Callable[[Design], float] = expected_width,
 ) -> Spending:
-    """Return what is expected to give the shortest interval, bends that its features leave out included.
+    """Return the richest features whose interval is expected to be within a quarter of the shortest.
 
-    Every set of features that the `rule` affords is compared with every mechanism. The expected length is the least of
-    numbers that fall with epsilon and delta, so that no smaller spending has a shorter one: a larger budget buys
-    features or a shorter interval.
+    Every set of features that the `rule` affords is compared with every mechanism. What no set affords is judged with
+    the first of them.
     """
     found = []
     for features in ladder:
         for mechanism in mechanisms:
             design = Design(rows, features.size, budget, mechanism)
             possible = features.size <= _MOST_FEATURES and rule(design)
-            length = sqrt(width(design) ** 2 + _left_out(features, rows)) if possible else inf
-            found.append(Spending(features, design, length))
-    return min(found, key=lambda spending: spending.length)
-
-
-def _left_out(features: FeatureMap, rows: int) -> float:
-    """Return what bends that these features do not follow are taken to add, squared.
-
-    The bias of a bend stays where it is as rows are added, while an interval without privacy shrinks with their root.
-    """
-    products = any(i != j for i, j in features.pairs)
-    part = _PRODUCTS if products else _SQUARES if features.pairs else _LINES
-    return part * min(rows, _ROWS[1]) / _ROWS[0]
+            found.append(Spending(features, design, width(design) if possible else inf))
+    least = min(one.length for one in found)
+    near = [one for one in found if one.length <= _WITHIN * least]
+    most = max(one.features.size for one in near) if least < inf else found[0].features.size
+    return min((one for one in near if one.features.size == most), key=lambda one: one.length)
 
 
 # Part of the outcomes that may lie outside the cells that are looked at again.
@@ -491,7 +456,7 @@ class Scale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
     `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
-    of its scales. Where there is an `index`, rows have its hats as well.
+    of its scales.
     """
 
     standard: Standard
@@ -499,7 +464,6 @@ class Scale:
     constant: float
     outcome: float
     reach: float
-    index: Index | None = None
 
     def least_clip(self, levels: Floats) -> float:
         """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
@@ -509,10 +473,6 @@ class Scale:
         if self.place.whole:
             return 1.0 + min(float(np.abs(levels).max()), 1.0)
         return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
-
-    def to_end(self, levels: Floats) -> Floats:
-        """Return how far mean outcomes are from the nearer end of the range, in these units."""
-        return np.asarray(np.maximum((1.0 - np.abs(self.place.centre + self.unit * levels)) / self.unit, 0.0))
 
     @property
     def unit(self) -> float:
@@ -525,13 +485,10 @@ class Scale:
         return sqrt(1.0 + self.standard.squared_length)
 
     def rows(self, records: TableRecords) -> Iterator[Block]:
-        """Yield (1, z) or (1, z, hats), treatment and outcome in these units, a block at a time."""
+        """Yield (1, z), treatment and outcome in these units, a block at a time."""
         for part in records.parts():
             x, t, y = part.x, part.treated.astype(np.float64), part.y
-            u = self.standard.rows(x)
-            if self.index is not None:
-                u = np.vstack((u.T, self.index.hats(self.standard.coordinates(x)).T)).T
-            yield u, t, (y - self.place.centre) / self.unit
+            yield self.standard.rows(x), t, (y - self.place.centre) / self.unit
 
 
 def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
@@ -910,6 +867,8 @@ _ALIGNMENT = 3.0
 # What the bound of the bias of shrinkage is multiplied by.
 _BIAS = 1.5
 _MOST_BIAS = 2.0
+# Squares and products are taken to move an effect that moves by this many standard errors.
+_SURE_MOVED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -929,11 +888,8 @@ class Weighted:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
-    `shared` is the expected error of the effect from noise of the Grams that weights and lines share; `bends` is the
-    part of the bias that bends along an index may leave, `hidden` what bends that noise hides could cause, which is in
-    `product`, and `undetected` what a second interval allows for them in its place; `known` is the expected squared
-    correlation of that index with the line that it stands for, `doubt` the product of what noise may hide of both
-    curves along it, in standard deviations of residuals and in log odds.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share, `degrees` how far
+    squares and products move the effect where they surely do.
     """
 
     score: ArmScore
@@ -941,11 +897,7 @@ class Weighted:
     bias: float
     shared: float
     sampling: float
-    bends: float = 0.0
-    hidden: float = 0.0
-    undetected: float = 0.0
-    known: float = 1.0
-    doubt: float = 0.0
+    degrees: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -962,7 +914,7 @@ class _Side:
 def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
     """Return the score for an estimand, with the ridge of least expected error in each arm."""
     p = moments.shares
-    target = {Estimand.ATE: moments.overall, Estimand.ATT: moments.means[1], Estimand.ATC: moments.means[0]}
+    target = _target(moments, estimand)
     people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     weights = np.zeros((2, len(moments.overall) + 1))
@@ -971,18 +923,55 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
         weights[arm, 0] = 1 / p[arm]
         if arm == own:
             continue
-        found = _side(moments, fit, arm, target[estimand], estimand, rows)
+        found = _side(moments, fit, arm, target, estimand, rows)
         weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
         weights[arm, 1:] = found.slope / p[arm]
         product, bias = product + guard.inflation * found.product, bias + found.bias
         sampling += found.sampling
         shared += (1 - 2 * arm) * max(float(fit.first[arm]), guard.shared) * found.shared
-    slopes, off = fit.slopes.values, target[estimand] - moments.means
+    slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
     return Weighted(
         ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared, sampling
     )
+
+
+def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: int, rows: int) -> float:
+    """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
+
+    `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
+    matter less and less.
+    """
+    means, covariances = moments.means[:, :plain], moments.covariances[:, :plain, :plain]
+    along = _directions(means, moments.shares, covariances, moments.outcome_sd)
+    fewer = replace(
+        moments, overall=moments.overall[:plain], means=means, covariances=covariances, directions=along
+    )
+    without = fitted_slopes(fewer, fit.products[:, :plain], fit.noise)
+    with_all, variance = _contrast(moments, fit.slopes, estimand, fit.residual / rows)
+    with_some, less = _contrast(fewer, without, estimand, fit.residual / rows)
+    moved = abs(with_all - with_some)
+    return moved if moved > _SURE_MOVED * sqrt(max(variance - less, variance / 4)) else 0.0
+
+
+def _contrast(
+    moments: ArmMoments, slopes: ArmSlopes, estimand: Estimand, residual: float
+) -> tuple[float, float]:
+    """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
+    off = _target(moments, estimand) - moments.means
+    along = np.einsum("ai,ai->a", off, slopes.values)
+    noise = np.einsum("ai,aij,aj->", off, slopes.covariances, off)
+    spread = [
+        float(gap @ np.linalg.solve(own, gap)) for own, gap in zip(moments.covariances, off, strict=True)
+    ]
+    return float(along[1] - along[0]), float(noise) + residual * float((spread / moments.shares).sum())
+
+
+def _target(moments: ArmMoments, estimand: Estimand) -> Floats:
+    """Return the mean of z over the people asked about."""
+    own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
+    return moments.overall if own is None else np.asarray(moments.means[own])
 
 
 def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
@@ -1030,282 +1019,6 @@ def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> fl
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
 # `experiments/record_effect/NOTES.md`.
-# Knots lie evenly within so many standard deviations of the index.
-_KNOTS = np.linspace(-2.2, 2.2, KNOTS)
-# Weights are clipped at this many of their standard deviations, and at least here.
-_WEIGHT_REACH, _LEAST_REACH = 3.0, 0.2
-# How far bends at two knots go together, and the variance of a level and a slope beside that of bends.
-_TOGETHER, _LINE = 1.0, 0.05
-# Prior standard deviations: of what residuals leave, in standard deviations of them, and of log odds of treatment;
-# what both arms share, and an arm's own.
-_COMMON, _OWN = (1e-3, 0.2, 0.5, 1.0), (1e-3, 0.2)
-# What the variance of what is left is multiplied by.
-_BENDS_INFLATION = 1.5
-# The least part of the bias found that may be left along the index, and the largest.
-_LEFT = (0.2, 2.0)
-# The same is multiplied by this where squares are features and products are not: they take a part of a bend along an
-# index, and leave the rest where the index does not show it.
-_SQUARES_ALONE = 1.5
-# The least part of the index that is taken to be known, and the largest mean square of a bend that noise hides: a part
-# of the residual variance, and of log odds of treatment.
-_LEAST_KNOWN, _MOST_HIDDEN = 0.05, 0.5
-# `room` of the second interval. With 1.25 and 1.5 bent indices of seed 77,000 were covered in .80 and .86 of the draws
-# in the worst cell, with 2 in .92 (`python -m experiments.record_effect.second`).
-_UNDETECTED = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Bends:
-    """Released means over all rows, in each arm: of h h' (2, k, k), h g and h rho (2, k), h being hats.
-
-    g is an arm's weight times its share less one, rho a residual. `sd`, `weight_sd` (2,) and `residual_sd` are the
-    noise of one entry.
-    """
-
-    hats: Floats
-    weights: Floats
-    residuals: Floats
-    sd: float
-    weight_sd: Floats
-    residual_sd: float
-
-
-def bent(
-    gate: Gate,
-    records: Records,
-    scale: Scale,
-    moments: ArmMoments,
-    fit: Fit,
-    found: Weighted,
-    clip: float,
-    room: float,
-) -> tuple[Scale, Weighted]:
-    """Return rows with hats, and the score with bends added to lines and weights.
-
-    `room` says how far curves of bends that noise hides are supposed to be the same: 1 for one curve.
-    """
-    scale = replace(scale, index=_index(moments, fit, len(records.features.columns)))
-    slopes = found.score.weights[:, 1:] * moments.shares[:, None]
-    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
-    reaches = np.maximum(_WEIGHT_REACH * spread, _LEAST_REACH)
-    seen = release_bends(gate, records, scale, found.score, reaches, moments.shares, clip)
-    # What is nowhere beyond an end of the range bends no more than its mean lies away from that.
-    sizes = np.minimum(
-        sqrt(fit.residual), scale.to_end(fit.levels) + np.sqrt(np.minimum(fit.level_noise, fit.noise))
-    )
-    found = _added(seen, moments, fit, found, records.count, room, sizes)
-    pairs = records.features.pairs
-    if pairs and all(i == j for i, j in pairs):
-        more = (_SQUARES_ALONE - 1) * found.bends
-        found = replace(found, bias=found.bias + more, bends=found.bends + more)
-    return scale, found
-
-
-def _index(moments: ArmMoments, fit: Fit, linear: int) -> Index:
-    """Return the part of both arms' lines in the covariates themselves, centred, in standard deviations."""
-    slopes = moments.shares @ fit.slopes.values
-    slopes[linear:] = 0.0
-    whole = np.einsum("a,aij->ij", moments.shares, moments.covariances)
-    off = moments.means[1] - moments.means[0]
-    whole += float(moments.shares.prod()) * np.outer(off, off)
-    slopes = slopes / max(sqrt(float(slopes @ whole @ slopes)), 1e-9)
-    return Index(float(moments.overall @ slopes), slopes, _KNOTS)
-
-
-def bent_sums(
-    records: TableRecords, scale: Scale, score: ArmScore, reaches: Floats, shares: Floats, clip: float
-) -> Sums:
-    """Return the sums of `bend_sums`: of h h', h g and h rho, of the untreated, then of the treated."""
-    assert scale.index is not None
-    sums = bend_sums(scale.rows(records), len(scale.index.knots), score, reaches, shares, clip)
-    return tuple(
-        np.array(part, dtype=object) for own in sums for part in (own.hats, own.weights, own.residuals)
-    )
-
-
-def release_bends(
-    gate: Gate,
-    records: Records,
-    scale: Scale,
-    score: ArmScore,
-    reaches: Floats,
-    shares: Floats,
-    clip: float,
-) -> Bends:
-    """Return moments of the index's hats with weights and residuals of both arms."""
-    assert scale.index is not None
-    size = len(scale.index.knots)
-
-    def values() -> list[Fraction]:
-        found = records.run(bent_sums, scale, score, reaches, shares, clip)
-        sums = [BendSums(*(part.tolist() for part in found[first : first + 3])) for first in (0, 3)]
-        unit = Fraction(1, records.count * 4**TERM_BITS)
-        return [unit * value for own in sums for value in _entries(own, size)]
-
-    released = gate.release_vector("bends", values, BendMoments(records.count).means)
-    means, sd = released.floats().reshape(2, 4 * size - 1), sqrt(released.variance)
-    hats, places, weight = np.zeros((2, size, size)), np.arange(size), float(PRODUCT)
-    hats[:, places, places] = means[:, :size] / float(DIAGONAL)
-    hats[:, places[1:], places[:-1]] = hats[:, places[:-1], places[1:]] = means[:, size : 2 * size - 1]
-    return Bends(
-        hats,
-        means[:, 2 * size - 1 : 3 * size - 1] * reaches[:, None] / weight,
-        means[:, 3 * size - 1 :] * clip / weight,
-        sd,
-        sd * reaches / weight,
-        sd * clip / weight,
-    )
-
-
-def _entries(own: BendSums, size: int) -> list[Fraction]:
-    """Return the weighted entries of one arm; hats that are not neighbours have no product."""
-    return (
-        [DIAGONAL * own.hats[k][k] for k in range(size)]
-        + [Fraction(own.hats[k][k + 1]) for k in range(size - 1)]
-        + [PRODUCT * value for value in (*own.weights, *own.residuals)]
-    )
-
-
-def _added(
-    seen: Bends, moments: ArmMoments, fit: Fit, found: Weighted, rows: int, room: float, sizes: Floats
-) -> Weighted:
-    """Return the score with bends added to lines and weights, and what is left of both.
-
-    `sizes` (2,) is how far outcomes of both arms bend at most.
-    """
-    score, p, size = found.score, moments.shares, seen.hats.shape[1]
-    # Second moments of hats within each arm, in blocks; entries that noise made negative are zero.
-    own = np.zeros((2 * size, 2 * size))
-    for arm in (0, 1):
-        part = slice(arm * size, (arm + 1) * size)
-        own[part, part] = np.maximum(seen.hats[arm], 0.0) / p[arm]
-    sums = seen.hats.sum(axis=2)
-    target = np.array(score.people) @ sums
-    curves, doubt = _residual_bends(seen, own, p, fit, rows, sizes)
-    turns, turn_doubt = _weight_bends(seen, own, p, score, target - (sums + seen.weights) / p[:, None])
-    signed = own * np.repeat((-1.0, 1.0), size)
-    moved = float(turns @ signed @ curves)
-    left = float(np.trace(signed.T @ turn_doubt @ signed @ doubt))
-    lines, added = curves.reshape(2, size), turns.reshape(2, size) / p[:, None]
-    changed = ArmScore(
-        ArmLines(np.column_stack([score.lines.values, lines])),
-        np.column_stack([score.weights, added]),
-        score.people,
-        score.effect + float(target @ (lines[1] - lines[0])),
-    )
-    known = _reliability(moments, fit)
-    seen_part = known**2 * _kept(curves, doubt, own) * _kept(turns, turn_doubt, own)
-    missed = float(np.clip(_LEFT[0] + 1 / max(seen_part, 1e-9) - 1, *_LEFT))
-    bends = missed * max(abs(moved) - sqrt(left), 0.0)
-    unseen = _unseen((curves, doubt, own), known, sizes**2)
-    off_balance = _unseen((turns, turn_doubt, own), known, _weight_sizes(score, p) ** 2)
-    # A product of two errors is at most that of their lengths, arm by arm.
-    largest = float(np.sqrt(unseen * off_balance).sum())
-    hidden = room * largest
-    doubts = _by_arm(np.diag(own @ doubt)) * _by_arm(np.diag(own @ turn_doubt))
-    return replace(
-        found,
-        score=changed,
-        product=found.product + _BENDS_INFLATION * left + hidden**2,
-        bias=found.bias + bends,
-        bends=bends,
-        hidden=hidden,
-        undetected=max(room, _UNDETECTED) * largest,
-        known=known,
-        doubt=float(np.sqrt(np.maximum(doubts, 0.0) / fit.residual).sum()),
-    )
-
-
-def _unseen(curve: tuple[Floats, Floats, Floats], known: float, largest: Floats) -> Floats:
-    """Return the expected mean square of what is not seen of a curve, in each arm, (2,).
-
-    Of a curve along an index that is known to the part `known`, that part is seen; its posterior doubts the rest. More
-    than half of `largest` is not supposed.
-    """
-    value, doubt, own = curve
-    doubts, sizes = _by_arm(np.diag(own @ doubt)), _by_arm(value * (own @ value))
-    found = doubts + (1 / max(known, _LEAST_KNOWN) - 1) * (sizes + doubts)
-    return np.asarray(np.clip(found, 0.0, _MOST_HIDDEN * largest))
-
-
-def _by_arm(values: Floats) -> Floats:
-    """Return the sums over the knots of both arms, (2,)."""
-    return np.asarray(values.reshape(2, -1).sum(axis=1))
-
-
-def _kept(curve: Floats, doubt: Floats, own: Floats) -> float:
-    """Return the part of a curve's expected mean square that its posterior mean has."""
-    size, error = float(curve @ own @ curve), float(np.trace(own @ doubt))
-    return size / max(size + error, 1e-12)
-
-
-def _reliability(moments: ArmMoments, fit: Fit) -> float:
-    """Return the expected squared correlation of the index with the line that it stands for."""
-    whole = np.einsum("a,aij->ij", moments.shares, moments.covariances)
-    slopes = moments.shares @ fit.slopes.values
-    size = float(slopes @ whole @ slopes)
-    error = float(np.einsum("a,aij,ij->", moments.shares, fit.slopes.covariances, whole))
-    return size / max(size + error, 1e-12)
-
-
-def _residual_bends(
-    seen: Bends, own: Floats, p: Floats, fit: Fit, rows: int, sizes: Floats
-) -> tuple[Floats, Floats]:
-    """Return what residuals are at the knots of both arms, (2 k,), and their covariance."""
-    size = seen.hats.shape[1]
-    shares = np.repeat(p, size)
-    noise = (seen.residual_sd / shares) ** 2 + fit.residual * np.diag(own) / (shares * rows)
-    return averaged_posterior(own, (seen.residuals / p[:, None]).ravel(), noise, _priors(sizes))
-
-
-def _priors(sizes: Floats) -> list[Floats]:
-    """Return prior covariances of values at the knots of both arms, for bends of these sizes and signs in each."""
-    shared, apart, alike = np.outer(sizes, sizes), np.diag(sizes**2), _alike()
-    return [
-        np.asarray(np.kron(common**2 * shared + own**2 * apart, alike)) for common in _COMMON for own in _OWN
-    ]
-
-
-def _weight_bends(seen: Bends, own: Floats, p: Floats, score: ArmScore, off: Floats) -> tuple[Floats, Floats]:
-    """Return what weights times an arm's share lack at the knots of both arms, (2 k,), and their covariance.
-
-    A propensity that bends by d of itself on the log odds takes d times the share of the untreated off weights of the
-    treated, and adds d times the share of the treated to those of the untreated.
-    """
-    size, people = seen.hats.shape[1], np.array(score.people)
-    noise = np.empty(2)
-    for arm in (0, 1):
-        parts = people - (np.arange(2) == arm) / p[arm]
-        noise[arm] = 4 * seen.sd**2 * float(parts @ parts) + (seen.weight_sd[arm] / p[arm]) ** 2
-    sizes = _weight_sizes(score, p)
-    lacking = np.where((sizes != 0)[:, None], off, 0.0).ravel()
-    return averaged_posterior(own, lacking, np.repeat(noise, size), _priors(sizes))
-
-
-def _weight_sizes(score: ArmScore, p: Floats) -> Floats:
-    """Return how far weights of both arms move with the log odds of treatment, (2,)."""
-    # Who is weighted by a constant is who is asked about.
-    used = np.array([bool(line[1:].any()) for line in score.weights])
-    return np.array([p[1], -p[0]]) if used.all() else used.astype(np.float64)
-
-
-def _alike() -> Floats:
-    """Return how values at two knots go together where slopes change at each inner knot.
-
-    Lines and balance take out the level and the slope, for an index that is about normal: little of them is left.
-    """
-    weights = np.exp(-0.5 * _KNOTS**2)
-    weights /= weights.sum()
-    lines = np.column_stack([np.ones_like(_KNOTS), _KNOTS])
-    bends = np.maximum(_KNOTS[:, None] - _KNOTS[1:-1], 0.0)
-    bends -= lines @ np.linalg.solve((lines.T * weights) @ lines, (lines.T * weights) @ bends)
-    found = bends @ (np.eye(len(bends.T)) + _TOGETHER) @ bends.T
-    found = found / float(weights @ np.diag(found)) + _LINE * lines @ lines.T
-    return np.asarray(found + 1e-6 * np.eye(len(found)))
-
-
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
@@ -1333,10 +1046,8 @@ _RUN_WEIGHT_REACH = 1.75
 class ArmEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
-    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which `bends`
-    is due to bends along the index; `hidden` squared is the part of `product` for bends that noise hides, `undetected`
-    what a second interval allows for them in its place, `known` the squared correlation of the index with what it
-    stands for, `doubt` the product of what noise may hide of the curves of residuals and of treatment along it.
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect.
     """
 
     value: float
@@ -1345,14 +1056,10 @@ class ArmEffect:
     product: float
     bias: float
     share: float
-    bends: float
-    hidden: float
-    undetected: float
-    known: float
-    doubt: float
+    degrees: float
 
 
-def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand, room: float) -> ArmEffect:
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> ArmEffect:
     """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score."""
     seen, first = _windows(gate, records, design)
     scale, share, share_sd = _scale(gate, seen, first, design)
@@ -1367,9 +1074,10 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     explained = explained_by(moments, fit.slopes.values)
     guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
     found = weighted(moments, fit, estimand, records.count, guard)
+    if records.features.pairs:
+        plain = len(records.features.columns)
+        found = replace(found, degrees=moved_by_richer(moments, fit, estimand, plain, records.count))
     least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
-    clip = max(residual_clip(fit), scale.least_clip(fit.levels))
-    scale, found = bent(gate, seen, scale, moments, fit, found, clip, room)
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
@@ -1502,19 +1210,12 @@ def _effect(
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
         (found.product + (_RUN_SHARED * found.shared) ** 2) * unit**2,
-        (found.bias + lost) * unit,
+        (found.bias + found.degrees + lost) * unit,
         float(moments.shares[1]),
-        found.bends * unit,
-        found.hidden * unit,
-        found.undetected * unit,
-        found.known,
-        found.doubt,
+        found.degrees * unit,
     )
 
 
-# Bends along an index are followed where this part of it is known or more, and where noise hides no more of them than
-# this: above it, bent indices of `experiments/causal` were covered in .5 to .8 of the draws, below it in .9 and more.
-_KNOWN, _DOUBT = 0.7, 0.06
 PAGES = (
     "statistics/moments/arm_grams.proof.md",
     "statistics/moments/arm_statistics.proof.md",
@@ -1528,7 +1229,6 @@ _WORDS = {
     "place 2": "histogram of the outcome where the first is full",
     "norms": "histogram of the rows' lengths",
     "gram": "second moments of covariates and outcome in each arm",
-    "bends": "how weights and residuals of each arm bend along an index",
     "sizes": "histogram of the sizes of the scores",
     "score": "mean and mean square of the doubly robust score",
 }
@@ -1553,9 +1253,7 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
     return found.features, found.design
 
 
-def arm_adjusted(
-    session: Session, question: Question, features: FeatureMap, design: Design, room: float
-) -> Result:
+def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
     # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
     low, high = session.study.outcome_range
@@ -1563,29 +1261,20 @@ def arm_adjusted(
     question = replace(question, mechanism=design.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
-        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand, room)
-        return _result(session, question, chain, effect, _assumed(session, features, effect)).stored()
+        effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
+        return _result(session, question, chain, effect, features).stored()
 
     return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
 
 
-def linear_scores(features: FeatureMap, *, inverse: bool, curvature: Curvature | None = None) -> LinearScores:
+def linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
     """Return that a score or the outcome regression is linear in these features."""
     squares, products = any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs)
-    return LinearScores(inverse, squares, products, curvature)
-
-
-def _assumed(session: Session, features: FeatureMap, effect: ArmEffect) -> LinearScores | None:
-    """Return what must be true for the interval to cover, None in a trial, where weights are right."""
-    if session.study.randomised is True:
-        return None
-    seen = effect.known >= _KNOWN and effect.doubt <= _DOUBT
-    curvature = Curvature.FOLLOWED if seen else Curvature.UNDETECTED
-    return linear_scores(features, inverse=True, curvature=curvature)
+    return LinearScores(inverse, squares, products)
 
 
 def _result(
-    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, assumes: LinearScores | None
+    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, features: FeatureMap
 ) -> Result:
     study = session.study
     low, high = study.outcome_range
@@ -1609,9 +1298,8 @@ def _result(
             Caveat.CLIPPED_SCORES,
             Caveat.COVERAGE_MEASURED,
         ),
-        assumes=assumes,
-        # A trial has no curvature to doubt, and no second interval.
-        bends=None if assumes is None else (effect.hidden * unit, effect.undetected * unit),
+        # Weights of a trial are right whatever the covariates.
+        assumes=None if study.randomised is True else linear_scores(features, inverse=True),
         details={
             "adjusted": True,
             "rows": chain.design.rows,
@@ -1623,11 +1311,7 @@ def _result(
             "se_score_noise": sqrt(effect.noise) * unit,
             "se_models": sqrt(effect.product) * unit,
             "model_bias_bound": effect.bias * unit,
-            "bend_bias_bound": effect.bends * unit,
-            "hidden_bend_bias": effect.hidden * unit,
-            "index_known": effect.known,
-            "bend_doubt": effect.doubt,
-            **({} if assumes is None else {"undetected_bend_bias": effect.undetected * unit}),
+            "moved_by_squares_and_products": effect.degrees * unit,
         },
     )
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import product
 
 from counterveil.numerics.arrays import sqrt_up
-from counterveil.statistics.moments.sensitivity import ArmStatistics, FreeGram
+from counterveil.statistics.moments.sensitivity import FreeGram
 
 # Proof: arm_grams.proof.md
 
@@ -49,27 +49,6 @@ class FeatureMoments:
     def means(self) -> Fraction:
         """Largest Euclidean length of a change of the means."""
         return sqrt_up(4 * self.features + 4 * self.weight**2) / self.rows
-
-
-# Proof: arm_grams.proof.md
-
-# Weights of both products beside second moments: just below the root of one half.
-PRODUCT = Fraction(70_710_678, 100_000_000)
-
-
-@dataclass(frozen=True, slots=True)
-class BendMoments:
-    """l2 sensitivity of (DIAGONAL diag, upper triangle of h h', PRODUCT h g, PRODUCT h rho) in both arms, as means.
-
-    Every row is in one arm, |h| <= 1, and g and rho lie in [-1, 1].
-    """
-
-    rows: int
-
-    @property
-    def means(self) -> Fraction:
-        """Largest Euclidean length of a change of the means: what it is for one product."""
-        return ArmStatistics(self.rows).means
 
 
 # Proof: arm_balance.proof.md

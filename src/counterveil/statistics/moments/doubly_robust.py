@@ -90,7 +90,7 @@ def doubly_robust(session: Session, question: Question) -> Result:
             raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
-        return arm_adjusted(session, question, features, design, settings.bends)
+        return arm_adjusted(session, question, features, design)
     return _orthogonal(session, question, settings, features, design)
 
 

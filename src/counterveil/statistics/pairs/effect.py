@@ -19,7 +19,7 @@ from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand
-from counterveil.privacy.caveats import Caveat, Curvature, Fact, LinearScores
+from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -165,7 +165,6 @@ class PairEffect:
 
     estimate: float
     uncertainty: Uncertainty
-    blind: bool  # whether curves that matter beside the sampling error would go undetected
     details: dict[str, float | str]
 
 
@@ -220,8 +219,7 @@ def _effect(
         "models_differ_se": left_sd,
         "models_differ_rejects": rejects,
     }
-    blind = left_sd > uncertainty.sampling_sd or int(rows.order.max()) <= LINES
-    return PairEffect(estimate, uncertainty, blind, details)
+    return PairEffect(estimate, uncertainty, details)
 
 
 def pairs(session: Session, question: Question) -> Result:
@@ -261,14 +259,14 @@ def _result(session: Session, question: Question, choice: Choice, effect: PairEf
             "features": len(choice.rows.order) - 1,
             **effect.details,
         },
-        assumes=None if randomised else _assumes(choice.rows, effect.blind),
+        assumes=None if randomised else _assumes(choice.rows),
     )
 
 
-def _assumes(rows: PublicRows, blind: bool) -> LinearScores:
-    """Return that either model is linear in the features, and whether most curvature would go undetected."""
+def _assumes(rows: PublicRows) -> LinearScores:
+    """Return that either model is linear in the features."""
     squares, products = (bool((rows.order == one).any()) for one in (CURVES, PRODUCTS))
-    return LinearScores(False, squares, products, Curvature.UNDETECTED if blind else None)
+    return LinearScores(False, squares, products)
 
 
 _WORDS = {

@@ -1,6 +1,5 @@
 """Brute force: no exchange of a record moves the releases of moments by arm further than claimed."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -17,13 +16,12 @@ from counterveil.statistics.moments.adjusted import (
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
-    release_bends,
     release_look,
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.arm_sensitivity import PRODUCT, ArmGrams, BendMoments, FeatureMoments
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Index
+from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
+from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
 from counterveil.statistics.moments.records import TableRecords
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
@@ -93,35 +91,6 @@ def test_scores(clip, people):
     assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
 
 
-INDEX = Index(0.2, np.array([0.6, -0.3, 0.2, 0.1, 0.4]), np.linspace(-2.2, 2.2, 7))
-REACHES, SHARES = np.array([0.3, 0.4]), np.array([0.5, 0.4])
-
-
-@pytest.mark.parametrize("clip", [0.05, 1.0])
-def test_bends_of_both_arms(clip):
-    form = replace(scale(4.2, 1.8), index=INDEX)
-    values, claim = handed_over(
-        "bends", lambda gate, rows: release_bends(gate, rows, form, SCORE, REACHES, SHARES, clip)
-    )
-    assert claim == pytest.approx(2 / 5, rel=1e-8)
-    assert 0.75 * claim < largest_change(values) <= claim * (1 + 1e-12)
-
-
-def test_bends_of_opposite_weights_and_residuals_attain_the_bound():
-    hat, one = np.eye(7)[3], np.array([1.0, 1.0]) * float(PRODUCT)
-    change = np.outer(hat, one) - np.outer(hat, -one)
-    assert np.linalg.norm(change) == pytest.approx(float(BendMoments(1).means), rel=1e-7)
-
-
-def test_hats_say_where_the_index_lies():
-    z = np.random.default_rng(4).normal(size=(500, 5)) * 3
-    hats, line = INDEX.hats(z), z @ INDEX.line - INDEX.centre
-    assert hats.sum(axis=1) == pytest.approx(np.ones(500), abs=1e-12)
-    assert ((hats > 0).sum(axis=1) <= 2).all()
-    assert hats @ INDEX.knots == pytest.approx(np.clip(line, -2.2, 2.2), abs=1e-9)
-    assert INDEX.hats(np.full((1, 5), np.nan)).sum() == 1
-
-
 def test_a_record_leaves_one_cell_and_enters_another():
     form, edges = scale(4.2, 1.8), np.array([0.1, 1.0, 3.0])
     for name, release in {
@@ -148,14 +117,6 @@ def test_moments_are_read_back_by_arm():
         own = t == arm
         wanted = u[own].T @ (unit[own] - u[own] @ LINES.values[arm]) / 5
         assert left.products[arm] == pytest.approx(wanted, abs=1e-4)
-    bends = release_bends(NotingGate(), rows, replace(form, index=INDEX), SCORE, 50 * REACHES, SHARES, 50.0)
-    hats = INDEX.hats(STANDARD.coordinates(next(TableRecords(rows.source, rows.features).parts()).x))
-    for arm in (0, 1):
-        own, weight = t == arm, SHARES[arm] * (u @ WEIGHTS[arm]) - 1
-        rho = unit[own] - u[own] @ LINES.values[arm]
-        assert bends.hats[arm] == pytest.approx(hats[own].T @ hats[own] / 5, abs=1e-4)
-        assert bends.weights[arm] == pytest.approx(weight[own] @ hats[own] / 5, abs=1e-3)
-        assert bends.residuals[arm] == pytest.approx(rho @ hats[own] / 5, abs=1e-3)
     m0, m1 = u @ LINES.values[0], u @ LINES.values[1]
     score = m1 - m0 - 0.3 + t * (u @ WEIGHTS[1]) * (unit - m1) - (1 - t) * (u @ WEIGHTS[0]) * (unit - m0)
     found = release_arm_score(NotingGate(), rows, form, SCORE, 50.0)

@@ -69,7 +69,7 @@ def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, de
     assert abs(known["estimate"] - 0.5) < 0.05
 
 
-@pytest.mark.parametrize(("scratch", "passes"), [("folder", 1), ("none", 12)])
+@pytest.mark.parametrize(("scratch", "passes"), [("folder", 1), ("none", 11)])
 def test_a_file_is_read_once_or_once_a_release_and_memory_holds_one_batch(
     parquet, scratch, passes, tmp_path, monkeypatch
 ):
@@ -87,7 +87,7 @@ def test_a_file_is_read_once_or_once_a_release_and_memory_holds_one_batch(
     cv.ate(parquet, STUDY, noise=cv.SeededNoise(1), **WORDS)
     assert max(seen) <= batches.BATCH
     # Without rows on the side, a pass to check them and one for each release: centre, lengths, second moments,
-    # residuals twice, bends, two looks.
+    # residuals twice, two looks.
     assert sum(read) == passes * ROWS
 
 

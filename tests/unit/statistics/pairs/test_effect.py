@@ -11,7 +11,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Estimand, Unit
-from counterveil.privacy.caveats import Curvature, LinearScores
+from counterveil.privacy.caveats import LinearScores
 from counterveil.session import Kind, drafted_charter
 from counterveil.statistics.pairs.effect import choices, chosen
 
@@ -119,12 +119,12 @@ def test_refusals_read_no_private_column():
     assert told[0] == told[1]
 
 
-def test_lines_alone_say_that_curvature_goes_undetected():
+def test_lines_alone_are_said():
     data = people(1200)
     table = Table.attach(data, study())
     assert int(chosen(table, Budget("0.9"), False).rows.order.max()) == 1
     found = ask(data, study(), epsilon="0.9", delta=0)
-    assert found.assumes == LinearScores(False, False, False, Curvature.UNDETECTED)
+    assert found.assumes == LinearScores(False, False, False)
 
 
 def test_answers_are_stored_and_read_back():

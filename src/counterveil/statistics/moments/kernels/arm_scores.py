@@ -53,60 +53,6 @@ class ArmScore:
         return np.asarray(counts * (treated - control - self.effect) + own)
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
-    """A line on z and evenly spaced knots: a row's hats say between which knots its index lies, and where.
-
-    Hats are not negative and add up to one; they are linear in the index between knots, and constant beyond the ends.
-    """
-
-    centre: float
-    line: Floats
-    knots: Floats
-
-    def hats(self, z: Floats) -> Floats:
-        """Return every row's hats, (rows, knots), of which at most two are not zero."""
-        knots, last = self.knots, len(self.knots) - 1
-        place = np.nan_to_num(projected(z, self.line) - self.centre - knots[0]) / (knots[1] - knots[0])
-        place = np.clip(place, 0.0, last)
-        left = np.minimum(place.astype(np.int64), last - 1)
-        rows, part = np.arange(len(place)), place - left
-        found = np.zeros((len(place), last + 1))
-        found[rows, left], found[rows, left + 1] = 1.0 - part, part
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class BendSums:
-    """Sums over the rows of one arm, in units of 4**-TERM_BITS: of h h', h g and h rho."""
-
-    hats: list[list[int]]
-    weights: list[int]
-    residuals: list[int]
-
-
-def bend_sums(
-    row_blocks: Iterable[Block], knots: int, score: ArmScore, reaches: Floats, shares: Floats, clip: float
-) -> list[BendSums]:
-    """Return, for the untreated and the treated, sums of hats h, which end the rows, with weights and residuals.
-
-    g is an arm's weight times its share less one, over the arm's reach, and rho a residual over `clip`, both clipped
-    to one.
-    """
-    totals = [[WholeSum() for _ in range(3)] for _ in range(2)]
-    for row, t, y in row_blocks:
-        u, hats = row[:, :-knots], steps(row[:, -knots:], TERM_BITS)
-        weight = [projected(u, line) for line in score.weights]
-        rho = whole(score.lines.residual(u, t, y) / clip).astype(np.float64)
-        for arm in (0, 1):
-            own = t == arm
-            g = whole((weight[arm][own] * shares[arm] - 1) / reaches[arm]).astype(np.float64)
-            # As in `residual_sums`: doubles add these products exactly.
-            for place, term in enumerate((hats[own].T @ hats[own], g @ hats[own], rho[own] @ hats[own])):
-                totals[arm][place].add(term.astype(np.int64))
-    return [BendSums(*(total.whole().tolist() for total in own)) for own in totals]
-
-
 def residual_sums(
     row_blocks: Iterable[Block], lines: ArmLines, clip: float, reach: float
 ) -> tuple[list[int], int]:
