@@ -167,7 +167,7 @@ def test_results_are_read_back(data, measure, protects):
     with pytest.raises(ParameterError, match="CV-P5"):
         cv.pool([found, found])
     with pytest.raises(ParameterError, match="CV-P661"):
-        MeasureResult.from_dict(json.loads(text) | {"measure": "ratio", "arm_means": {"values": [1]}})
+        MeasureResult.from_dict(json.loads(text) | {"measure": "ratio", "numbers": {"values": [1]}})
 
 
 def test_a_difference_of_released_means_is_a_result_too(data):
@@ -211,7 +211,7 @@ def test_an_estimate_that_is_made_with_the_noise_says_so():
     assert "the ratio is computed with that SD. Use the interval." in said
     assert "within one SD of its noise" in " ".join(str(found.as_measure("odds_ratio")).split())
     assert "Use the interval" not in str(found.as_measure("nnt"))
-    below = replace(found, means=replace(means, values=(means.values[0], -0.01)))
+    below = replace(found, numbers=replace(means, values=(means.values[0], -0.01)))
     assert "control below 0 (noise)" in str(below)
     assert "SD of its noise" not in str(ask(rows, measure="ratio"))
 
