@@ -127,35 +127,6 @@ def test_an_interval_of_numbers_needed_may_have_two_parts():
     assert "two parts" in " ".join(found.full().split())
 
 
-<<<<<<< HEAD
-=======
-def test_an_interval_without_upper_end_says_so(tmp_path):
-    found = ask(people(100), protects="record", epsilon=0.2, measure="ratio")
-    assert found.interval()[1] == inf
-    assert "inf)" in str(found)
-    assert "no upper end" in " ".join(str(found).split())
-    assert found.to_dict()["interval"]["high"] is None
-    assert "without an upper end" in found.write_up()
-    page = found.to_html(tmp_path / "page.html").read_text()
-    assert "Lines to the edge have no end" in page
-    ax = cv.plots.forest(found)
-    assert ax.get_xscale() == "log"
-
-
-@pytest.mark.parametrize("measure", ["ratio", "nnt"])
-@pytest.mark.parametrize("protects", ["outcome", "record"])
-def test_results_are_read_back(data, measure, protects):
-    found = ask(data, protects=protects, measure=measure)
-    assert isinstance(found, MeasureResult)
-    text = json.dumps(found.to_dict(), allow_nan=False)
-    assert MeasureResult.from_dict(json.loads(text)) == found
-    with pytest.raises(ParameterError, match="CV-P5"):
-        cv.pool([found, found])
-    with pytest.raises(ParameterError, match="CV-P661"):
-        MeasureResult.from_dict(json.loads(text) | {"measure": "ratio", "numbers": {"values": [1]}})
-
-
->>>>>>> answer
 def test_a_difference_of_released_means_is_a_result_too(data):
     found = ask(data, measure="ratio")
     plain = found.as_measure("difference")
@@ -185,85 +156,6 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
         ask({"t": data["t"], "y": data["y"]}, cv.Study("t", "y", (0, 2), randomised=True)).as_measure("nnt")
 
 
-<<<<<<< HEAD
-=======
-def test_an_estimate_that_is_made_with_the_noise_says_so():
-    rows = people(400)
-    found = ask(
-        rows | {"y": np.arange(400) % 199 == 0}, epsilon="0.2", measure="ratio", noise=cv.SeededNoise(1)
-    )
-    means, sd = found.means, found.means.parts(0.0, 1.0)[1]
-    assert means.values[1] < sd
-    said = " ".join(str(found).split())
-    assert f"the control mean is smaller than the SD of its noise ({rounded(sd, sd)})" in said
-    assert "the ratio is computed with that SD. Use the interval." in said
-    assert "within one SD of its noise" in " ".join(str(found.as_measure("odds_ratio")).split())
-    assert "Use the interval" not in str(found.as_measure("nnt"))
-    below = replace(found, numbers=replace(means, values=(means.values[0], -0.01)))
-    assert "control below 0 (noise)" in str(below)
-    assert "SD of its noise" not in str(ask(rows, measure="ratio"))
-
-
-def test_bias_that_is_allowed_for_is_on_the_scale_of_the_difference(data):
-    given = {"method": "weighting", "epsilon": NOISELESS, "settings": cv.settings.Weighting(bias=0.5)}
-    plain = ask(data, OBSERVED, **given)
-    found = ask(data, OBSERVED, measure="ratio", **given)
-    assert found.details["bias_allowance"] == pytest.approx(plain.details["bias_allowance"], rel=0.02)
-    assert "for bias on the scale of the difference" in " ".join(str(found).split())
-    assert "on the scale of the difference" not in " ".join(str(plain).split())
-
-
-def test_a_measure_is_named_where_it_is_written_up(data, tmp_path):
-    found = ask(data, measure="ratio")
-    for measure, said, answered in (
-        ("ratio", "The risk ratio (treated over control) is ", "times that without"),
-        ("odds_ratio", "The odds ratio (treated over control) is ", "times those without"),
-        ("lift", "The lift is ", "% higher than without, a lift of"),
-        ("nnt", "The number needed to treat is ", "people have to be treated"),
-    ):
-        one = found.as_measure(measure)
-        assert said in one.write_up()
-        assert "((" not in one.write_up().replace(" ", "")
-        assert answered in one.to_html(tmp_path / "page.html").read_text()
-    wide = ask(
-        {"t": data["t"], "y": 2 * data["y"]}, cv.Study("t", "y", (0, 2), randomised=True), measure="ratio"
-    )
-    assert "The ratio of means (treated over control) is " in wide.write_up()
-
-
-def test_numbers_needed_to_treat_have_no_sign_in_sentences(data):
-    found = ask(data | {"y": 1 - data["y"]}, epsilon=20, measure="nnt")
-    low, high = found.interval()
-    assert high < 0
-    error = found.std_error.total
-    ends = f"{rounded(-high, error)} to {rounded(-low, error)}"
-    said = " ".join(str(found).split())
-    assert f"{rounded(-found.estimate, error)} (95 % interval {ends}) treated for one outcome fewer" in said
-    said = f"is {rounded(-found.estimate, error)} for one outcome fewer (95 % interval {ends}"
-    assert said in found.write_up()
-
-
-def test_e_values_are_those_of_the_ratio(data):
-    found = ask(data, OBSERVED, method="weighting", measure="odds_ratio")
-    rows = found.sensitivity().rows
-    ratio = found.as_measure("ratio")
-    assert rows[0].ratio == pytest.approx(ratio.estimate)
-    assert rows[0].ratio_limit == pytest.approx(max(ratio.interval()[0], 1.0))
-    assert rows[0].estimate == found.difference.estimate
-    assert "% of the difference, takes its interval to zero" in " ".join(found.full().split())
-
-
-def test_both_means_are_charged_once():
-    budget = cv.Budget(1)
-    with cv.Curator(people(), TRIAL, budget=budget, noise=cv.SeededNoise(1)) as curator:
-        found = curator.ate(protects="outcome", epsilon=1, measure="ratio", request_id="a")
-        assert curator.remaining().epsilon == 0
-        again = curator.ate(protects="outcome", epsilon=1, measure="ratio", request_id="a")
-        assert again == found
-        assert isinstance(found, Result)
-
-
->>>>>>> answer
 @pytest.mark.parametrize(
     ("study", "given", "code"),
     [
