@@ -106,9 +106,9 @@ OUTCOME_EFFECTS = {
 }
 PAIR: dict[str, Any] = {"protects": "treatment and outcome"}
 PAIR_EFFECTS = {
-    "auto": asked("ate", "auto", PAIR, GAUSSIAN),
-    "doubly robust": asked("ate", "doubly_robust", PAIR, GAUSSIAN),
-    "trial": asked("ate", "trial", PAIR, GAUSSIAN, kind="trial"),
+    "auto": asked("ate", "auto", PAIR, PURE),
+    "doubly robust": asked("ate", "doubly_robust", PAIR, PURE),
+    "trial": asked("ate", "trial", PAIR, PURE, kind="trial"),
 }
 RECORD_EFFECTS = {
     "auto": asked("ate", "auto", RECORD, GAUSSIAN),
