@@ -104,6 +104,12 @@ OUTCOME_EFFECTS = {
     "matching, paper": published("outcome_matching", PURE),
     "stratified": asked("ate", "stratified", OUTCOME, PURE, strata()),
 }
+PAIR: dict[str, Any] = {"protects": "treatment and outcome"}
+PAIR_EFFECTS = {
+    "auto": asked("ate", "auto", PAIR, PURE),
+    "doubly robust": asked("ate", "doubly_robust", PAIR, PURE),
+    "trial": asked("ate", "trial", PAIR, PURE, kind="trial"),
+}
 RECORD_EFFECTS = {
     "auto": asked("ate", "auto", RECORD, GAUSSIAN),
     "auto, trial": asked("ate", "auto", RECORD, PURE, kind="trial"),
@@ -226,6 +232,7 @@ ASKED: dict[str, Asked] = {
     f"{prefix}: {name}": entry
     for prefix, entries in (
         ("outcome", OUTCOME_EFFECTS),
+        ("pair", PAIR_EFFECTS),
         ("record", RECORD_EFFECTS),
         ("several", ARMS),
         ("groups", GROUP_EFFECTS),

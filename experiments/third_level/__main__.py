@@ -182,7 +182,7 @@ def main() -> None:
     parser.add_argument("--designs", nargs="*", default=list(DESIGNS))
     parser.add_argument("--estimands", nargs="*", default=["ATE"])
     parser.add_argument("--budgets", nargs="*", default=[f"{epsilon},{delta}" for epsilon, delta in BUDGETS])
-    parser.add_argument("--saved", type=Path, default=Path(__file__).parent / "answers.csv")
+    parser.add_argument("--saved", type=Path, default=Path("third_level.csv"))
     given = parser.parse_args()
     done = {(row.design, row.estimand, row.epsilon, row.delta, row.draw) for row in saved(given.saved)}
     for name in given.designs:

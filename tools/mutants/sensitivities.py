@@ -262,4 +262,24 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "high - low + prediction.bound_steps * step",
         "contract/test_models.py",
     ),
+    _of(
+        "pair_sensitivity",
+        "PAIR_LENGTH * rows.length",
+        "PAIR_LENGTH * rows.length * Fraction(7, 10)",
+        _unit("pairs/pair_moments"),
+    ),
+    _of("row_length", ".max())", ".min())", _unit("pairs/pair_moments")),
+    _of(
+        "Place.fixed",
+        "np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS)",
+        "moved // (2 * self.reach)",
+        _unit("pairs/pair_moments"),
+    ),
+    _of(
+        "Scores.values",
+        "np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one)",
+        "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
+        _unit("pairs/pair_scores"),
+    ),
+    _of("Scores.sums", "2 * one * one", "one * one", _unit("pairs/pair_scores")),
 )

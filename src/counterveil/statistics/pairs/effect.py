@@ -55,7 +55,7 @@ _SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
-_MOST_PRODUCTS = 2.5
+_MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
 _ALIGNED = 2.0
 # The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
@@ -73,11 +73,12 @@ class Choice:
     sampling: float
     noise: float
     products: float
+    curves: float  # confounding by curves and products that models leave out or shrink
 
     @property
     def length(self) -> float:
         """The expected squared length of the interval, in units of outcomes."""
-        return self.sampling + self.noise + self.products
+        return self.sampling + self.noise + self.products + self.curves
 
 
 def choices(table: Table, budget: Budget, randomised: bool) -> list[Choice]:
@@ -139,16 +140,18 @@ def _expected(
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]
     left = [treated / 4 / (treated / 4 + signal[0]), arms / (arms + signal[1])]
-    confounded = _ALIGNMENT * float((np.sqrt(signal[0] * signal[1]) * left[0] * left[1])[1:].sum())
+    aligned = _ALIGNMENT * np.sqrt(signal[0] * signal[1]) * left[0] * left[1]
+    by_lines, by_curves = (float(aligned[at].sum()) for at in (rows.order == LINES, rows.order > LINES))
     # Curves that are left out are left out entirely.
-    confounded += _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else 0.0
+    by_curves = _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
-    products = 0.0 if randomised else float(errors[0] @ errors[1]) + confounded**2
+    products = 0.0 if randomised else float(errors[0] @ errors[1]) + by_lines**2
+    curves = 0.0 if randomised else (by_lines + by_curves) ** 2 - by_lines**2
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
     noise = 8 * (_LARGEST_WEIGHT / (score * n)) ** 2 + worse
-    return Choice(rows, plan, sampling, noise, products)
+    return Choice(rows, plan, sampling, noise, products, curves)
 
 
 def _assumed(rows: PublicRows, sizes: tuple[float, float]) -> Floats:

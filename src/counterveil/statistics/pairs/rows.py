@@ -35,8 +35,8 @@ _LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
 # Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
 # of the constant beside all others: noise is least on the constant and most on products.
 _SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
-# Most features, and fewest rows for each of them.
-MOST_FEATURES, ROWS_A_FEATURE = 250, 5
+# Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
+MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class PublicRows:
 def ladder(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
     columns = list(_columns(table))
-    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE)
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
     orders = [order for order, _ in columns]
     richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
     if not richest:
