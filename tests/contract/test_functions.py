@@ -83,20 +83,14 @@ def test_covariance_of_an_effect_from_looks():
 
 def test_a_released_effect_as_a_model():
     known = Uncertainty(None, 0.04, 0.04, extra=0.01, bias=0.3)
+    said = {"method": "m", "guarantee": None, "spent": None, "releases": (), "not_covered": (), "details": {}}
+    said |= {"diagnostics": {}, "interval_of": None, "condition": None, "assumes": FoldModels.OUTCOME}
     result = SimpleNamespace(
         uncertainty=known,
         std_error=SimpleNamespace(noise=0.1),
         estimate=1.5,
-        method="m",
-        guarantee=None,
-        spent=None,
-        releases=(),
         not_covered=(),
-        details={},
-        diagnostics={},
-        interval_of=None,
-        condition=None,
-        assumes=FoldModels.OUTCOME,
+        provenance=lambda: said,
     )
     made = one_effect_model(study(randomised=True), 0.9, result)
     half = norm.ppf(0.95) * sqrt(0.05) + 0.3

@@ -137,6 +137,7 @@ def test_effect_of_the_scores_by_arm():
         bias=0.001,
         shared=0.006,
         sampling=0.0001,
+        degrees=0.0005,
     )
     moments = SimpleNamespace(shares=np.array([0.8, 0.2]))
     effect = adjusted._effect(seen, found, moments, SimpleNamespace(unit=unit), rows, typical, lost)
@@ -148,8 +149,9 @@ def test_effect_of_the_scores_by_arm():
     assert effect.noise == pytest.approx((0.003 * unit) ** 2)
     assert effect.product == pytest.approx((0.0004 + (1.2 * 0.006) ** 2) * unit**2)
     # Scores whose mean is off zero are cut off more on one side.
-    assert effect.bias == pytest.approx((0.001 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
+    assert effect.bias == pytest.approx((0.001 + 0.0005 + 0.002 * (1 + 2 * 0.02 / sqrt(0.3))) * unit)
     assert effect.share == 0.2
+    assert effect.degrees == pytest.approx(0.0005 * unit)
 
 
 PARTS = [(estimand, delta) for estimand in (*ESTIMANDS, "ATO") for delta in (0, 1e-6)]

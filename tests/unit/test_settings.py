@@ -59,7 +59,7 @@ WRONG = {
     "DifferenceInMeans": [{"variance_share": 1}, {"variance_share": -0.1}],
     "DoublyRobust": [
         *({"degree": 3}, {"unaffordable": "guess"}, {"unaffordable": "contrast"}, {"kappa": 0}, {"kappa": 1.5}),
-        *({"bends": -0.1}, {"bends": 5}, {"means": (0.0,)}, {"covariance": ((1.0,),), "degree": 2}),
+        *({"means": (0.0,)}, {"covariance": ((1.0,),), "degree": 2}),
         {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
     ],
     "Folds": [{"folds": 2}, {"folds": 2.5}, {"bound": 0}, {"learner": "forest"}, {"learner": 3}, {"learner": None}],

@@ -9,6 +9,7 @@ from tools.mutants.mutant import ESTIMATES, Mutant, fault
 _of = partial(fault, ESTIMATES)
 _IPW = "contract/test_ipw.py"
 _MODELS = "contract/test_models.py"
+_ARM_MODELS = "unit/statistics/moments/test_arm_models.py"
 _RECORDS = "contract/test_records.py"
 
 RECORDS: tuple[Mutant, ...] = (
@@ -85,7 +86,11 @@ RECORDS: tuple[Mutant, ...] = (
     # Moments by arm.
     _of("arm_run._effect", "seen.score - found.shared", "seen.score", _MODELS),
     _of("arm_run._effect", "found.product + (_RUN_SHARED * found.shared) ** 2", "found.product", _MODELS),
-    _of("arm_run._effect", "(found.bias + lost) * unit", "0.0", _MODELS),
+    _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
+    _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
+    _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
+    _of("adjusted._contrast", "along[1] - along[0]", "along[1] + along[0]", _ARM_MODELS),
+    _of("adjusted.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     # A prediction taken off everybody's outcome.
     _of(

@@ -1,5 +1,7 @@
 """Effects at a finite set of queries: bins, fold aggregation, and the object that holds the answers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.unit.questions.groups.group_data import rows, study
@@ -99,17 +101,16 @@ def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
 
 
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
-    figures = {"sampling": (0.1,) * 500, "noise": (0.1,) * 500, "estimates": (1.0,) * 500}
-    found = ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None}))
-    facts = found.to_dict() | {
-        "queries": [{"x": float(k)} for k in range(500)],
-        "estimates": list(figures["estimates"]),
-        "std_error": {"sampling": list(figures["sampling"]), "noise": list(figures["noise"])},
-        "distinct": 500,
-        "noise_tail": "normal",
-    }
-    few = cv.results.CateAnswers.from_dict(facts | {"rank": 2})
-    many = cv.results.CateAnswers.from_dict(facts | {"rank": 400})
+    few = replace(
+        ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None})),
+        queries=tuple({"x": float(k)} for k in range(500)),
+        **dict.fromkeys(("sampling", "noise"), (0.1,) * 500),
+        estimates=(1.0,) * 500,
+        distinct=500,
+        noise_tail="normal",
+        rank=2,
+    )
+    many = replace(few, rank=400)
     assert few.band()[1][0] < many.band()[1][0]
 
 
