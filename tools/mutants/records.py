@@ -140,4 +140,17 @@ RECORDS: tuple[Mutant, ...] = (
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
     # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
+    _of("_effect", "2 * float(released[1])", "float(released[1])", "contract/test_pairs.py"),
+    _of(
+        "_lines",
+        "-w1 * (m0 + start), w0 * m0",
+        "-w1 * m0, w0 * m0",
+        "unit/statistics/pairs/test_pair_scores.py",
+    ),
+    _of(
+        "Target.of",
+        "(tilt / e, tilt / (1 - e))",
+        "(tilt / e, tilt / e)",
+        "unit/statistics/pairs/test_pair_scores.py",
+    ),
 )
