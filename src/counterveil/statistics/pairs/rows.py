@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from counterveil.data import OUTCOME_STEPS, Range, Table
 from counterveil.data.features import covariate_features
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
+from counterveil.numerics.products import WholeSum, blocks
 
 # Fractional digits of features and of outcomes.
 FEATURE_BITS, OUTCOME_BITS = 16, 16
@@ -155,9 +156,12 @@ def pair_sums(
     rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place
 ) -> list[Fraction]:
     """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block."""
-    y = place.fixed(outcome)
-    pairs = np.column_stack([treated.astype(np.int64), np.where(treated, y, 0), np.where(treated, 0, y)])
-    sums = rows.steps.T @ pairs
+    total = WholeSum()
+    for part in blocks(len(outcome)):
+        own, y = treated[part], place.fixed(outcome[part])
+        pairs = np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
+        total.add(rows.steps[part].T @ pairs)
+    sums = total.whole()
     feature, both = 1 << FEATURE_BITS, 1 << (FEATURE_BITS + OUTCOME_BITS)
     found = [TREATED * Fraction(int(value), feature) for value in sums[:, 0]]
     return found + [Fraction(int(value), both) for column in (1, 2) for value in sums[:, column]]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.products import blocks
 from counterveil.privacy import Estimand
 from counterveil.statistics.pairs.models import Models
 from counterveil.statistics.pairs.place import Spread
@@ -77,8 +78,8 @@ class Scores:
     def sums(self, treated: NDArray[np.bool_], outcome: Integers) -> list[Fraction]:
         """Return the sums of v and of v^2 / 2, v being a row's score in parts of the clip."""
         v = self.values(treated, outcome)
-        one = 1 << SCORE_BITS
-        return [Fraction(int(v.sum()), one), Fraction(int((v * v).sum()), 2 * one * one)]
+        one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
+        return [Fraction(int(v.sum()), one), Fraction(squares, 2 * one * one)]
 
     def values(self, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
         """Return every row's score in whole numbers, clipped."""
