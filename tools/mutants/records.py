@@ -142,6 +142,12 @@ RECORDS: tuple[Mutant, ...] = (
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
     _of("_effect", "2 * float(released[1])", "float(released[1])", "contract/test_pairs.py"),
     _of(
+        "_effect",
+        "(clip * total + n * middle) * part",
+        "(clip * total - n * middle) * part",
+        "unit/statistics/pairs/test_effect.py",
+    ),
+    _of(
         "_lines",
         "-w1 * (m0 + start), w0 * m0",
         "-w1 * m0, w0 * m0",

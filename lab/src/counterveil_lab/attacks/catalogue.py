@@ -366,7 +366,7 @@ _SAMPLES = {
     "ate/weighting/outcome/people": 400,
     "ate/weighting/outcome/whole clusters": 400,
     "groups/difference_in_means/outcome": 400,
-    "ate/trial/record/known share": 400,
+    "ate/trial/record/known share": 1200,
     "ate/fold_aggregation/record": 400,
     "ate/stratified/record": 600,
 }
