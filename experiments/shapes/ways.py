@@ -364,6 +364,10 @@ def ways() -> dict[str, Way]:
     found["cate at points, record"] = _cate("record", queries=POINTS)
     found["policy value auto, record"] = _policy()
     found["targeting curve auto, record"] = _curve()
+    both = "treatment and outcome"
+    found[f"ate auto, {both}"] = _ate(both)
+    for estimand in ("ATT", "ATO"):
+        found[f"ate auto {estimand}, {both}"] = _ate(both, OBSERVATIONAL, estimand=estimand)
     return found
 
 
