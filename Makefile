@@ -40,8 +40,8 @@ $(VENV)/.federation: $(VENV)/bin/python pyproject.toml
 demo-federation: $(VENV)/.federation
 	$(BIN)/python -m counterveil federation demo
 
-# One process more than cores: some tests wait for servers. One that has nothing left takes tests from another.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal
+# A worker that has nothing left takes tests from the other, so that both cores finish together.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: ready
 	$(PYTEST) -m "not slow and not long"
