@@ -40,28 +40,12 @@ LONG_FOLDERS = {"statistical", "system"}
 LONG_TESTS = set((TESTS / "long.txt").read_text(encoding="utf-8").split())
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config, items):
-    """Mark long tests, before pytest chooses by marks, and share out what it chose."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Mark long tests, before pytest chooses by marks."""
     for item in items:
         name = f"{item.path.name}::{getattr(item, 'originalname', item.name)}"
         if name in LONG_TESTS or item.path.relative_to(TESTS).parts[0] in LONG_FOLDERS:
             item.add_marker(pytest.mark.long)
-    yield
-    items[:] = _shared_out(items, getattr(config, "workerinput", {}).get("workercount", 1))
-
-
-def _shared_out(items, processes):
-    """Return the tests so that each process begins with long ones, file by file, and all end with short ones."""
-    files = {}
-    for item in items:
-        files.setdefault((item.get_closest_marker("long") is None, item.path), []).append(item)
-    long = [tests for (short, _), tests in files.items() if not short]
-    rest = [item for (short, _), tests in files.items() if short for item in tests]
-    found = []
-    for process in range(processes):
-        own = [item for tests in long[process::processes] for item in tests]
-        more = max(len(items) * (process + 1) // processes - len(found) - len(own), 0)
-        found += own + rest[:more]
-        rest = rest[more:]
-    return found + rest
+    # Long tests first: at the end two processes share out short ones and finish together.
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
