@@ -99,9 +99,6 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
     adjusting = _adjusting(question)
     kappa = adjusting.settings.kappa
     design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
-    pure = question.in_pure_noise()
-    folds = replace(pure, method="fold_aggregation", settings=None)
-    noise = _fold_noise(study, folds, rows)
     if arms_affordable(design):
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
     if _strata(study) * _ROWS_A_STRATUM <= rows:
@@ -110,7 +107,9 @@ def _for_records(study: Study, question: Question, rows: int) -> Choice:
             "stratified",
             "the covariates form strata with many rows, and the budget is too small for a model",
         )
-    if noise <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
+    pure = question.in_pure_noise()
+    folds = replace(pure, method="fold_aggregation", settings=None)
+    if _fold_noise(study, folds, rows) <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
         return Choice(folds, "rows and budget suffice to adjust in separate folds")
     if kappa is None:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
