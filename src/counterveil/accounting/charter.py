@@ -408,7 +408,7 @@ class Charter:
     def lines(self) -> list[str]:
         """Return the charter in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
-        levels = " and ".join(unit.value for unit in self.protects)
+        levels = quoted(unit.value for unit in self.protects)
         left_out = frozenset(self.public).intersection(self.missing)
         said = [f"public columns: {quoted(self.public)}; every other column is private"]
         said.append(f"unit: {unit_words(self.person, self.cluster)}")
