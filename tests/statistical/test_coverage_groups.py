@@ -1,4 +1,4 @@
-"""Intervals of groups and policies cover the truth about as often as they say; a few draws here, many when slow."""
+"""Intervals of groups and policies cover the truth about as often as they say."""
 
 from itertools import pairwise
 
@@ -26,13 +26,6 @@ def covered(row: Row, seeds: range) -> tuple[np.ndarray, np.ndarray]:
             ends = np.array([one.interval() for one in shown])
             kept.append((ends[:, 0] <= goal) & (goal <= ends[:, 1]))
     return np.array(found[0]), np.array(found[1])
-
-
-def test_a_few_draws():
-    groups, gains = covered(ONE, range(20))
-    # 100 intervals of groups at 95 %: fewer than 88 would be three standard deviations off.
-    assert groups.sum() >= 88
-    assert gains.sum() >= 50
 
 
 @pytest.mark.slow

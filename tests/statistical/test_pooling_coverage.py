@@ -10,16 +10,6 @@ def at_least(level, draws):
     return level - 3 * (level * (1 - level) / draws) ** 0.5
 
 
-@pytest.mark.parametrize(
-    "cell", [Cell("alike", (300, 300, 100), (0.5, 1, 2)), Cell("record", (600, 600), (1, 2), unit="record")]
-)
-def test_coverage_where_sites_agree(cell):
-    draws = 40
-    for method, found in simulate(cell, draws, seed=31).items():
-        assert found.mean >= at_least(0.95, draws), method
-        assert found.average == found.mean
-
-
 def test_where_sites_differ_random_effects_cover_their_mean():
     draws = 40
     found = simulate(Cell("differ", (600,) * 6, (1,) * 6, tau=0.05), draws, 32, ("all", "random_effects"))

@@ -19,7 +19,7 @@ CELLS = covering(WAYS)
 TABLE = Path(__file__).parents[2] / "experiments" / "shapes" / "table.json"
 # Chance that an interval with 93 % is said to miss.
 ALARM = 1e-3
-DRAWS = 12
+DRAWS = 8
 
 
 def _thinned():
