@@ -6,9 +6,11 @@ save, and many times more when another process holds the other cores.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import import_module
+from threading import Lock
 from typing import Any
 
 
@@ -19,7 +21,27 @@ def _libraries() -> Any:
     return import_module("threadpoolctl").ThreadpoolController()
 
 
-def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which numpy and scipy multiply and solve on one thread."""
-    found: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
-    return found
+class _Shared:
+    """How many answers are being computed, and what gives the threads back after the last."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.ending = Lock(), 0, ExitStack()
+
+
+_SHARED = _Shared()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Multiply and solve on one thread in numpy and scipy, until the last of the answers that overlap has ended."""
+    with _SHARED.lock:
+        if _SHARED.inside == 0:
+            _SHARED.ending.enter_context(_libraries().limit(limits=1, user_api="blas"))
+        _SHARED.inside += 1
+    try:
+        yield
+    finally:
+        with _SHARED.lock:
+            _SHARED.inside -= 1
+            if _SHARED.inside == 0:
+                _SHARED.ending.close()
