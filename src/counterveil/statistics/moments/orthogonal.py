@@ -642,7 +642,7 @@ def release_score(
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
-# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/HEAVY_TAILS.md`.
+# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/RESULTS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
 _CROWDED_MEAN = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
