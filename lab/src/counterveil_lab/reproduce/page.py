@@ -36,7 +36,7 @@ def written(
     remarks = paper.remarks(finished) if paper.remarks else ""
     parts = [
         f"# {paper.reference}",
-        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes, without programs that they start"
+        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes"
         f"{'; quick mode with few repetitions' * quick}.",
         *(claims(judged) if judged else []),
         *([remarks] if remarks else []),
