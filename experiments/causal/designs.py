@@ -16,7 +16,7 @@ from scipy.special import expit, ndtr
 from counterveil.data import Range, Study
 
 Errors = Callable[[np.random.Generator], np.ndarray]
-# Seeds of simulated people. Guards of the record level were set on 77,000 (experiments/record_effect/NOTES.md).
+# Seeds of simulated people. Guards of the record level were set on 77,000 (experiments/record_effect/RESULTS.md).
 FIRST_SEED = 91_000
 
 

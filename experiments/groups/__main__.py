@@ -168,7 +168,7 @@ def main() -> None:
     chosen = parser.parse_args()
     rows = [ROWS[place] for place in chosen.rows]
     if "groups" in chosen.only:
-        print(f"Groups by x1 in fifths, level 95 %, {chosen.draws} draws a row\n")
+        print(f"Groups by x1 in fifths, level 95%, {chosen.draws} draws a row\n")
         print("| design | form | coverage | worst group | all groups | median width | worst mean error |")
         print("|---|---|---|---|---|---|---|")
         for row in rows:

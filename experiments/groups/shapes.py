@@ -52,10 +52,10 @@ def _t3(rng: np.random.Generator, t: NDArray[np.int64], g: NDArray[np.int64]) ->
 
 
 SHAPES = [
-    *(Shape(f"binary, {rate:g} %", _binary(rate / 100)) for rate in (40, 5, 2, 0.5)),
+    *(Shape(f"binary, {rate:g}%", _binary(rate / 100)) for rate in (40, 5, 2, 0.5)),
     Shape("bell", _bell),
     Shape("gamma", _gamma),
-    Shape("spend, 1 % buyers", _spend, 0.0, 100.0),
+    Shape("spend, 1% positive", _spend, 0.0, 100.0),
     Shape("t with 3 degrees", _t3),
     Shape("bell, range 5 times", _bell, -2.0, 3.0),
     Shape("bell, range 20 times", _bell, -9.5, 10.5),
@@ -65,7 +65,7 @@ SHAPES = [
 def plain_table(
     u: Floats, cells: NDArray[np.int64], epsilon: float, rng: np.random.Generator
 ) -> tuple[Floats, Floats]:
-    """Return differences of arms and half-widths of 95 % intervals, in parts of the range."""
+    """Return differences of arms and half-widths of 95% intervals, in parts of the range."""
     ones, others = (np.bincount(cells, part, 2 * GROUPS) for part in (u, 1 - u))
     ones, others = (sums + rng.laplace(0, 2 / epsilon, 2 * GROUPS) for sums in (ones, others))
     sizes = np.maximum(ones + others, 1.0)

@@ -21,10 +21,10 @@ SHAPES: dict[str, tuple[Draw, tuple[float, float]]] = {
     "bell": (lambda rng, gain: 10 + 2 * gain + rng.normal(0, 2, len(gain)), (0, 20)),
     "gamma": (lambda rng, gain: rng.gamma(1, 2, len(gain)) * (1 + gain / 2), (0, 20)),
     "lognormal": (lambda rng, gain: np.exp(rng.normal(0, 1.2, len(gain))) * (1 + gain / 2), (0, 50)),
-    "5 % spend": (lambda rng, gain: rng.gamma(2, 5, len(gain)) * _yes(rng, 0.05 * (1 + gain)), (0, 100)),
-    "binary 40 %": (lambda rng, gain: _yes(rng, 0.4 * (1 + gain / 2)), (0, 1)),
-    "binary 5 %": (lambda rng, gain: _yes(rng, 0.05 * (1 + gain / 2)), (0, 1)),
-    "binary 2 %": (lambda rng, gain: _yes(rng, 0.02 * (1 + gain / 2)), (0, 1)),
+    "5% spend": (lambda rng, gain: rng.gamma(2, 5, len(gain)) * _yes(rng, 0.05 * (1 + gain)), (0, 100)),
+    "binary 40%": (lambda rng, gain: _yes(rng, 0.4 * (1 + gain / 2)), (0, 1)),
+    "binary 5%": (lambda rng, gain: _yes(rng, 0.05 * (1 + gain / 2)), (0, 1)),
+    "binary 2%": (lambda rng, gain: _yes(rng, 0.02 * (1 + gain / 2)), (0, 1)),
 }
 # Rows, budget, part treated.
 ASKED: list[tuple[int, dict[str, Any], float]] = [

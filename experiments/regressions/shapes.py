@@ -12,8 +12,8 @@ Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
 SHAPES: dict[str, Draw] = {
     "bell": lambda rng, x: np.clip(rng.normal(0.4 + 0.1 * x, 0.15), 0, 1),
     "bell, range 5 times too wide": lambda rng, x: np.clip(rng.normal(0.4 + 0.02 * x, 0.03), 0, 1),
-    "binary, 40 %": lambda rng, x: (rng.random(len(x)) < 0.4).astype(float),
-    "binary, 1 %": lambda rng, x: (rng.random(len(x)) < 0.01).astype(float),
+    "binary, 40%": lambda rng, x: (rng.random(len(x)) < 0.4).astype(float),
+    "binary, 1%": lambda rng, x: (rng.random(len(x)) < 0.01).astype(float),
     "gamma": lambda rng, x: np.clip(rng.gamma(1, 0.08, len(x)), 0, 1),
     "t, 3 degrees of freedom": lambda rng, x: np.clip(0.5 + 0.05 * rng.standard_t(3, len(x)), 0, 1),
 }
@@ -22,7 +22,7 @@ STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
 
 def shapes(draws: int) -> Iterator[str]:
     """Yield coverage and half-widths of the treatment's coefficient beside those of least squares."""
-    yield "| outcome | n | delta | coverage | half-width / non-private: median | 90 % | largest |"
+    yield "| outcome | n | delta | coverage | half-width / non-private: median | 90% | largest |"
     yield "|---|---|---|---|---|---|---|"
     for place, (name, draw) in enumerate(SHAPES.items()):
         for rows, delta in ((2000, "1e-6"), (2000, "0"), (20_000, "1e-6")):

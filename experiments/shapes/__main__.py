@@ -18,7 +18,9 @@ from experiments.shapes.table import page
 from experiments.shapes.ways import ways
 
 HERE = Path(__file__).parent
-ABOUT = HERE / "ABOUT.md"
+PAGE = HERE / "RESULTS.md"
+# What stands below this line of the page is written here.
+MARK = "<!-- written by python -m experiments.shapes --keep -->\n"
 
 
 def main() -> None:
@@ -36,7 +38,7 @@ def main() -> None:
     print(told)
     if given.keep:
         (HERE / "table.json").write_text("[\n" + ",\n".join(json.dumps(one) for one in kept) + "\n]\n")
-        (HERE / "RESULTS.md").write_text(ABOUT.read_text() + "\n" + told)
+        PAGE.write_text(PAGE.read_text().partition(MARK)[0] + MARK + "\n" + told)
 
 
 def every(cells: list[Cell], folder: Path, draws: int, more: int, jobs: int) -> None:

@@ -50,7 +50,7 @@ def _bell(low: float, high: float, name: str) -> Shape:
 
 def _binary(rate: float) -> Shape:
     return Shape(
-        f"binary {100 * rate:g} %",
+        f"binary {100 * rate:g}%",
         0,
         1,
         lambda s, t: rate * (1 + 0.5 * s) * (1 + 0.4 * t),
@@ -81,7 +81,7 @@ SHAPES = (
     _binary(0.05),
     _binary(0.02),
     _binary(0.005),
-    Shape("spend, 1 % buy", 0, _MOST, lambda s, t: 0.01 * _SPEND * (1 + 0.5 * s) * (1 + 0.5 * t), _spend),
+    Shape("spend, 1% positive", 0, _MOST, lambda s, t: 0.01 * _SPEND * (1 + 0.5 * s) * (1 + 0.5 * t), _spend),
     Shape(
         "gamma",
         0,
@@ -128,15 +128,15 @@ class Times:
 
 
 TIMES = (
-    Times("events 40 %"),
-    Times("events 5 %", rate=0.05),
-    Times("events 2 %", rate=0.02),
-    Times("events 0.5 %", rate=0.005),
+    Times("events 40%"),
+    Times("events 5%", rate=0.05),
+    Times("events 2%", rate=0.02),
+    Times("events 0.5%", rate=0.005),
     Times("no events", rate=0.0),
     Times("nearly all", rate=0.97),
     Times("early, Weibull 0.4", form=0.4),
     Times("late, Weibull 2", form=2.0),
-    Times("60 % lost", lost=0.6),
+    Times("60% lost", lost=0.6),
     Times("nobody lost", lost=0.0),
     Times("early, 4 cells, lost unevenly", form=0.4, lost=0.4, uneven=2.0, grid=4),
     Times("early, 12 cells, lost unevenly", form=0.4, lost=0.4, uneven=3.0),

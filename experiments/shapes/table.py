@@ -58,49 +58,35 @@ def judged(cells: Iterable[Kept]) -> dict[str, int]:
 
 
 def line(kept: Kept) -> str:
-    """Return a row of the table."""
-    cell, ours, free, plain = kept["cell"], kept["ours"], kept["free"], kept["plain"]
-    way = ways()[cell["way"]]
-    told = [way.shapes[cell["shape"]].name, DESIGNS[cell["design"]].name, f"{cell['rows']:,}"]
-    told += [cell["epsilon"], cell["delta"], str(ours["draws"])]
-    answered = ours["draws"] - ours["refused"]
-    if not answered:
-        told += [f"refused, {', '.join(kept['codes'])}", "", ""]
-    elif ours["invalid"] == answered:
-        told += ["no valid interval", _figure(ours["rmse"]), ""]
-    else:
-        told += [_share(ours["coverage"]), _figure(ours["rmse"]), _figure(ours["length"])]
-    for other in (free, plain):
-        told += [_share(other["coverage"]), _figure(other["rmse"]), _figure(other["length"])]
-    return "| " + " | ".join([*told, _figure(kept["zero"]), fault(kept) or ""]) + " |"
+    """Return the row of a cell that is not good."""
+    cell, ours, plain = kept["cell"], kept["ours"], kept["plain"]
+    shape, design = ways()[cell["way"]].shapes[cell["shape"]].name, DESIGNS[cell["design"]].name
+    told = [cell["way"], f"{shape}, {design}", f"{cell['rows']:,}", cell["epsilon"], cell["delta"]]
+    told += [f"{ours['coverage']:.2f} of {ours['draws']}", _beside(ours["length"], kept["free"]["length"])]
+    return "| " + " | ".join([*told, _beside(ours["length"], plain["length"]), str(fault(kept))]) + " |"
 
 
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _figure(value: float | str | None) -> str:
-    return "" if value is None else value if isinstance(value, str) else f"{value:.2g}"
+def _beside(length: float | str | None, other: float | str | None) -> str:
+    if isinstance(length, float) and isinstance(other, float) and other:
+        return f"{length / other:.2g}"
+    return ""
 
 
 HEAD = (
-    "| outcome | design | rows | epsilon | delta | draws | covers | RMSE | length "
-    "| no privacy: covers | RMSE | length | plainest: covers | RMSE | length | zero: RMSE | |\n"
-    + "|---" * 17
-    + "|"
+    "| question | outcome, design | rows | ε | δ | coverage, replications "
+    "| length / no privacy | length / plainest | fault |\n" + "|---" * 9 + "|"
 )
+KINDS = ("cells", "good", "refused", "no interval", "misses", "length", "rmse")
 
 
 def page(cells: list[Kept]) -> str:
-    """Return the table in Markdown, a section a way."""
-    by_way: dict[str, list[Kept]] = defaultdict(list)
+    """Return the judgement of all cells by level, and the cells that are not good."""
+    by_level: dict[str, list[Kept]] = defaultdict(list)
     for kept in cells:
-        by_way[kept["cell"]["way"]].append(kept)
-    total = judged(cells)
-    told = ", ".join(f"{kind} {number}" for kind, number in total.items())
-    parts = [f"Cells by judgement: {told}.\n"]
-    for name in ways():
-        if name in by_way:
-            rows = sorted(by_way[name], key=lambda kept: kept["cell"]["shape"])
-            parts.append(f"## {name}\n\n{HEAD}\n" + "\n".join(line(kept) for kept in rows) + "\n")
-    return "\n".join(parts)
+        by_level[kept["cell"]["way"].rpartition(", ")[2]].append(kept)
+    parts = ["| level | " + " | ".join(KINDS) + " |\n" + "|---" * (len(KINDS) + 1) + "|"]
+    for level, own in [*sorted(by_level.items()), ("all", cells)]:
+        found = judged(own)
+        parts.append(f"| {level} | " + " | ".join(str(found.get(kind, 0)) for kind in KINDS) + " |")
+    bad = sorted((kept for kept in cells if fault(kept)), key=lambda kept: kept["cell"]["way"])
+    return "\n".join([*parts, "", HEAD, *(line(kept) for kept in bad), ""])

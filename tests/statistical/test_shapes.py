@@ -9,6 +9,7 @@ from itertools import combinations, product
 from pathlib import Path
 
 import pytest
+from experiments.shapes.__main__ import MARK
 from experiments.shapes.runs import DELTAS, EPSILONS, ROWS, Cell, Tally, covering, samples
 from experiments.shapes.table import fault
 from experiments.shapes.ways import answer, ways
@@ -65,7 +66,7 @@ def test_the_kept_table_is_of_these_cells():
 
 
 def test_bad_cells_are_named_with_their_reason():
-    about = (TABLE.parent / "ABOUT.md").read_text()
+    about = (TABLE.parent / "RESULTS.md").read_text().partition(MARK)[0]
     for one in json.loads(TABLE.read_text()):
         if fault(one):
             assert f"`{one['cell']['way']}`" in about, asdict(Cell(**one["cell"]))

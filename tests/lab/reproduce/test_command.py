@@ -69,7 +69,7 @@ def test_the_command_writes_tables_pictures_and_the_page(tmp_path):
     assert "2 claims: 1 reproduced, 1 not reproduced, 0 cannot be checked." in shown.stdout
     folder = tmp_path / "tiny"
     assert {each.name for each in folder.iterdir() if each.is_file()} == {
-        "page.md", "first.csv", "first.svg", "first.png", "second.csv", "second.svg", "second.png",
+        "page.md", "claims.csv", "first.csv", "first.svg", "first.png", "second.csv", "second.svg", "second.png",
     }  # fmt: skip
     with (folder / "first.csv").open(encoding="utf-8", newline="") as file:
         kept = list(csv.DictReader(file))

@@ -15,7 +15,7 @@ import pandas as pd
 
 from counterveil.data.progress import Waiting
 from counterveil.errors import refusal
-from counterveil_lab.reproduce.page import Shown, written
+from counterveil_lab.reproduce.page import CLAIMS, Shown, claims_table, written
 from counterveil_lab.reproduce.papers.catalogue import load
 from counterveil_lab.reproduce.protocol import Cell, Claim, Figure, Judged, Paper, Row, Verdict
 
@@ -165,6 +165,8 @@ def write_results(run: Run) -> list[tuple[Claim, Judged]]:
         if not missing:
             tables[figure.name] = table
     judged = [(claim, judge(claim, tables)) for claim in run.paper.claims]
+    if judged:
+        claims_table(judged).to_csv(run.folder / CLAIMS, index=False, lineterminator="\n")
     text = written(run.paper, kept, judged, quick=run.quick)
     (run.folder / "page.md").write_text(text, encoding="utf-8")
     return judged

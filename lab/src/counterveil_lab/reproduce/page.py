@@ -10,8 +10,9 @@ import pandas as pd
 
 from counterveil_lab.reproduce.protocol import Claim, Figure, Judged, Paper, Verdict
 
-# A longer table is linked and not printed.
-_LONGEST = 48
+# The file of all claims with their verdicts, beside the page.
+CLAIMS = "claims.csv"
+_HEAD = ("Claim", "Where", "Verdict", "Our number", "Why")
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,9 @@ def written(
     remarks = paper.remarks(finished) if paper.remarks else ""
     parts = [
         f"# {paper.reference}",
-        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes, without programs that they start"
+        f"Written by `{command}`: {seconds:.0f} CPU seconds of its own processes"
         f"{'; quick mode with few repetitions' * quick}.",
-        *(["## Claims", count_of(judged), claims_table(judged)] if judged else []),
+        *(claims(judged) if judged else []),
         *([remarks] if remarks else []),
         *(section(one) for one in kept),
     ]
@@ -52,10 +53,18 @@ def count_of(judged: Sequence[tuple[Claim, Judged]]) -> str:
     return f"{len(judged)} claims: " + ", ".join(f"{found[each]} {each.value}" for each in Verdict) + "."
 
 
-def claims_table(judged: Sequence[tuple[Claim, Judged]]) -> str:
-    """Return the claims with their verdicts as a table."""
+def claims_table(judged: Sequence[tuple[Claim, Judged]]) -> pd.DataFrame:
+    """Return the claims with their verdicts."""
     rows = [(claim.says, claim.where, one.verdict.value, one.number, one.why) for claim, one in judged]
-    return markdown(("Claim", "Where", "Verdict", "Our number", "Why"), rows)
+    return pd.DataFrame(rows, columns=list(_HEAD))
+
+
+def claims(judged: Sequence[tuple[Claim, Judged]]) -> list[str]:
+    """Return the part of the page about the claims: their number, and those that were not reproduced."""
+    refuted = [one for one in judged if one[1].verdict is Verdict.NOT_REPRODUCED]
+    said = f"{count_of(judged)} [All claims]({CLAIMS})" + ("; those not reproduced:" if refuted else ".")
+    rows = [tuple(row) for row in claims_table(refuted).itertuples(index=False)]
+    return ["## Claims", said, *([markdown(_HEAD, rows)] if rows else [])]
 
 
 def section(one: Shown) -> str:
@@ -66,9 +75,6 @@ def section(one: Shown) -> str:
         parts.append(f"Not finished: {one.missing} cells are missing.")
     if one.picture is not None:
         parts.append(f"![{one.figure.title}]({one.picture})")
-    if len(one.table) <= _LONGEST:
-        rows = [tuple(map(cell_text, row)) for row in one.table.itertuples(index=False)]
-        parts.append(markdown(tuple(map(str, one.table.columns)), rows))
     parts.append(f"[Table]({name}.csv); {one.seconds:.0f} CPU seconds.")
     return "\n\n".join(parts)
 
@@ -77,10 +83,3 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *([text.replace("|", "\\|") for text in row] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def cell_text(value: object) -> str:
-    """Return a value of a table as text of four digits."""
-    if isinstance(value, float):
-        return "" if value != value else f"{value:.4g}"
-    return str(value)

@@ -83,7 +83,7 @@ from counterveil.statistics.moments.sensitivity import (
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 # Parts of the budget, in thousandths: of mu squared for Gaussian noise, of epsilon for pure budgets.
 _SHARES = {
     "centre": 20,
@@ -613,7 +613,7 @@ def release_arm_score(
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
@@ -860,7 +860,7 @@ def residual_clip(fit: Fit) -> float:
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 _WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # Least alignment of what weights and lines leave out: this many times what chance would give.
 _ALIGNMENT = 3.0
@@ -1018,7 +1018,7 @@ def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> fl
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is

@@ -63,7 +63,7 @@ from counterveil.statistics.moments.sensitivity import (
 )
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # What is assumed about the data when shares are compared: squared length of the outcome's coefficients and of
@@ -642,7 +642,7 @@ def release_score(
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
-# `experiments/record_effect/NOTES.md`; those of heavy tails by `experiments/every_method/HEAVY_TAILS.md`.
+# `experiments/record_effect/RESULTS.md`; those of heavy tails by `experiments/every_method/RESULTS.md`.
 # A mean beyond this part of half the range from its middle: nearly everybody is at one end.
 _CROWDED_MEAN = 0.7
 # No residual of an outcome in its range is longer, in units of half the range.
@@ -974,7 +974,7 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
 
 
 # Numbers of this module that are choices, and not derived, were set on the tuning seeds of
-# `experiments/record_effect/NOTES.md`.
+# `experiments/record_effect/RESULTS.md`.
 # Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0

@@ -90,7 +90,7 @@ def functional_usable(tables: Tables) -> Judged:
         min(errors.values()) < zero / MUCH,
         f"error at epsilon {most:g}: {errors[LITERAL]:.2g} as printed, {errors[ALPHA]:.2g} with scikit-learn's "
         f"lambda; zero has {zero:.2g}",
-        "lambda = 1 beside the mean loss shrinks every effect towards zero; as scikit-learn's alpha its noise is huge",
+        "lambda = 1 on the mean loss shrinks every effect towards zero; as scikit-learn's alpha its noise is huge",
     )
 
 
@@ -117,7 +117,7 @@ def functional_alike(tables: Tables) -> Judged:
     noise = size_of(table, LITERAL, least, "noise")
     return Judged.of(
         _falls(table, LITERAL, "error"),
-        f"error {100 * change:.1g} % larger at epsilon {least:g} than at {most:g}; noise {noise:.1g}",
+        f"error {100 * change:.1g}% larger at epsilon {least:g} than at {most:g}; noise {noise:.1g}",
         "with 30 covariates the printed power of the bandwidth makes noise and fit vanish: the answer is zero, and "
         "its flat curve is no sign of accuracy",
     )
@@ -218,7 +218,7 @@ def relative(tables: Tables) -> Judged:
     sizes = [size_of(table, NETWORK, epsilon, "relative") for epsilon in (least, most)]
     return Judged.of(
         all(_falls(table, method, "relative") for method in (FOREST, NETWORK)),
-        f"network: {sizes[0]:.0f} % of the error without noise at epsilon {least:g}, {sizes[1]:.0f} % at {most:g}",
+        f"network: {sizes[0]:.0f}% of the error without noise at epsilon {least:g}, {sizes[1]:.0f}% at {most:g}",
         "the error falls with the budget, from many times that of the learner itself",
     )
 
@@ -249,7 +249,7 @@ def iterative(tables: Tables) -> Judged:
     off = float(np.max(np.abs(printed["mean"] - printed["fitted"]) / np.abs(printed["fitted"])))
     return Judged.of(
         off < SMALL_NOISE,
-        f"answers after the first are off by up to {100 * off:.0f} % of the fitted effect at epsilon 1000",
+        f"answers after the first are off by up to {100 * off:.0f}% of the fitted effect at epsilon 1000",
         "they are drawn given earlier answers and never read the fit; with the fit added, a repeated query tells it",
     )
 
@@ -409,7 +409,7 @@ CLAIMS = (
         no_growth,
     ),
     Claim(
-        "Noise vanishes with the number of people, so that the private estimate is consistent.",
+        "Noise vanishes with the number of people, so the private estimate is consistent.",
         "Supplement D",
         ("sizes",),
         consistent,

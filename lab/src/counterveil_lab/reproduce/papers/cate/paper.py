@@ -8,8 +8,8 @@ from counterveil_lab.reproduce.protocol import Paper
 
 _ASSUMPTIONS = f"""## Assumptions
 
-- Every point is a mean over studies of 3,000 people, {STUDIES} in a full run: 2,700 to learn from and 300 to score \
-on, with one release for each study and epsilon. The column `spread` tells how far errors of studies vary.
+- Every point is a mean over studies of 3,000 people, {STUDIES} in a full run. 2,700 are learnt from and 300 scored, \
+with one release for each study and epsilon. The column `spread` tells how far errors of studies vary.
 - delta is {DELTA}. "fitted" and "floor" are answers and errors without noise; for ours, which has no such form, at \
 epsilon {HARDLY_NOISY:g}.
 - The bandwidth of the kernel, the reading of lambda and the k of k-anonymisation are not printed: claims that they \

@@ -203,9 +203,8 @@ def draw(kept: pd.DataFrame) -> Drawing:
 _ASSUMPTIONS = f"""## Assumptions
 
 - The paper's text makes no claim that is checked here: its designs are a common ground for ours and for its learners.
-- "{PUBLISHED}" is the least error of its S-, DR- and R-learners of private boosted trees in each design, as printed \
-beside its program: a mean over {_PUBLISHED_STUDIES} studies, with ranges that its calls read off the rows. Those \
-studies are not ours, and their standard errors are not printed.
+- "{PUBLISHED}" is the least error of its S-, DR- and R-learners of private boosted trees, as printed with its \
+program. It is a mean over {_PUBLISHED_STUDIES} other studies, with ranges read off the rows and no standard errors.
 - "{BOOSTED}" is one of them, the R-learner, run here with declared bounds; it is not the best of three.
 - Ours has {_STUDIES} studies in each design in a full run (seeds from {_FIRST_SEED}), declared bounds and \
 delta {DELTA}."""
@@ -216,7 +215,7 @@ def remarks(tables: Mapping[str, pd.DataFrame]) -> str:
     parts = [_ASSUMPTIONS]
     if "designs" in tables:
         parts += [
-            "## Ours beside the published errors",
+            "## Ours and the published errors",
             "\n".join(_standing(tables["designs"], d) for d in DESIGNS),
         ]
     return "\n\n".join(parts)
@@ -228,7 +227,7 @@ def _standing(kept: pd.DataFrame, design: str) -> str:
     spread = own["standard_error"][OURS] / errors[PUBLISHED]
     return (
         f"- Design {design}: ours has {part:.2f} times the least published error (standard error {spread:.2f}): "
-        f"{errors[OURS]:.3g} beside {errors[PUBLISHED]:.3g}, the {BEST[design][1]}-learner's. Ours at epsilon "
+        f"{errors[OURS]:.3g} against {errors[PUBLISHED]:.3g}, the {BEST[design][1]}-learner's. Ours at epsilon "
         f"{HARDLY_NOISY:g} has {errors[FREE]:.3g}, one private effect for all {errors[CONSTANT]:.3g}."
     )
 

@@ -340,7 +340,7 @@ def _never_impossible(tables: Tables) -> Judged:
         for way in ("MVAgg", "AggAll")
     }
     number = "outside [-1, 1]: " + "; ".join(
-        f"{method}: {100 * shares[method, 'MVAgg']:.1f} % (AggAll {100 * shares[method, 'AggAll']:.1f} %)"
+        f"{method}: {100 * shares[method, 'MVAgg']:.1f}% (AggAll {100 * shares[method, 'AggAll']:.1f}%)"
         for method in PRINTED
     )
     why = "single estimates of all panels and alphas; that their mean error is below 1 is another claim"

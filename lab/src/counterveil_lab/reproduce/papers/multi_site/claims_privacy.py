@@ -125,7 +125,7 @@ def _same_arm(_: Tables) -> Judged:
 
 def _other_arm(_: Tables) -> Judged:
     loss = _largest_loss(treatment_may_change=True)
-    why = "there a neighbour may differ in treatment too: both sums move by B, so that the parts are not disjoint"
+    why = "there a neighbour may differ in treatment too: both sums move by B, so the parts are not disjoint"
     return Judged.of(loss <= 1, f"log ratio up to {loss:g} epsilon", why)
 
 

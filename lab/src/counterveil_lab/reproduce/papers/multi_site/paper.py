@@ -46,7 +46,7 @@ PAPER = Paper(
         _errors(11, "Figure 11 (both versions): LaLonde, three sites"),
         Figure(
             "auto",
-            'Beside the paper: what method="auto" answers with at one of two equal sites',
+            'Not in the paper: what method="auto" answers with at one of two equal sites',
             remarks.cells,
             remarks.run,
             remarks.table,

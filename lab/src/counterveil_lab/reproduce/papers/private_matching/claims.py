@@ -44,7 +44,7 @@ def all_fall(tables: Tables) -> Judged:
     missed = [name for name, each in by_method.items() if not all(each)]
     fallen = sum(sum(each) for each in by_method.values())
     every = sum(len(each) for each in by_method.values())
-    why = "errors at the largest budget beside the smallest" + (
+    why = "errors at the largest budget relative to the smallest" + (
         f"; not so: {', '.join(missed)}" if missed else ""
     )
     return Judged.of(not missed, f"{fallen} of {every} lines fall", why)
@@ -153,7 +153,7 @@ def large_up_to(method: str) -> Judge:
 
 
 def privsyn_at_one(tables: Tables) -> Judged:
-    """Judge whether PrivSyn errs by more than the effect everywhere at epsilon 1."""
+    """Judge whether PrivSyn is off by more than the effect everywhere at epsilon 1."""
     part = at(_compared(tables), 1.0)
     number = listed(part, "PrivSyn")
     why = "our PrivSyn is a reduced implementation after its paper, with the bins of a public rule"
@@ -161,7 +161,7 @@ def privsyn_at_one(tables: Tables) -> Judged:
 
 
 def private_below_one(tables: Tables) -> Judged:
-    """Judge whether PrivATE errs by less than the effect everywhere."""
+    """Judge whether PrivATE is off by less than the effect everywhere."""
     found = _compared(tables)
     worst = float(found[list(OWN)].max().max())
     above = int((found[list(OWN)] >= USELESS).to_numpy().sum())
@@ -187,7 +187,7 @@ def privsyn_spread(tables: Tables) -> Judged:
     """Judge whether PrivSyn's errors vary more than those of PrivATE."""
     found = wide(tables[COMPARISON], "spread")
     more = int((found["PrivSyn"] > found[list(OWN)].max(axis=1)).sum())
-    why = "standard deviation of the errors beside the larger one of PrivATE's two levels"
+    why = "standard deviation of the errors relative to the larger one of PrivATE's two levels"
     return Judged.of(more > 0.9 * len(found), f"{more} of {len(found)} points", why)
 
 
@@ -229,13 +229,13 @@ _COMPARISON = (
         lalonde_at_three,
     ),
     Claim(
-        "Label level errs by less than 0.2 on several data sets at epsilon 0.5.",
+        "Label level is off by less than 0.2 on several data sets at epsilon 0.5.",
         "Introduction, Figure 2",
         (COMPARISON,),
         low_at_half,
     ),
     Claim("At epsilon 4 both levels perform alike.", _SECTION, (COMPARISON,), alike_at_four),
-    Claim("PrivATE errs by less than 1 in all cases.", _SECTION, (COMPARISON,), private_below_one),
+    Claim("PrivATE is off by less than 1 in all cases.", _SECTION, (COMPARISON,), private_below_one),
     Claim(
         "The number of neighbours hardly matters.",
         "Appendix G, Figure 7",
@@ -249,24 +249,24 @@ _COMPARISON = (
         weighting_poorest,
     ),
     Claim(
-        "SmoothDPM errs by about 1 or more up to epsilon 1.5 on most data sets.",
+        "SmoothDPM is off by about 1 or more up to epsilon 1.5 on most data sets.",
         _SECTION,
         (COMPARISON,),
         large_up_to("SmoothDPM"),
     ),
     Claim(
-        "DPCI errs by about 1 or more up to epsilon 1.5 on most data sets.",
+        "DPCI is off by about 1 or more up to epsilon 1.5 on most data sets.",
         _SECTION,
         (COMPARISON,),
         large_up_to("DPCI"),
     ),
     Claim(
-        "At epsilon 1 PrivSyn errs by more than 1 on all four data sets, by 4 on LaLonde.",
+        "At epsilon 1 PrivSyn is off by more than 1 on all four data sets, by 4 on LaLonde.",
         _SECTION,
         (COMPARISON,),
         privsyn_at_one,
     ),
-    Claim("On ACIC PrivSyn errs by about 1 at every budget.", _SECTION, (COMPARISON,), privsyn_flat),
+    Claim("On ACIC PrivSyn is off by about 1 at every budget.", _SECTION, (COMPARISON,), privsyn_flat),
     Claim("Errors of PrivSyn vary far more than those of PrivATE.", _SECTION, (COMPARISON,), privsyn_spread),
     Claim("AIM is worse than PrivATE and better than PrivSyn.", _SECTION, (COMPARISON,), aim_between),
 )
@@ -310,7 +310,7 @@ def no_fixed_limit(tables: Tables) -> Judged:
     return Judged.of(
         min(worst.values()) > _FAILS,
         number,
-        f"largest error beside the best fixed limit at the same point; {_FAILS:g} times it does not suit",
+        f"largest error relative to the best fixed limit at the same point; {_FAILS:g} times it does not suit",
     )
 
 

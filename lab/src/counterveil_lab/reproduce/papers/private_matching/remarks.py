@@ -22,31 +22,19 @@ from counterveil_lab.reproduce.rivals.apart import MODEL_MB, STEPS
 
 _ASSUMPTIONS = f"""## Assumptions
 
-- Studies: realisation 6 of IHDP, LaLonde's 445, setting 1 of ACIC 2016, Synth with 489 treated. The public range of \
-outcomes is the observed one, widened by 2 % at each end; the paper does not say its own.
-- Errors are |estimate - matching| / |matching|, as in the paper. Matching without privacy is itself off the true \
-effect (on ACIC by 71 %), so that a method can be far from it because it is closer to the truth: `to_truth` in the \
-tables is the root mean square error to the true effect, as a part of it; LaLonde has none.
-- `true_epsilon` is what the published noise loses on that study, at least. Where it exceeds epsilon, the claim is \
-false.
-- Tables IV and V: before its first estimate, every process has loaded the code of all methods, and \
-holds the records in the form that its method takes: arrays, or columns and a study. All methods are measured alike: \
-CPU seconds of one thread, whatever else the machine does. Table IV has the least of the estimates that a second \
-holds, three at least and fifty at most: the first one loads code, and others are disturbed. Ours keep between calls \
-what follows from a study and public arguments alone. One of ours checks and reads all columns, opens an account and \
-charges it, draws exact noise, and gives an interval and, where covariates are public, a Table 1; SmoothDPM, DPCI \
-and PrivSyn are functions of arrays that do none of this, and SmoothDPM reads few columns. Megabytes are those of all \
-code and data: much of what ours add is the code of the exact arithmetic that draws noise, which the others lack.
-- Competitors have delta 1e-5, PrivATE and our methods none. "ours, outcome" stays close to matching and spends all \
-of epsilon on the estimate, as the paper lets its competitors do; "ours, outcome (auto)" and "ours, record" are what \
-the library chooses, and spend a part on their intervals. Records of these sizes often afford no adjustment: then \
-"ours, record" is the comparison of arms, with an interval for a declared bound on confounding.
-- Repetitions in a full run, whose number the paper does not print: {DRAWS} of each method in Figures 2 and 7, \
-{SYNTHESES} of PrivSyn, one of AIM; {LABEL_DRAWS} at label level and {SAMPLE_DRAWS} at sample level in the other \
-figures. Tables IV and V are measured once.
-- PrivSyn is a reduced implementation after its paper. AIM runs on {AIM_STUDY} at epsilon {AIM_EPSILON:g} alone, with \
-{STEPS} steps of a fit and models of at most {MODEL_MB} MB, which makes it faster and smaller than it is: claims about \
-its error, time and memory cannot be checked here."""
+- Studies: realisation 6 of IHDP, LaLonde's 445, setting 1 of ACIC 2016, Synth with 489 treated. The paper does not \
+give its ranges; here the observed range, widened by 2% at each end, is public.
+- Errors are |estimate - matching| / |matching|, as in the paper. Matching without privacy is itself off the truth (on \
+ACIC by 71%), so a method may be far from it because it is nearer the truth. `to_truth` is the relative RMSE.
+- `true_epsilon` is a lower bound on what the published noise loses. Where it exceeds epsilon, the claim is false.
+- Tables IV and V: one thread, code loaded and records in memory before the first estimate; Table IV has the least \
+time. Ours also checks columns, charges an account, draws exact noise and gives an interval; the others do none of this.
+- Competitors have delta 1e-5, PrivATE and ours none. "ours, outcome" spends all of epsilon on the estimate, as the \
+competitors do. The other two are what the library chooses, and spend a part on their intervals.
+- Repetitions: {DRAWS} of each method in Figures 2 and 7, {SYNTHESES} of PrivSyn, one of AIM; {LABEL_DRAWS} at label \
+level and {SAMPLE_DRAWS} at sample level elsewhere. The paper does not print its number.
+- PrivSyn is a reduced implementation. AIM runs on {AIM_STUDY} at epsilon {AIM_EPSILON:g} alone, with {STEPS} steps \
+and models of at most {MODEL_MB} MB: claims about its error, time and memory cannot be checked here."""
 _PAIRS = (
     ("ours, outcome", LABEL),
     ("ours, outcome (auto)", LABEL),
@@ -69,11 +57,11 @@ def remarks(tables: Tables) -> str:
     """Return the remarks in Markdown."""
     parts = [_ASSUMPTIONS]
     if COMPARISON in tables:
-        parts.append("## Ours beside PrivATE")
+        parts.append("## Ours and PrivATE (geometric means)")
         for column, words in (("error", "to matching"), ("to_truth", "to the true effect")):
             lines = [
-                f"- {ours}, errors {words}: {ratio:.2f} times those of {theirs} (geometric mean), "
-                f"smaller at {smaller} of {points} points."
+                f"- {ours}, errors {words}: {ratio:.2f} times those of {theirs}, smaller at {smaller} of {points} "
+                "points."
                 for ours, theirs, ratio, smaller, points in ratios(wide(tables[COMPARISON], column))
             ]
             parts.append("\n".join(lines))
@@ -83,5 +71,5 @@ def remarks(tables: Tables) -> str:
         if name in tables
     ]
     if costs:
-        parts += ["## Ours beside Tables IV and V", "\n".join(costs)]
+        parts += ["## Ours in Tables IV and V", "\n".join(costs)]
     return "\n\n".join(parts)
