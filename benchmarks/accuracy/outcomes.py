@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import (
-    APPROXIMATE,
     AUTO,
     BOUNDED,
     GUARANTEES,
