@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.accuracy.designs import DATA
 from benchmarks.accuracy.entries import (
-    APPROXIMATE,
     AUTO,
     BOUNDED,
     GUARANTEES,
@@ -161,16 +160,6 @@ def outcomes(found: Cells, rivals: dict[str, Rival] = RIVALS) -> list[Outcome]:
     """Return how every cell ended, in the order of the tables; at a delta a pure answer may stand."""
     able = compared(found)
     return [outcome(key, able[key], rivals) for key in sorted(able, key=_place)]
-
-
-def first_as_asked(found: Cells) -> int:
-    """Return how often auto is first at a delta by the answers that it gives when it is asked with that delta."""
-    able = compared(found)
-    return sum(
-        outcome(key, able[key] | {AUTO[key[1]]: found[key][AUTO[key[1]]]}).auto
-        for key in able
-        if key[1] == APPROXIMATE and AUTO[key[1]] in found[key]
-    )
 
 
 def _place(key: Key) -> tuple[int, str, float]:

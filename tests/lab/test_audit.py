@@ -33,7 +33,7 @@ def test_an_audit_without_power_has_another_exit_code(tmp_path):
     )
     assert shown.exit_code == 1
     assert "2 audits: 0 violated, 0 passed, 2 inconclusive" in shown.stdout
-    assert "| `mechanism/response of 2` | value |" in (tmp_path / "p.md").read_text()
+    assert "| `mechanism/response of 2` | 1 |" in (tmp_path / "p.md").read_text()
 
 
 def test_the_gallery_is_printed_and_written(tmp_path):

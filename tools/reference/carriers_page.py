@@ -42,29 +42,21 @@ _OTHERS = {
 }
 _TEXT = """# Methods by source
 
-Written by `python -m tools.reference` from the tables of methods in the code. How to use each source is in
-[rows in a database, a file or Spark](../how-to/use-a-database.md).
+Written by `python -m tools.reference`. How to use each source: [use a database](../how-to/use-a-database.md).
 
-- **passes**: rows are added up block by block into whole numbers, on all cores or in Spark's executors; those of a
-  large source are never all in memory.
-- **in the engine**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
-- **read into memory**: all rows of the study's columns are read into this process first.
-- **refused (CV-D050)**: the method needs rows in one place, and those in Spark are not collected. The refusal names
-  the method and what to use instead; nothing is spent.
+- **streaming**: rows are added up block by block into whole numbers, on all cores or in Spark's executors.
+- **pushed down**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
+- **in memory**: all rows of the study's columns are read into this process. Rows in Spark are refused (CV-D050).
 
-Answers are the same to the bit at every place that a method runs at. Methods that are not answered in passes or in the
-engine may depend on the order of the rows: some split rows by their place or break ties by it. Rows have the places in
-which their source hands them over.
-`auto` names one of the others, which then does as its own line says.
+Answers are bit-identical at every source. Methods in memory may depend on the order of rows, as their source hands them
+over. `auto` names one of the others.
 
-The rows of a person (`person=`), or of a cluster that is protected as a whole, become one first: in Spark's executors,
-or in this process from rows that the engine has sorted by person, a block at a time. A method then does as its line
-says; those `in the engine` run in passes over the rows made, as they do with `before=` and `where=`. Ratios (`per=`)
-run in passes. Clusters of several rows (`cluster=` without `protects_cluster=True`) are read into memory from every
-source, and refused in Spark (CV-S017).
+The rows of a person (`person=`), or of a protected cluster, become one first. Methods that are pushed down then stream,
+as they do with `before=`, `where=` and `per=`. Clusters (`cluster=` alone) are read into memory, and refused in Spark
+(CV-S017).
 
-| question | method | protects | {places} |
-|{rule}|
+| question | protects | streaming | pushed down | in memory |
+|---|---|---|---|---|
 {lines}
 """
 
@@ -92,9 +84,11 @@ def _how(method: Method, unit: Unit) -> tuple[str, ...]:
 
 def carriers_page() -> str:
     """Return the text of the page."""
+    found: dict[tuple[str, str], dict[tuple[str, ...], list[str]]] = {}
+    for question, method, unit, how in lines():
+        found.setdefault((question, unit.value), {}).setdefault(how, []).append(method or "yes")
     rows = [
-        f"| {question} | {method} | {unit.value} | {' | '.join(how)} |"
-        for question, method, unit, how in lines()
+        f"| {question} | {unit} | {' | '.join(', '.join(by.get(how, ())) for how in (BY_PASSES, BY_ENGINE, BY_ROWS))} |"
+        for (question, unit), by in found.items()
     ]
-    rule = "|".join(["---"] * (3 + len(PLACES)))
-    return _TEXT.format(places=" | ".join(PLACES), rule=rule, lines="\n".join(rows))
+    return _TEXT.format(lines="\n".join(rows))

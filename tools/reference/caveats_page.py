@@ -11,8 +11,8 @@ from counterveil.report.caveats import fact_words
 
 _TEXT = """# Values of a result
 
-Written by `python -m tools.reference`. What a [result](result.md) says of itself, by field; words are those of reports.
-Numbers and names in the words of dataclasses are examples. Of pooled results `AtSites` holds what each site says.
+Written by `python -m tools.reference`. What a [result](result.md) says of itself. Numbers in the words are examples. Of
+pooled results `AtSites` holds what each site says.
 """
 _TITLES = {
     "not_covered": "What intervals do not cover",

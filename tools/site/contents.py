@@ -19,7 +19,6 @@ SECTIONS = {
     "How to": ("how-to", "How to"),
     "Explanation": ("explanation", "Explanation"),
     "Reference": ("reference", "Reference"),
-    "Decisions": ("decisions", "Decisions"),
 }
 PACKAGES = {
     "mechanisms": "Mechanisms",
@@ -92,6 +91,7 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
     groups: dict[str, tuple[Callable[[str], str], Iterable[str] | None]] = {
         "proofs": (_package, PACKAGES.values()),
         "experiments": (lambda page: page.split("/")[1].replace("_", " "), None),
+        "decisions": (lambda _: "", None),
         "project": (lambda _: "", None),
     }
     for folder, (group_of, order) in groups.items():

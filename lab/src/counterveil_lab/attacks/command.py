@@ -80,47 +80,40 @@ _INTRODUCTION = (
     "# How we attack ourselves\n"
     "\n"
     "Made by `counterveil audit --all {trials}--page docs/explanation/how-we-attack-ourselves.md`; do not edit. "
-    "What the testers do, and what a pass means, is on the page on [auditing](auditing.md).\n"
+    "What a pass means: [auditing](auditing.md).\n"
     "\n"
-    "Every form of every question is asked of data sets that differ in one unit: an outcome, a pair, a record, a "
-    "person with all rows, a cluster with all rows. Data sets are small, and the replaced unit takes "
-    "every extreme value. Of all pairs the worst is kept, and three attacks follow:\n"
+    "Every variant of every question is asked of small data sets that differ in one unit, which takes every extreme "
+    "value. On the worst pair:\n"
     "\n"
-    "- **exact**: the releases of a run are forced on the neighbour. The largest loss of each release, at"
-    " any output, is computed from its distribution, and the losses of a run are composed. The figure is "
-    "an epsilon at the claimed delta.\n"
-    "- **likelihood ratio**: the form runs many times on both data sets through the real gate. The log "
-    "likelihood ratio of everything that was released is the score; events are chosen on half of the runs"
-    " and counted on the other half, with Clopper-Pearson limits. It is run where a "
-    "few hundred runs were seen to catch a third of the noise, and for any form with `--trials`; vectors and "
-    "counts are sampled by themselves in `tests/statistical`.\n"
-    "- **replay**: the neighbour must release what the first run released. Then everything visible must "
-    "be equal: the answer, its text, what reports show, errors, warnings, what is printed and logged, the account, the "
-    "entries of the ledger. Sensitivities must be equal too, and no private number may move beyond its "
-    "own. The figure is the number of differences. This finds what is disclosed without being charged.\n"
+    "- **exact**: the largest loss of each release, from its distribution, composed over the run; an epsilon at the "
+    "claimed delta.\n"
+    "- **sampled**: a lower bound on epsilon from many runs through the real gate (log likelihood ratio, thresholds, "
+    "or canaries in one run).\n"
+    "- **replay**: the neighbour is forced to release the same numbers; counts differences in answers, texts, errors, "
+    "warnings, ledger entries and sensitivities.\n"
     "\n"
-    "Each attack is repeated with a third of the noise (replay: with one release that shows how far its "
-    'private number lies from the neighbour\'s). The column "at 1/3 noise" must exceed the claim; if it '
-    "does not, the attack shows nothing and the verdict is inconclusive.\n"
+    'Cells are "found / found with a third of the noise" (replay: with one release that leaks). The second figure must '
+    "exceed the claim; otherwise the verdict is inconclusive.\n"
     "\n"
-    "Mechanisms are audited by themselves, on numbers that differ by their sensitivity. One run on the "
-    "rows of LaLonde's trial has everybody for a canary: treatments are drawn by coins, and guessed from what was "
-    "released. One scenario asks more than one question: two studies of one account.\n"
-    "\n"
+    "| audited | claim | exact | sampled | replay | verdict |\n"
+    "|---|---|---|---|---|---|\n"
 )
 
 
 def page(found: Sequence[Examined]) -> str:
     """Return the page: what is done, the table of all audits, and the totals."""
-    lines = ["| " + " | ".join(_HEADINGS) + " |", "|" + "---|" * len(_HEADINGS)]
-    before = ""
-    for row in rows(found):
-        name = f"`{row[0]}`" if row[0] != before else ""
-        lines.append("| " + " | ".join((name, *row[1:])) + " |")
-        before = row[0]
+    lines = []
+    for one in found:
+        cells = dict.fromkeys(("exact", "sampled", "replay"), "")
+        for row in one.report.rows:
+            column = row.tester if row.tester in cells else "sampled"
+            cells[column] = f"{_figure(row.ours.found)} / {_figure(row.weakened.found)}"
+        lines.append(
+            f"| `{one.name}` | {_claim(one)} | {' | '.join(cells.values())} | {one.verdict.value} |\n"
+        )
     sampled = any(row.tester == "likelihood ratio" for one in found for row in one.report.rows)
     introduction = _INTRODUCTION.replace("{trials}", "" if sampled else "--trials 0 ")
-    return introduction + "\n".join(lines) + f"\n\n{totals(found)}.\n"
+    return introduction + "".join(lines) + f"\n{totals(found)}.\n"
 
 
 # With this probability no sound form of one audit is called violated.

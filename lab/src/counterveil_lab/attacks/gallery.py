@@ -150,7 +150,7 @@ _INTRODUCTION = (
     "\n"
     "Each claim below is run on two neighbouring data sets, under the testers that audit our own releases"
     " ([auditing](auditing.md)). A claim is refuted if a lower bound on its epsilon or delta that holds "
-    "with 95 % confidence, or exactly, lies above what is claimed. The papers' forms can be run as "
+    "with 95% confidence, or exactly, lies above what is claimed. The papers' forms can be run as "
     "printed: [published forms](../reference/published.md).\n"
     "\n"
 )

@@ -62,7 +62,7 @@ def _capacity() -> Refuted:
         "matching in which nobody is used more than k times has noise for k + 1 times the range",
         "seven people, two neighbours, k = 1: two controls find the limit reached and share one treated unit, whose "
         "outcome moves the effect by 3/7, not 2/7",
-        "the exact coefficients are public, so that noise is made for the largest: cv.ate(method='matching')",
+        "the exact coefficients are public, so noise is made for the largest: cv.ate(method='matching')",
         Budget(1),
         CapacityMatching(1.0),
         ((0,) * 7, (0, 0, 1, 0, 0, 0, 0)),
