@@ -75,13 +75,13 @@ def interquartile_range(distribution: NoiseDistribution) -> float:
     return _interquartile_range(cast("Hashable", distribution))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _interquartile_range(distribution: NoiseDistribution) -> float:
     ends = distribution.quantile(np.array([0.25, 0.75]))
     return float(ends[1] - ends[0])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
     return float(distribution.quantile(np.array([p]))[0])
 

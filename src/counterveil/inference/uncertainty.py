@@ -171,7 +171,7 @@ def _wide_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Float
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _noise_points(distribution: NoiseDistribution) -> Floats:
     """Return the distribution's quantiles at the levels that average over it; not to be written to."""
     return distribution.quantile(_NOISE_LEVELS)
@@ -185,16 +185,18 @@ def half_widths(sd: Floats, distribution: NoiseDistribution, alpha: float) -> Fl
     last[sd == 0] = h[sd == 0] = own  # exact
     low, high = np.zeros_like(h), np.full_like(h, np.inf)
     before = _excess(sd, last, distribution, alpha)
+    excess, open_ = before.copy(), np.arange(len(h))
     for _ in range(_MOST_STEPS):
-        excess = _excess(sd, h, distribution, alpha)
-        if np.abs(excess).max() <= _NEAR:
+        excess[open_] = _excess(sd[open_], h[open_], distribution, alpha)
+        open_ = np.flatnonzero(np.abs(excess) > _NEAR)
+        if not len(open_):
             break
         low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
         rise = (excess - before) / np.where(h == last, np.inf, h - last)
         trial = h - excess / np.minimum(rise, -1e-300)
         # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
         middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
-        last, before = h, excess
+        last, before = h, excess.copy()
         h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
     return h
 
@@ -224,7 +226,7 @@ def inflation(
     return _inflation(cast("Hashable", distribution), cast("Hashable", variance_noise), cap, alpha)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _inflation(
     distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
 ) -> float:
@@ -237,17 +239,13 @@ def _inflation(
         [[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, _KNOWN - 1)]
     )
     deviations = np.sqrt(known)
-    # How often an interval built for the j-th known variance misses when it is the i-th. Logarithms are
-    # nearly straight between the grid's points, so interpolating them loses little.
-    widths = half_widths(deviations, distribution, alpha)
-    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
-    table = np.log(np.maximum(misses, 1e-300))
+    misses = _Misses(np.sqrt(variances), deviations, distribution, alpha)
     xi = variance_noise.quantile(_LEVELS)
     parts = positive_part(variances[:, None] + xi, variance_noise)
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
         inflated = np.minimum(parts[rows] + kappa, HEADROOM * cap)
-        return mean_of_logs(table[rows], deviations, np.sqrt(inflated, out=inflated), _SHARES)
+        return misses.mean(rows, np.sqrt(inflated, out=inflated), _SHARES)
 
     # From here on every variance is taken at its largest: more changes nothing.
     most = HEADROOM * cap - float(xi[0])
@@ -282,10 +280,36 @@ def least_inflation(
     return found
 
 
-def mean_of_logs(table: Floats, grid: Floats, points: Floats, shares: Floats) -> Floats:
-    """Return the mean over a row's points of exp of that row of the table, interpolated on the grid."""
-    logs = np.array([np.interp(own, grid, row) for own, row in zip(points, table, strict=True)])
-    return np.asarray(np.exp(logs, out=logs) @ shares)
+class _Misses:
+    """How often intervals built for the j-th deviation of a grid miss where the i-th of others is true.
+
+    Logarithms are nearly straight between the grid's points, so interpolating them loses little. A point of the table
+    is computed when it is first asked for: most never are.
+    """
+
+    def __init__(self, true: Floats, grid: Floats, distribution: NoiseDistribution, alpha: float) -> None:
+        self._true, self._grid, self._distribution = true, grid, distribution
+        self._widths = half_widths(grid, distribution, alpha)
+        self._logs = np.full((len(true), len(grid)), np.nan)
+
+    def mean(self, rows: NDArray[np.intp], points: Floats, shares: Floats) -> Floats:
+        """Return for every row how often intervals miss, averaged over its deviations that they are built for."""
+        points = np.minimum(points, self._grid[-1])
+        left = np.minimum(np.searchsorted(self._grid, points, side="right"), len(self._grid) - 1) - 1
+        self._fill(rows, left)
+        place = left + rows[:, None] * len(self._grid)
+        low, high = self._logs.ravel()[place], self._logs.ravel()[place + 1]
+        logs = low + (points - self._grid[left]) * ((high - low) / np.diff(self._grid)[left])
+        return np.asarray(np.exp(logs, out=logs) @ shares)
+
+    def _fill(self, rows: NDArray[np.intp], left: NDArray[np.intp]) -> None:
+        columns = np.arange(len(self._grid))
+        asked = (columns >= left.min(axis=1)[:, None]) & (columns <= left.max(axis=1)[:, None] + 1)
+        which, column = np.nonzero(asked & np.isnan(self._logs[rows]))
+        if len(which):
+            own = rows[which]
+            misses = tails(self._true[own], self._widths[column][:, None], self._distribution)[:, 0]
+            self._logs[own, column] = np.log(np.maximum(misses, 1e-300))
 
 
 def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:
@@ -504,7 +528,7 @@ def sd_inflation(
     return _sd_inflation(cast("Hashable", noise), cast("Hashable", sd_noise), cap, freedom, alpha)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
@@ -514,9 +538,7 @@ def _sd_inflation(
     # Grids are finer where the t factor is large, and reach beyond everything that can be built on.
     highest = factor * (4 * top + 24 * unit)
     known = np.concatenate([[0.0], np.geomspace(min(unit, top) / 100, highest, _CLUSTERS_KNOWN - 1)])
-    widths = half_widths(known, noise, alpha)
-    misses = tails(errors, np.tile(widths, (len(errors), 1)), noise)
-    table = np.log(np.maximum(misses, 1e-300))
+    misses = _Misses(errors, known, noise, alpha)
     xi = sd_noise.quantile(_CLUSTERS_LEVELS)
     own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
@@ -525,6 +547,6 @@ def _sd_inflation(
 
     def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
         built = factor * np.minimum(parts[rows] + kappa, ends)
-        return mean_of_logs(table[rows], known, built.reshape(len(rows), -1), shares)
+        return misses.mean(rows, built.reshape(len(rows), -1), shares)
 
     return least_inflation(missed, len(errors), aimed_at(alpha), unit, ends)
