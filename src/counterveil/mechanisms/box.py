@@ -59,6 +59,11 @@ class Box(VectorNoise):
         """The variance of one coordinate, (d + 1)(d + 2)/3 scale^2."""
         return (self.dimension + 1) * (self.dimension + 2) / 3 * float(self.scale) ** 2
 
+    @property
+    def standard(self) -> tuple[Box, float]:
+        """The noise of scale one, and the scale: noises that share the first are evaluated together."""
+        return Box(1, 1, self.dimension), float(self.scale)
+
     def log_density(self, z: ArrayLike) -> Reals:
         """Return the log density at vectors z, whose last axis has `dimension` entries."""
         d, scale = self.dimension, float(self.scale)

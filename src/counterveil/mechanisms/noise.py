@@ -67,6 +67,11 @@ class Noise(ABC):
         return max(float(self.scale), _LEAST_SCALE)
 
     @property
+    def standard(self) -> tuple[Noise, float]:
+        """The noise of scale one, and the scale: noises that share the first are evaluated together."""
+        return ScaledNoise(self.unit, Fraction(1)), self._width
+
+    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds at most step**2 / 4."""
         return self.unit.variance * self._width**2
