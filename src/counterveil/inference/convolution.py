@@ -132,6 +132,10 @@ class Noises:
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
 
+    def points(self, of_one: Callable[[NoiseDistribution], Floats]) -> Floats:
+        """Return for each the points that a function of distributions gives, as lengths."""
+        return np.array([of_one(law) for law in self._laws])[self._which] * self._scales[:, None]
+
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
     ) -> Floats:
