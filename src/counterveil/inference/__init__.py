@@ -31,6 +31,7 @@ from counterveil.inference.uncertainty import (
     adjusted_p,
     inflation,
     level_of_each,
+    solve_together,
     t_factor,
 )
 
@@ -56,6 +57,7 @@ __all__ = [
     "pooling_weights",
     "rare_events",
     "released_variance",
+    "solve_together",
     "steadied_variances",
     "t_factor",
     "tail",

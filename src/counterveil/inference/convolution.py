@@ -15,14 +15,15 @@ is convex, that errs towards more noise.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from math import exp, hypot, inf, isfinite, isnan, log, pi, sqrt
-from typing import Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
+from numpy.typing import NDArray
 from scipy.special import k1, ndtr, ndtri
 
 from counterveil.numerics.arrays import Floats
@@ -47,6 +48,10 @@ _TOLERANCE = 1e-8
 # Part by which closed forms are rounded outwards.
 _ROUNDING = 1e-12
 _MOST_STEPS = 100
+# Points at once: memory for more is asked of the system afresh each time, which takes longer than the work.
+_AT_ONCE = 24_000
+# Searches that go on together, and how many answers are remembered.
+_TOGETHER, _MOST_REMEMBERED = 64, 16_384
 
 
 class NoiseDistribution(Protocol):
@@ -75,19 +80,167 @@ def interquartile_range(distribution: NoiseDistribution) -> float:
     return _interquartile_range(cast("Hashable", distribution))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _interquartile_range(distribution: NoiseDistribution) -> float:
     ends = distribution.quantile(np.array([0.25, 0.75]))
     return float(ends[1] - ends[0])
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _lower_quantile(distribution: NoiseDistribution, p: float) -> float:
     return float(distribution.quantile(np.array([p]))[0])
 
 
+# Many noises at once: those that are multiples of one distribution are evaluated together.
+
+
+@lru_cache(maxsize=4096)
+def _standard(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float]:
+    """Return a distribution that this one is a multiple of, and the factor."""
+    found: tuple[NoiseDistribution, float] = getattr(distribution, "standard", (distribution, 1.0))
+    return found
+
+
+class Noises:
+    """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
+
+    def __init__(self, each: Sequence[NoiseDistribution]) -> None:
+        self.each = list(each)
+        parts = [_standard(cast("Hashable", one)) for one in self.each]
+        self._laws = list(dict.fromkeys(law for law, _ in parts))
+        places = {law: place for place, law in enumerate(self._laws)}
+        self._which = np.array([places[law] for law, _ in parts], dtype=np.intp)
+        self._scales = np.array([scale for _, scale in parts])
+        self.widths = np.array([interquartile_range(one) for one in self.each])
+
+    def of(self, rows: NDArray[np.intp]) -> Noises:
+        """Return the noises of these places, in their order."""
+        found = object.__new__(Noises)
+        found.each, found._laws = [self.each[row] for row in rows], self._laws
+        found._which, found._scales, found.widths = self._which[rows], self._scales[rows], self.widths[rows]
+        return found
+
+    def cdf(self, points: Floats) -> Floats:
+        """Return P(X_i <= points[i])."""
+        return self._by_law(
+            points, lambda law, own, scales: law.cdf((own / scales).ravel()).reshape(own.shape)
+        )
+
+    def quantile(self, points: Floats) -> Floats:
+        """Return the x with P(X_i <= x) = points[i]."""
+        return self._by_law(
+            points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
+        )
+
+    def points(self, of_one: Callable[[NoiseDistribution], Floats]) -> Floats:
+        """Return for each the points that a function of distributions gives, as lengths."""
+        return np.array([of_one(law) for law in self._laws])[self._which] * self._scales[:, None]
+
+    def _by_law(
+        self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
+    ) -> Floats:
+        scales = self._scales.reshape(-1, *[1] * (points.ndim - 1))
+        if len(self._laws) == 1:
+            return np.asarray(evaluate(self._laws[0], points, scales))
+        found = np.empty_like(points)
+        for place in np.unique(self._which):
+            rows = np.flatnonzero(self._which == place)
+            found[rows] = evaluate(self._laws[place], points[rows], scales[rows])
+        return found
+
+
+Asked, Answer, Found, Key = TypeVar("Asked"), TypeVar("Answer"), TypeVar("Found"), TypeVar("Key")
+
+
+def in_step(
+    solvers: Sequence[Generator[Asked, Answer, Found]],
+    evaluate: Callable[[list[int], list[Asked]], Sequence[Answer]],
+) -> list[Found]:
+    """Return what searches find that go on together: what all of them ask for next is evaluated at once.
+
+    `evaluate` is given the places of the searches that are not over, and what each of them asks for.
+    """
+    found: dict[int, Found] = {}
+    asked: dict[int, Asked] = {}
+
+    def go_on(place: int, ask: Callable[[], Asked]) -> None:
+        try:
+            asked[place] = ask()
+        except StopIteration as end:
+            asked.pop(place, None)
+            found[place] = end.value
+
+    for place, solver in enumerate(solvers):
+        go_on(place, partial(next, solver))
+    while asked:
+        places = list(asked)
+        for place, answer in zip(places, evaluate(places, list(asked.values())), strict=True):
+            go_on(place, partial(solvers[place].send, answer))
+    return [found[place] for place in range(len(solvers))]
+
+
+def remembered(
+    memory: dict[Key, Found], keys: Sequence[Key], solve: Callable[[list[Key]], Sequence[Found]]
+) -> list[Found]:
+    """Return what is known of every key; those that are new are solved together, and kept."""
+    new = [key for key in dict.fromkeys(keys) if key not in memory]
+    if len(memory) + len(new) > _MOST_REMEMBERED:
+        memory.clear()
+        new = list(dict.fromkeys(keys))
+    for start in range(0, len(new), _TOGETHER):
+        part = new[start : start + _TOGETHER]
+        memory.update(zip(part, solve(part), strict=True))
+    return [memory[key] for key in keys]
+
+
+# A number, a standard deviation and a noise.
+Place = tuple[float, float, NoiseDistribution | None]
+_TAILS: dict[Place, float] = {}
+_HALF_WIDTHS: dict[Place, float] = {}
+
+
 def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
     """Return P(N + X > x) for N normal with standard deviation `sd` and X of the given distribution."""
+    return tails_beyond([(x, sd, distribution)])[0]
+
+
+def tails_beyond(places: Sequence[Place]) -> list[float]:
+    """Return P(N + X > x) for every x, standard deviation and noise."""
+    return remembered(_TAILS, places, partial(_solved, search=_one_tail))
+
+
+def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
+    """Return the smallest h with P(|N + X| > h) <= alpha, rounded outwards."""
+    return exact_half_widths([(alpha, sd, distribution)])[0]
+
+
+def exact_half_widths(places: Sequence[Place]) -> list[float]:
+    """Return for every alpha, standard deviation and noise the smallest h with P(|N + X| > h) <= alpha."""
+    return remembered(_HALF_WIDTHS, places, partial(_solved, search=_one_half_width))
+
+
+Search = Generator[float, tuple[float, float], float]
+
+
+def _solved(
+    places: list[Place], search: Callable[[float, float, NoiseDistribution | None], Search]
+) -> list[float]:
+    """Return what searches find that ask for tails and densities of N + X."""
+    noises: dict[tuple[int, ...], Noises] = {}
+
+    def evaluate(which: list[int], x: list[float]) -> list[tuple[float, float]]:
+        known = noises.setdefault(
+            tuple(which), Noises([cast("NoiseDistribution", places[i][2]) for i in which])
+        )
+        sd = np.array([places[i][1] for i in which])
+        return list(
+            zip(*(found.tolist() for found in _tails_and_densities(np.array(x), sd, known)), strict=True)
+        )
+
+    return in_step([search(*place) for place in places], evaluate)
+
+
+def _one_tail(x: float, sd: float, distribution: NoiseDistribution | None) -> Search:
     if not isfinite(x):
         # An estimate that somebody wrote into a file, or that an unproved form overflowed to.
         return float("nan") if isnan(x) else float(x < 0)
@@ -95,25 +248,64 @@ def tail(x: float, sd: float, distribution: NoiseDistribution | None) -> float:
         return float(ndtr(-x / sd)) if sd > 0 else float(x < 0)
     if sd <= 0:
         return float(1 - distribution.cdf(np.array([x]))[0])
-    width = interquartile_range(distribution)
-    if sd < _NEGLIGIBLE * width:
+    if sd < _NEGLIGIBLE * interquartile_range(distribution):
         return float(distribution.cdf(np.array([_FAR * sd - x]))[0]) + _BEYOND_FAR
-    return _tail_and_density(x, sd, distribution, width)[0]
+    return (yield x)[0]
 
 
-def _tail_and_density(
-    x: float, sd: float, distribution: NoiseDistribution, width: float
-) -> tuple[float, float]:
-    """Return P(N + X > x) and the density of N + X at x, for a positive standard deviation.
+def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | None) -> Search:
+    normal = -sd * float(ndtri(alpha / 2)) if sd > 0 else 0.0
+    if distribution is None:
+        return normal * (1 + _ROUNDING)
+    if sd <= 0:
+        return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
+    if sd < _NEGLIGIBLE * interquartile_range(distribution):
+        # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
+        own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
+        return (own + _FAR * sd) * (1 + _TOLERANCE)
+    # Exact for normal noise; heavier tails have their answer a little lower.
+    h = hypot(_lower_quantile(cast("Hashable", distribution), alpha / 2), normal)
+    low, high = 0.0, inf
+    for _ in range(_MOST_STEPS):
+        beyond, density = yield h
+        # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
+        excess = log(max(2 * beyond, 1e-300) / alpha)
+        step = excess * beyond / density if density > 0 else inf
+        if excess <= 0 and (-step <= _TOLERANCE * h or h - low <= _TOLERANCE * h):
+            return h
+        low, high = (max(h, low), high) if excess > 0 else (low, min(h, high))
+        # Aim a hair beyond the root, so that a good guess ends above it.
+        trial = (h + step) * (1 + _TOLERANCE / 2)
+        if not low < trial < high:
+            trial = (low + high) / 2 if high < inf else 2 * h
+        h = trial
+    return high
 
-    `width` is the interquartile range of the noise.
-    """
-    kinks = _kinks_near(x, sd, distribution)
-    z, weight = _pieces(x, sd, width, np.zeros(1) if kinks is None else kinks)
-    # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
-    weight *= distribution.cdf(sd * z - x)
-    found = float(weight.sum())
-    return found if kinks is not None else found * (1 + _RIPPLE), float(weight @ z) / sd
+
+def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
+    """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
+    kinks = [_kinks_near(*one) for one in zip(x.tolist(), sd.tolist(), noises.each, strict=True)]
+    counts = np.array([1 if own is None else len(own) for own in kinks])
+    found, density = np.empty_like(x), np.empty_like(x)
+    # Those of about as many kinks are integrated together: none has many more pieces than it needs.
+    order = np.argsort(counts, kind="stable")
+    start = 0
+    while start < len(order):
+        most = max(16, 2 * int(counts[order[start]]))
+        together = max(1, _AT_ONCE // (len(_NODES) * (most + len(_NORMAL_ENDS) + 2 * len(_LADDER))))
+        rows = order[start : start + together]
+        rows = rows[counts[rows] <= most]
+        start += len(rows)
+        ends = np.full((len(rows), int(counts[rows].max())), inf)
+        for row, own in zip(ends, (kinks[i] for i in rows), strict=True):
+            row[: 1 if own is None else len(own)] = 0.0 if own is None else own
+        z, weight = _pieces(x[rows], sd[rows], noises.widths[rows], ends)
+        # The upper tail is integrated itself rather than taken from 1, which would lose its digits.
+        weight *= noises.of(rows).cdf(sd[rows, None] * z - x[rows, None])
+        rippled = np.array([kinks[i] is None for i in rows])
+        found[rows] = np.where(rippled, 1 + _RIPPLE, 1.0) * weight.sum(axis=1)
+        density[rows] = np.einsum("ij,ij->i", weight, z) / sd[rows]
+    return found, density
 
 
 def _kinks_near(x: float, sd: float, distribution: NoiseDistribution) -> Floats | None:
@@ -127,53 +319,22 @@ def _kinks_near(x: float, sd: float, distribution: NoiseDistribution) -> Floats 
     return distribution.kinks(max(low, -end), min(high, end), _MOST_KINKS)
 
 
-def _pieces(x: float, sd: float, width: float, kinks: Floats) -> tuple[Floats, Floats]:
-    """Return points of the normal part and what they weigh, in pieces between which the integrand is smooth.
+def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
+    """Return points of the normal parts and what they weigh, in pieces between which the integrands are smooth.
 
-    `width` is typical of the noise.
+    `widths` are typical of the noises, `kinks[i]` those of the i-th. A piece beyond the normal's reach is empty.
     """
-    ladder = _LADDER[_LADDER * width < 2 * (abs(x) + _REACH * sd)] * width
-    cuts = (x - np.concatenate([kinks, -ladder, ladder])) / sd
-    cuts = np.concatenate([_NORMAL_ENDS, cuts[np.abs(cuts) < _REACH]])
-    cuts.sort()
-    half = (cuts[1:] - cuts[:-1]) / 2
-    z = (half[:, None] * _NODES + (cuts[:-1] + half)[:, None]).ravel()
+    ladder = _LADDER * widths[:, None]
+    cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
+    ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
+    cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
+    half = (cuts[:, 1:] - cuts[:, :-1]) / 2
+    z = (half[:, :, None] * _NODES + (cuts[:, :-1] + half)[:, :, None]).reshape(len(x), -1)
     weight = z * z
     weight *= -0.5
     np.exp(weight, out=weight)
-    weight *= (half[:, None] * _SCALED_WEIGHTS).ravel()
+    weight *= (half[:, :, None] * _SCALED_WEIGHTS).reshape(len(x), -1)
     return z, weight
-
-
-def half_width(sd: float, distribution: NoiseDistribution | None, alpha: float) -> float:
-    """Return the smallest h with P(|N + X| > h) <= alpha, rounded outwards."""
-    normal = -sd * float(ndtri(alpha / 2)) if sd > 0 else 0.0
-    if distribution is None:
-        return normal * (1 + _ROUNDING)
-    if sd <= 0:
-        return -float(distribution.quantile(np.array([alpha / 2]))[0]) * (1 + _TOLERANCE)
-    width = interquartile_range(distribution)
-    if sd < _NEGLIGIBLE * width:
-        # |N + X| is beyond h only where |X| is beyond h - FAR sd or |N| beyond FAR sd.
-        own = -float(distribution.quantile(np.array([max(alpha / 2 - _BEYOND_FAR, alpha / 4)]))[0])
-        return (own + _FAR * sd) * (1 + _TOLERANCE)
-    # Exact for normal noise; heavier tails have their answer a little lower.
-    h = hypot(_lower_quantile(cast("Hashable", distribution), alpha / 2), normal)
-    low, high = 0.0, inf
-    for _ in range(_MOST_STEPS):
-        beyond, density = _tail_and_density(h, sd, distribution, width)
-        # Logarithms of tails are nearly straight: Newton's steps on them find the root fast.
-        excess = log(max(2 * beyond, 1e-300) / alpha)
-        step = excess * beyond / density if density > 0 else inf
-        if excess <= 0 and (-step <= _TOLERANCE * h or h - low <= _TOLERANCE * h):
-            return h
-        low, high = (max(h, low), high) if excess > 0 else (low, min(h, high))
-        # Aim a hair beyond the root, so that a good guess ends above it.
-        trial = (h + step) * (1 + _TOLERANCE / 2)
-        if not low < trial < high:
-            trial = (low + high) / 2 if high < inf else 2 * h
-        h = trial
-    return high
 
 
 # Noise whose scale is itself known only up to noise: X exp(-L) beside a released scale S exp(L).
@@ -331,14 +492,14 @@ class NoiseSum:
         return _sums_table(cast("Hashable", self.first), cast("Hashable", self.second))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution) -> tuple[float, Floats]:
     """Return the lattice step and P(X + Y <= x) at x = -2 SIDE step, ..., -step, 0."""
     ends = [
         float(-distribution.quantile(np.array([_SUMS_BEYOND / 2]))[0]) for distribution in (first, second)
     ]
     step = max(ends) / _SIDE
-    length = 8 * _SIDE  # a power of two beyond the 4 SIDE + 1 points of the sum, so that nothing wraps round
+    length = 4 * _SIDE  # of the sum's 4 SIDE + 1 points the last, of no mass to speak of, is put on the first
     spectrum = np.fft.rfft(_masses(first, step), length) * np.fft.rfft(_masses(second, step), length)
     masses = np.fft.irfft(spectrum, length)
     # Half the mass of a point lies on either side of it.

@@ -11,7 +11,7 @@ averaged over xi and over the sampling distribution of S, whatever the true stan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import expm1, inf, log, log1p, nextafter, pi, sqrt
@@ -24,10 +24,15 @@ from scipy.special import chdtri, ndtr, ndtri, stdtrit
 
 from counterveil.inference.convolution import (
     NoiseDistribution,
+    Noises,
     ball_factor,
+    exact_half_widths,
     half_width,
+    in_step,
     interquartile_range,
+    remembered,
     tail,
+    tails_beyond,
 )
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import public_normals
@@ -119,7 +124,7 @@ _MOST_STEPS = 60
 # How many of the variances that are missed most often are searched first.
 _FEW = 3
 # Points at once: memory for more is asked of the system afresh each time, which takes longer than the work.
-_AT_ONCE = 12_000
+_AT_ONCE = 24_000
 # Where the sampling error is this much wider than the noise, it is the smooth part of the convolution.
 _WIDE = 1.5
 
@@ -145,28 +150,27 @@ _LEVELS, _SHARES = level_rule(64, 32)
 _NOISE_LEVELS, _NOISE_SHARES = level_rule(16, 48)
 
 
-def tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
-    """Return P(|N + X| > h[i, j]) for N with standard deviation sd[i]; shape of `h`."""
+def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
+    """Return P(|N + X_i| > h[i]) for N with standard deviation sd[i]."""
     found = np.empty_like(h)
-    wide = sd > _WIDE * interquartile_range(distribution)
-    together = max(1, _AT_ONCE // (len(_NOISE_SHARES) * max(h.shape[1], 1)))
+    wide = sd > _WIDE * noises.widths
+    together = _AT_ONCE // len(_NOISE_SHARES)
     for chosen, chances in ((~wide, _narrow_tails), (wide, _wide_tails)):
         rows = np.flatnonzero(chosen)
         for start in range(0, len(rows), together):
             part = rows[start : start + together]
-            found[part] = chances(sd[part][:, None, None], h[part][:, :, None], distribution)
+            found[part] = chances(sd[part, None], h[part, None], noises.of(part))
     return 2 * found
 
 
-def _narrow_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
+def _narrow_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
     """Return P(N + X > h) as an average over N."""
-    points = sd * _Z - h
-    return np.asarray(distribution.cdf(points.ravel()).reshape(points.shape) @ _W)
+    return np.asarray(noises.cdf(sd * _Z - h) @ _W)
 
 
-def _wide_tails(sd: Floats, h: Floats, distribution: NoiseDistribution) -> Floats:
+def _wide_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
     """Return P(N + X > h) as an average over X."""
-    points = _noise_points(cast("Hashable", distribution)) - h
+    points = noises.points(_noise_points) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
 
@@ -177,34 +181,36 @@ def _noise_points(distribution: NoiseDistribution) -> Floats:
     return distribution.quantile(_NOISE_LEVELS)
 
 
-def half_widths(sd: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
+def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:
     """Return for every sd the h with P(|N + X| > h) = alpha, by secants of the tail's logarithm."""
-    own, normal = -float(distribution.quantile(np.array([alpha / 2]))[0]), -float(ndtri(alpha / 2)) * sd
+    own, normal = -noises.quantile(alpha / 2), -ndtri(alpha / 2) * sd
     # Exact for normal noise; the usual distributions have heavier tails, and their answer is a little less.
-    last, h = np.hypot(own, normal), 0.97 * np.hypot(own, normal)
-    last[sd == 0] = h[sd == 0] = own  # exact
+    last = np.where(sd == 0, own, np.hypot(own, normal))
+    h = np.where(sd == 0, own, 0.97 * last)
     low, high = np.zeros_like(h), np.full_like(h, np.inf)
-    before = _excess(sd, last, distribution, alpha)
+    before = _excess(sd, last, noises, alpha)
+    excess, open_ = before.copy(), np.arange(len(h))
     for _ in range(_MOST_STEPS):
-        excess = _excess(sd, h, distribution, alpha)
-        if np.abs(excess).max() <= _NEAR:
+        excess[open_] = _excess(sd[open_], h[open_], noises.of(open_), alpha[open_])
+        open_ = np.flatnonzero(np.abs(excess) > _NEAR)
+        if not len(open_):
             break
         low, high = np.where(excess > 0, h, low), np.where(excess > 0, high, h)
         rise = (excess - before) / np.where(h == last, np.inf, h - last)
         trial = h - excess / np.minimum(rise, -1e-300)
         # What leaves the bracket is replaced by its middle, or by twice the width while it is open.
         middle = np.where(high < np.inf, (low + high) / 2, 2 * h)
-        last, before = h, excess
+        last, before = h, excess.copy()
         h = np.where(np.abs(excess) <= _NEAR, h, np.where((trial > low) & (trial < high), trial, middle))
     return h
 
 
-def _excess(sd: Floats, h: Floats, distribution: NoiseDistribution, alpha: float) -> Floats:
+def _excess(sd: Floats, h: Floats, noises: Noises, alpha: Floats) -> Floats:
     """Return log(P(|N + X| > h) / alpha) for every pair of sd and h."""
-    return np.asarray(np.log(np.maximum(tails(sd, h[:, None], distribution)[:, 0], 1e-300) / alpha))
+    return np.asarray(np.log(np.maximum(tails(sd, h, noises), 1e-300) / alpha))
 
 
-def positive_part(released: Floats, noise: NoiseDistribution) -> Floats:
+def positive_part(released: Floats, noise: NoiseDistribution | Noises) -> Floats:
     """Return the median of what V >= 0 can be where V plus noise was released and no V is likelier than another.
 
     It is above 0 and no less than what was released, nearly the same where that is far above the noise. What came out
@@ -214,6 +220,24 @@ def positive_part(released: Floats, noise: NoiseDistribution) -> Floats:
     return np.asarray(at - noise.quantile(noise.cdf(at) / 2))
 
 
+# A noise, that of the variance, the cap and alpha.
+Inflated = tuple[NoiseDistribution, NoiseDistribution, float, float]
+_LIKELY: dict[tuple[float, NoiseDistribution], float] = {}
+_INFLATIONS: dict[Inflated, float] = {}
+
+
+def likely_variances(released: Sequence[tuple[float, NoiseDistribution]]) -> list[float]:
+    """Return the positive parts of variances that were released with these noises."""
+
+    def solve(new: list[tuple[float, NoiseDistribution]]) -> list[float]:
+        parts: list[float] = positive_part(
+            np.array([variance for variance, _ in new]), Noises([noise for _, noise in new])
+        ).tolist()
+        return parts
+
+    return remembered(_LIKELY, released, solve)
+
+
 def inflation(
     distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
 ) -> float:
@@ -221,37 +245,47 @@ def inflation(
 
     Infinity where the variance's noise dwarfs the cap: the interval is then built on the cap with its headroom.
     """
-    return _inflation(cast("Hashable", distribution), cast("Hashable", variance_noise), cap, alpha)
+    return inflations([(distribution, variance_noise, cap, alpha)])[0]
 
 
-@lru_cache(maxsize=256)
-def _inflation(
-    distribution: NoiseDistribution, variance_noise: NoiseDistribution, cap: float, alpha: float
-) -> float:
-    unit = interquartile_range(variance_noise)
-    if cap < _TELLS_NOTHING * unit:
-        return inf
-    top = min(cap, 200.0 * unit)
-    variances = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _TRIED - 1)])
-    known = np.concatenate(
-        [[0.0], np.geomspace(min(unit, top) / 100, HEADROOM * top + 12 * unit, _KNOWN - 1)]
-    )
-    deviations = np.sqrt(known)
-    # How often an interval built for the j-th known variance misses when it is the i-th. Logarithms are
-    # nearly straight between the grid's points, so interpolating them loses little.
-    widths = half_widths(deviations, distribution, alpha)
-    misses = tails(np.sqrt(variances), np.tile(widths, (len(variances), 1)), distribution)
-    table = np.log(np.maximum(misses, 1e-300))
-    xi = variance_noise.quantile(_LEVELS)
-    parts = positive_part(variances[:, None] + xi, variance_noise)
+def inflations(asked: Sequence[Inflated]) -> list[float]:
+    """Return the `inflation` of each, searched for together."""
+    return remembered(_INFLATIONS, asked, _inflations)
 
-    def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
-        inflated = np.minimum(parts[rows] + kappa, HEADROOM * cap)
-        return mean_of_logs(table[rows], deviations, np.sqrt(inflated, out=inflated), _SHARES)
 
-    # From here on every variance is taken at its largest: more changes nothing.
-    most = HEADROOM * cap - float(xi[0])
-    return least_inflation(missed, len(variances), aimed_at(alpha), unit, most)
+def _inflations(asked: list[Inflated]) -> list[float]:
+    found = [inf] * len(asked)
+    units = [interquartile_range(variance_noise) for _, variance_noise, _, _ in asked]
+    told = [i for i, (_, _, cap, _) in enumerate(asked) if cap >= _TELLS_NOTHING * units[i]]
+    if not told:
+        return found
+    noises, variance_noises = (Noises([asked[i][k] for i in told]) for k in (0, 1))  # type: ignore[misc]
+    caps, alphas = (np.array([asked[i][k] for i in told], np.float64) for k in (2, 3))
+    unit = variance_noises.widths
+    tops = np.minimum(caps, 200.0 * unit)
+    variances = _from_zero(np.minimum(unit / 50, tops / 2), tops, _TRIED)
+    known = _from_zero(np.minimum(unit, tops) / 100, HEADROOM * tops + 12 * unit, _KNOWN)
+    misses = _Misses(np.sqrt(variances), np.sqrt(known), noises, alphas)
+    xi = variance_noises.quantile(np.broadcast_to(_LEVELS, (len(told), len(_LEVELS))))
+    parts = positive_part(variances[:, :, None] + xi[:, None, :], variance_noises)
+
+    def built(case: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
+        inflated = np.minimum(parts[case, row] + kappa[:, None], HEADROOM * caps[case, None])
+        return np.sqrt(inflated, out=inflated)
+
+    # From `most` on every variance is taken at its largest: more changes nothing.
+    searches = [
+        least_inflation(_TRIED, aimed_at(float(alpha)), float(one), HEADROOM * float(cap) - float(low))
+        for alpha, one, cap, low in zip(alphas, unit, caps, xi[:, 0], strict=True)
+    ]
+    for i, kappa in zip(told, in_step(searches, misses.asked(built, _SHARES)), strict=True):
+        found[i] = kappa
+    return found
+
+
+def _from_zero(first: Floats, last: Floats, count: int) -> Floats:
+    """Return for each pair of ends 0 and a geometric series between them."""
+    return np.concatenate([np.zeros((len(first), 1)), np.geomspace(first, last, count - 1, axis=1)], axis=1)
 
 
 def aimed_at(alpha: float) -> float:
@@ -259,50 +293,102 @@ def aimed_at(alpha: float) -> float:
     return alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
 
-def least_inflation(
-    missed: Callable[[float, NDArray[np.intp]], Floats], count: int, aim: float, unit: float, most: float
-) -> float:
+# A constant and the variances whose misses are asked for; the answer is how often each is missed.
+Asking = tuple[float, NDArray[np.intp]]
+
+
+def least_inflation(count: int, aim: float, unit: float, most: float) -> Generator[Asking, Floats, float]:
     """Return the least kappa at which none of the variances is missed more often than `aim`.
 
     A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
     another one is missed too often, all are searched.
     """
     everyone = np.arange(count)
-    few = np.union1d(*(np.argsort(missed(kappa, everyone))[-_FEW:] for kappa in (0.0, unit / 2)))
+    none, some = (yield 0.0, everyone), (yield unit / 2, everyone)
+    few = np.union1d(*(np.argsort(missed)[-_FEW:] for missed in (none, some)))
     found = inf
     for rows in (few, everyone):
-
-        def excess(kappa: float, rows: NDArray[np.intp] = rows) -> float:
-            # Logarithms fall more evenly than the misses themselves.
-            return log(float(missed(kappa, rows).max()) / aim)
-
-        found = _least_root(excess, unit, most)
-        if found >= most or float(missed(found, everyone).max()) <= aim:
+        found = yield from _least_root(rows, aim, unit, most)
+        if found >= most or float((yield found, everyone).max()) <= aim:
             break
     return found
 
 
-def mean_of_logs(table: Floats, grid: Floats, points: Floats, shares: Floats) -> Floats:
-    """Return the mean over a row's points of exp of that row of the table, interpolated on the grid."""
-    logs = np.array([np.interp(own, grid, row) for own, row in zip(points, table, strict=True)])
-    return np.asarray(np.exp(logs, out=logs) @ shares)
+class _Misses:
+    """How often intervals built for the j-th deviation of a grid miss where the i-th of others is true, in each case.
+
+    Logarithms are nearly straight between the grid's points, so interpolating them loses little. A point of a table
+    is computed when it is first asked for: most never are. Grids are 0 and a geometric series.
+    """
+
+    def __init__(self, true: Floats, grids: Floats, noises: Noises, alphas: Floats) -> None:
+        cases, length = grids.shape
+        self._true, self._grids, self._noises = true, grids, noises
+        every = np.repeat(np.arange(cases), length)
+        widths = half_widths(grids.ravel(), noises.of(every), alphas[every])
+        self._widths = widths.reshape(grids.shape)
+        self._logs = np.full((*true.shape, length), np.nan)
+        self._rises = np.log(grids[:, 2] / grids[:, 1])
+
+    def asked(
+        self, built: Callable[[NDArray[np.intp], NDArray[np.intp], Floats], Floats], shares: Floats
+    ) -> Callable[[list[int], list[Asking]], list[Floats]]:
+        """Return what answers searches: misses averaged over the deviations that `built` gives for a constant."""
+
+        def evaluate(places: list[int], asked: list[Asking]) -> list[Floats]:
+            counts = [len(rows) for _, rows in asked]
+            case, row = np.repeat(places, counts), np.concatenate([rows for _, rows in asked])
+            kappa = np.repeat([kappa for kappa, _ in asked], counts)
+            found = self._mean(case, row, built(case, row, kappa), shares)
+            return np.split(found, np.cumsum(counts)[:-1])
+
+        return evaluate
+
+    def _mean(self, case: NDArray[np.intp], row: NDArray[np.intp], points: Floats, shares: Floats) -> Floats:
+        grids, last = self._grids, self._grids.shape[1] - 2
+        points = np.minimum(points, grids[case, -1:])
+        steps = np.log(np.maximum(points / grids[case, 1:2], 1e-300)) / self._rises[case, None]
+        left = np.clip(steps.astype(np.intp) + (steps >= 0), 0, last)
+        self._fill(case, row, left)
+        place = left + ((case * self._logs.shape[1] + row) * (last + 2))[:, None]
+        low, high = self._logs.ravel()[place], self._logs.ravel()[place + 1]
+        place = left + (case * (last + 2))[:, None]
+        start, end = grids.ravel()[place], grids.ravel()[place + 1]
+        logs = low + (points - start) * ((high - low) / (end - start))
+        return np.asarray(np.exp(logs, out=logs) @ shares)
+
+    def _fill(self, case: NDArray[np.intp], row: NDArray[np.intp], left: NDArray[np.intp]) -> None:
+        columns = np.arange(self._grids.shape[1])
+        asked = (columns >= left.min(axis=1)[:, None]) & (columns <= left.max(axis=1)[:, None] + 1)
+        which, column = np.nonzero(asked & np.isnan(self._logs[case, row]))
+        if len(which):
+            own, true = case[which], row[which]
+            misses = tails(self._true[own, true], self._widths[own, column], self._noises.of(own))
+            self._logs[own, true, column] = np.log(np.maximum(misses, 1e-300))
 
 
-def _least_root(excess: Callable[[float], float], unit: float, most: float) -> float:
-    """Return where a falling function is 0 or a little below, to a part of `unit`; not beyond about `most`."""
-    low, high, at_low = 0.0, unit, excess(0.0)
+def _least_root(
+    rows: NDArray[np.intp], aim: float, unit: float, most: float
+) -> Generator[Asking, Floats, float]:
+    """Return where the largest miss falls to `aim` or a little below, to a part of `unit`; not beyond about `most`."""
+
+    def excess(kappa: float) -> Generator[Asking, Floats, float]:
+        # Logarithms fall more evenly than the misses themselves.
+        return log(float((yield kappa, rows).max()) / aim)
+
+    low, high, at_low = 0.0, unit, (yield from excess(0.0))
     if at_low <= 0:
         return low
-    at_high = excess(high)
+    at_high = yield from excess(high)
     while high < most and at_high > 0:
         low, at_low, high = high, at_high, 2 * high
-        at_high = excess(high)
+        at_high = yield from excess(high)
     side = 0
     while at_high < 0 and high - low > _PRECISION * unit:
         # False position with the Illinois rule, aimed a little high so that the upper end closes in.
         middle = low + (high - low) * at_low / (at_low - at_high) + _PRECISION / 2 * unit
         middle = min(middle, (low + 7 * high) / 8)
-        value = excess(middle)
+        value = yield from excess(middle)
         if value > 0:
             low, at_low, at_high, side = middle, value, at_high / 2 if side == 1 else at_high, 1
         else:
@@ -339,7 +425,7 @@ class Uncertainty:
         """Return the sampling variance that the released one stands for."""
         if self.variance_noise is None:
             return max(self.variance, 0.0)
-        return float(positive_part(np.array([self.variance]), self.variance_noise)[0])
+        return likely_variances([(self.variance, self.variance_noise)])[0]
 
     @property
     def noise_sd(self) -> float:
@@ -356,8 +442,7 @@ class Uncertainty:
         """Return the sampling variance to build a level 1 - alpha interval on: enlarged where it is noisy."""
         if self.variance_noise is None:
             return self.variance
-        noise = self.noise if self.noise is not None else self.variance_noise
-        kappa = inflation(noise, self.variance_noise, self.variance_cap, alpha)
+        kappa = inflation(self.noise or self.variance_noise, self.variance_noise, self.variance_cap, alpha)
         return min(self.likely_variance() + kappa, HEADROOM * self.variance_cap)
 
     def known_sd(self, alpha: float) -> float:
@@ -383,8 +468,35 @@ class Uncertainty:
         """Return P(|error| > |distance|), the variance being inflated as for an interval of `level`."""
         if self.ball_variance:  # whose part grows with the level
             return p_value_from(self.half_width, distance, level, self.bias)
-        beyond = max(abs(distance) - self.bias, 0.0)
-        return min(1.0, 2 * tail(beyond, self.known_sd(1 - level), self.noise))
+        return min(1.0, 2 * tail(self.beyond(distance), self.known_sd(1 - level), self.noise))
+
+    def beyond(self, distance: float) -> float:
+        """Return what of a distance the bias does not explain."""
+        return max(abs(distance) - self.bias, 0.0)
+
+
+def solve_together(errors: Sequence[tuple[float, Uncertainty]], levels: Sequence[float]) -> None:
+    """Solve what intervals and p-values of these estimates need at some levels at once; they are then at hand."""
+    plain = [(estimate, known) for estimate, known in errors if type(known) is Uncertainty]
+    noisy = [known for _, known in plain if known.variance_noise is not None]
+    likely_variances([(known.variance, known.variance_noise) for known in noisy if known.variance_noise])
+    for alpha in (1 - level for level in levels):
+        inflations(
+            [
+                (known.noise or known.variance_noise, known.variance_noise, known.variance_cap, alpha)
+                for known in noisy
+                if known.variance_noise
+            ]
+        )
+        sds = [known.known_sd(alpha) for _, known in plain]
+        exact_half_widths([(alpha, sd, known.noise) for (_, known), sd in zip(plain, sds, strict=True)])
+        tails_beyond(
+            [
+                (known.beyond(estimate), sd, known.noise)
+                for (estimate, known), sd in zip(plain, sds, strict=True)
+                if not known.ball_variance
+            ]
+        )
 
 
 # Intervals for a function in a finite basis: at each point, and at all points together.
@@ -504,27 +616,25 @@ def sd_inflation(
     return _sd_inflation(cast("Hashable", noise), cast("Hashable", sd_noise), cap, freedom, alpha)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _sd_inflation(
     noise: NoiseDistribution, sd_noise: NoiseDistribution, cap: float, freedom: float, alpha: float
 ) -> float:
     unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
     top = min(cap, 200.0 * unit)
-    errors = np.concatenate([[0.0], np.geomspace(min(unit / 50, top / 2), top, _CLUSTERS_TRIED - 1)])
+    errors = _from_zero(np.array([min(unit / 50, top / 2)]), np.array([top]), _CLUSTERS_TRIED)
     # Grids are finer where the t factor is large, and reach beyond everything that can be built on.
     highest = factor * (4 * top + 24 * unit)
-    known = np.concatenate([[0.0], np.geomspace(min(unit, top) / 100, highest, _CLUSTERS_KNOWN - 1)])
-    widths = half_widths(known, noise, alpha)
-    misses = tails(errors, np.tile(widths, (len(errors), 1)), noise)
-    table = np.log(np.maximum(misses, 1e-300))
+    known = _from_zero(np.array([min(unit, top) / 100]), np.array([highest]), _CLUSTERS_KNOWN)
+    misses = _Misses(errors, known, Noises([noise]), np.array([alpha]))
     xi = sd_noise.quantile(_CLUSTERS_LEVELS)
     own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
     ends = _HEADROOM * cap
-    parts = positive_part(errors[:, None, None] * own[:, None] + xi, sd_noise)
+    parts = positive_part(errors[0][:, None, None] * own[:, None] + xi, sd_noise).reshape(_CLUSTERS_TRIED, -1)
 
-    def missed(kappa: float, rows: NDArray[np.intp]) -> Floats:
-        built = factor * np.minimum(parts[rows] + kappa, ends)
-        return mean_of_logs(table[rows], known, built.reshape(len(rows), -1), shares)
+    def built(_: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
+        return np.asarray(factor * np.minimum(parts[row] + kappa[:, None], ends))
 
-    return least_inflation(missed, len(errors), aimed_at(alpha), unit, ends)
+    search = least_inflation(_CLUSTERS_TRIED, aimed_at(alpha), unit, ends)
+    return in_step([search], misses.asked(built, shares))[0]

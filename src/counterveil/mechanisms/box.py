@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from flint import arb
@@ -22,8 +23,23 @@ from counterveil.mechanisms.source import (
     special,
 )
 
-# Halvings of the range in which a quantile is looked for; the range ends where tails are below 1e-300.
-_HALVINGS, _FAR = 80, 750.0
+# Sizes between which quantiles are looked for: they end where tails are below 1e-300.
+_SIZES, _FAR = 4096, 750.0
+# Newton steps on the log of the tail from the nearest of them, and the tail below which nothing is told apart.
+_STEPS, _LEAST = 6, 1e-300
+
+
+def _tail(d: int, x: Reals) -> Reals:
+    """Return P(|one coordinate| > x) at scale one: Q(d + 1, x) - x Q(d, x) / d, Q of the Gamma distribution."""
+    found = special("gammaincc", d + 1.0, x) - x * special("gammaincc", float(d), x) / d
+    return np.clip(found, 0.0, 1.0)
+
+
+@lru_cache(maxsize=64)
+def _tails(d: int) -> tuple[Reals, Reals]:
+    """Return sizes and the logarithms of their tails, which fall."""
+    sizes = np.linspace(0.0, _FAR + 20.0 * d, _SIZES)
+    return sizes, np.log(np.maximum(_tail(d, sizes), _LEAST))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -43,6 +59,11 @@ class Box(VectorNoise):
         """The variance of one coordinate, (d + 1)(d + 2)/3 scale^2."""
         return (self.dimension + 1) * (self.dimension + 2) / 3 * float(self.scale) ** 2
 
+    @property
+    def standard(self) -> tuple[Box, float]:
+        """The noise of scale one, and the scale: noises that share the first are evaluated together."""
+        return Box(1, 1, self.dimension), float(self.scale)
+
     def log_density(self, z: ArrayLike) -> Reals:
         """Return the log density at vectors z, whose last axis has `dimension` entries."""
         d, scale = self.dimension, float(self.scale)
@@ -52,30 +73,25 @@ class Box(VectorNoise):
     def cdf(self, x: ArrayLike) -> Reals:
         """Return P(one coordinate <= x)."""
         x = np.asarray(x, dtype=np.float64) / float(self.scale)
-        tail = self._tail(np.abs(x)) / 2
+        tail = _tail(self.dimension, np.abs(x)) / 2
         return np.where(x < 0, tail, 1.0 - tail)
 
     def quantile(self, p: ArrayLike) -> Reals:
         """Return the x with P(one coordinate <= x) = p."""
         p = np.asarray(p, dtype=np.float64)
-        wanted = 2 * np.minimum(p, 1 - p)
-        low, high = np.zeros_like(wanted), np.full_like(wanted, _FAR + 20.0 * self.dimension)
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            beyond = self._tail(middle) > wanted
-            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
-        size = np.where(wanted >= 1.0, 0.0, high) * float(self.scale)
+        d, aim = self.dimension, np.log(np.maximum(2 * np.minimum(p, 1 - p), _LEAST))
+        sizes, logs = _tails(d)
+        # The log of the tail is concave and its slope -Q(d, x) / (d tail): Newton converges from the next smaller size.
+        x = sizes[np.searchsorted(-logs, -aim, side="right") - 1]
+        for _ in range(_STEPS):
+            tail = np.maximum(_tail(d, x), _LEAST)
+            x = x + (np.log(tail) - aim) * tail * d / np.maximum(special("gammaincc", float(d), x), _LEAST)
+        size = np.maximum(x, 0.0) * float(self.scale)
         return np.where(p < 0.5, -size, size)
 
     def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density of a coordinate is not smooth."""
         return np.zeros(1 if low <= 0 <= high else 0)
-
-    def _tail(self, x: Reals) -> Reals:
-        """Return P(|one coordinate| > x) at scale one: Q(d + 1, x) - x Q(d, x) / d, Q of the Gamma distribution."""
-        d = self.dimension
-        found = special("gammaincc", d + 1.0, x) - x * special("gammaincc", float(d), x) / d
-        return np.clip(found, 0.0, 1.0)
 
     def release(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> tuple[Fraction, ...]:
         """Return the grid points nearest to values + noise, coordinate by coordinate; an exact draw."""

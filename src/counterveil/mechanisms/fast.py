@@ -8,6 +8,7 @@ integers are therefore those of the exact sampler, not approximations of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
@@ -24,6 +25,7 @@ from counterveil.mechanisms.source import (
     TailQuantile,
     check_count,
     settle,
+    split,
 )
 
 # Piecewise polynomials for quantile functions, each with a proved bound on its error.
@@ -35,10 +37,12 @@ from counterveil.mechanisms.source import (
 
 
 HEAD_BITS = 52
-DEGREE = 6
-OCTAVES = 24  # deeper tails have probability 2**-24 and are left to the exact path
-SUBCELLS = 64
-TABLE_PRECISION = 160
+# Few cells of a high degree: at the usual grid deeper tails, of probability 2**-12, are most of what is left to the
+# exact path, and a table takes as long to build as some 700 exact draws. Flint has ten terms of a series.
+DEGREE = 8
+OCTAVES = 12
+SUBCELLS = 8
+TABLE_PRECISION = 128
 _UNIT_ROUNDOFF_BITS = 53
 
 
@@ -145,6 +149,8 @@ def _inverse_derivatives(distribution: SmoothDistribution, size: arb) -> list[ar
 
 def _padded(series: arb_series, length: int) -> list[arb]:
     """Return the first `length` coefficients; flint leaves out zeros at the end."""
+    if series.prec < length:  # flint cuts series off at the length of its context, without a word
+        raise ValueError("fewer terms than a bound of the error needs")
     known = list(series.coeffs())[:length]
     return known + [arb(0)] * (length - len(known))
 
@@ -183,13 +189,15 @@ def head_floor(u: arb) -> int | None:
 
 BLOCK = 2**20  # draws whose words are read at once; bounds the memory
 CHUNK = 2**15  # draws evaluated at once; keeps the work in the cache
-FEW = 4096  # fewer draws than this are not worth a table
+FEW = 256  # fewer draws than this do not build a table; those that come often are vectors of some hundred
 MOST_TABLES = 64
 _HALF = Fraction(1, 2)
 # Outside this range of scale / step a float64 product could overflow or lose its relative accuracy.
 _RATIO_RANGE = (Fraction(1, 2**200), Fraction(2**100))
 _SPREAD = 1 + 2.0**-20  # more than covers the roundings made while the bound itself is computed
-_ROUNDINGS = 2.0**-51  # scale / step and its product with the quantile: two roundings, doubled
+_ROUNDINGS = (
+    2.0**-51
+)  # of the ratio, its product with the quantile, the shift and their sum: 2**-52 beside size + 1
 _MARGIN = 0.5 - 2.0**-40
 _FITS = 2**62  # sums of a draw and a value below this fit in 64 bits
 
@@ -207,15 +215,25 @@ class TabledDistribution(TailQuantile, Protocol):
 _TABLES: dict[TabledDistribution, Table] = {}
 
 
+def release_values(
+    distribution: TabledDistribution,
+    scale: Fraction,
+    values: Sequence[Fraction],
+    grid: Grid,
+    source: BitSource,
+) -> list[Fraction]:
+    """Return the grid points nearest to value + scale * X, with an exact draw X of its own for every value."""
+    parts = [split(value, grid) for value in values]
+    table, ratio = _table_for(distribution, scale, len(values), grid)
+    drawn = _in_blocks(distribution, ratio, len(values), source, table, [rest for _, rest in parts])
+    return [grid.value(whole + int(own)) for (whole, _), own in zip(parts, drawn, strict=True)]
+
+
 def draw_units(
     distribution: TabledDistribution, scale: Fraction, count: int, grid: Grid, source: BitSource
 ) -> NDArray[np.int64] | NDArray[np.object_]:
     """Return `count` draws of scale * X rounded to the grid, in steps; Python ints if one needs 63 bits."""
-    ratio = scale / grid.step
-    if not _RATIO_RANGE[0] <= ratio <= _RATIO_RANGE[1]:
-        return draw_units_exactly(distribution, scale, count, grid, source)
-    # A table takes as long to build as some thousands of exact draws; the integers are the same.
-    table = _TABLES.get(distribution) if count < FEW else shared_table(distribution)
+    table, ratio = _table_for(distribution, scale, count, grid)
     return _in_blocks(distribution, ratio, count, source, table)
 
 
@@ -235,21 +253,43 @@ def shared_table(distribution: TabledDistribution) -> Table:
     return _TABLES[distribution]
 
 
+def _table_for(
+    distribution: TabledDistribution, scale: Fraction, count: int, grid: Grid
+) -> tuple[Table | None, Fraction]:
+    """Return the table for so many draws, None where the exact path takes them all, and the scale in steps."""
+    ratio = scale / grid.step
+    if not _RATIO_RANGE[0] <= ratio <= _RATIO_RANGE[1]:
+        return None, ratio
+    return _TABLES.get(distribution) if count < FEW else shared_table(distribution), ratio
+
+
 def _in_blocks(
-    distribution: TailQuantile, ratio: Fraction, count: int, source: BitSource, table: Table | None
+    distribution: TailQuantile,
+    ratio: Fraction,
+    count: int,
+    source: BitSource,
+    table: Table | None,
+    offsets: Sequence[Fraction] | None = None,
 ) -> NDArray[np.int64] | NDArray[np.object_]:
-    """Return the draws block by block; each block reads its words first and further bits after them."""
+    """Return floor(offset + ratio * X) for every draw, offsets being in [0, 1), or 1/2.
+
+    Each block reads its words first and further bits after them.
+    """
     check_count(count)
     units = np.zeros(count, dtype=np.int64)
     large: dict[int, int] = {}
     for start in range(0, count, BLOCK):
         words = source.words(min(BLOCK, count - start))
         block = units[start : start + len(words)]
+        own = None if offsets is None else offsets[start : start + len(words)]
         open_ = (
-            np.arange(len(words)) if table is None else _settle_in_float(table, float(ratio), words, block)
+            np.arange(len(words))
+            if table is None
+            else _settle_in_float(table, float(ratio), words, _shifts(own, len(words)), block)
         )
         for i in open_:
-            drawn = settle(distribution, ratio, _HALF, SignedUniform.of_word(int(words[i])), source)
+            uniform = SignedUniform.of_word(int(words[i]))
+            drawn = settle(distribution, ratio, _HALF if own is None else own[i], uniform, source)
             if abs(drawn) < _FITS:
                 block[i] = drawn
             else:
@@ -262,8 +302,19 @@ def _in_blocks(
     return wide
 
 
+def _shifts(offsets: Sequence[Fraction] | None, count: int) -> NDArray[np.float64]:
+    """Return offset - 1/2, rounded once: Python divides whole numbers correctly."""
+    if offsets is None:
+        return np.zeros(count)
+    return np.array([(2 * one.numerator - one.denominator) / (2 * one.denominator) for one in offsets])
+
+
 def _settle_in_float(
-    table: Table, ratio: float, words: NDArray[np.uint64], units: NDArray[np.int64]
+    table: Table,
+    ratio: float,
+    words: NDArray[np.uint64],
+    shifts: NDArray[np.float64],
+    units: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """Write every draw that float64 settles into `units`; return the indices of the others."""
     undecided: list[NDArray[np.int64]] = []
@@ -274,12 +325,11 @@ def _settle_in_float(
         with np.errstate(invalid="ignore", over="ignore"):
             quantile, error = table.evaluate(heads)
             size = quantile * ratio
-            nearest = np.rint(size)
-            bound = (error * ratio + np.abs(size) * _ROUNDINGS) * _SPREAD
+            bound = (error * ratio + (np.abs(size) + 1.0) * _ROUNDINGS) * _SPREAD
+            centre = np.where(chunk >> np.uint64(TAIL_BITS), -size, size) + shifts[start : start + CHUNK]
+            nearest = np.rint(centre)
             # A bound that is not a number compares as False, so nothing unknown is ever accepted.
-            settled = np.abs(size - nearest) + bound < _MARGIN
-        rounded = np.where(settled, nearest, 0.0).astype(np.int64)
-        negative = (chunk >> np.uint64(TAIL_BITS)).astype(bool)
-        units[start : start + len(chunk)] = np.where(negative, -rounded, rounded)
+            settled = np.abs(centre - nearest) + bound < _MARGIN
+        units[start : start + len(chunk)] = np.where(settled, nearest, 0.0).astype(np.int64)
         undecided.append(start + np.flatnonzero(~settled))
     return np.concatenate(undecided) if undecided else np.empty(0, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -173,9 +174,11 @@ class LaplacePair:
         """Return the points of [low, high] where the density is not smooth: its third derivative jumps at 0."""
         return np.zeros(1 if low <= 0 <= high else 0)
 
-    def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
-        """Return the grid point nearest to value + the wider draw, plus the narrower draw on the grid."""
-        return self.wide.release(value, grid, source) + int(self._second(1, grid, source)[0]) * grid.step
+    def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
+        """Return the grid points nearest to values + the wider draw, plus the narrower draw on the grid."""
+        wide = self.wide.release_all(values, grid, source)
+        second = self._second(len(values), grid, source)
+        return [one + int(other) * grid.step for one, other in zip(wide, second, strict=True)]
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
         """Return noise in grid steps, to add to values that are whole numbers of steps."""

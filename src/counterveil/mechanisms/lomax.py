@@ -11,9 +11,9 @@ import numpy as np
 from flint import arb, arb_series, ctx
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.fast import Table, smooth_table
+from counterveil.mechanisms.fast import Table, release_values, smooth_table
 from counterveil.mechanisms.noise import Reals, ScaledNoise
-from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon, release_value
+from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon
 from counterveil.privacy import Number, PureEvent, exact
 
 CALIBRATION_PRECISION = 192
@@ -142,7 +142,7 @@ class Lomax:
         seeded stream does not tell a zero scale from another.
         """
         scale = max(smooth_sensitivity / self.divisor, Fraction(0))
-        return release_value(self.unit, scale, value, grid, source)
+        return release_values(self.unit, scale, [value], grid, source)[0]
 
 
 @lru_cache(maxsize=256)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
@@ -11,8 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.mechanisms.fast import TabledDistribution, draw_units
-from counterveil.mechanisms.source import BitSource, Grid, release_value
+from counterveil.mechanisms.fast import TabledDistribution, draw_units, release_values
+from counterveil.mechanisms.source import BitSource, Grid
 from counterveil.privacy import Event
 
 Reals = NDArray[np.float64]
@@ -66,6 +67,11 @@ class Noise(ABC):
         return max(float(self.scale), _LEAST_SCALE)
 
     @property
+    def standard(self) -> tuple[Noise, float]:
+        """The noise of scale one, and the scale: noises that share the first are evaluated together."""
+        return ScaledNoise(self.unit, Fraction(1)), self._width
+
+    @property
     def variance(self) -> float:
         """The variance of the noise; rounding to the grid adds at most step**2 / 4."""
         return self.unit.variance * self._width**2
@@ -93,7 +99,11 @@ class Noise(ABC):
 
     def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
         """Return the grid point nearest to value + noise; an exact draw."""
-        return release_value(self.unit, self.scale, value, grid, source)
+        return self.release_all([value], grid, source)[0]
+
+    def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
+        """Return the grid points nearest to values + noise, an exact draw of its own for each."""
+        return release_values(self.unit, self.scale, values, grid, source)
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:
         """Return noise in grid steps, to add to values that are whole numbers of steps below 2**62 in size.
@@ -172,8 +182,8 @@ class KnownSensitivityMechanism(Protocol):
         """Return the points of [low, high] where the density is not smooth, sorted; None where they exceed `most`."""
         ...
 
-    def release(self, value: Fraction, grid: Grid, source: BitSource) -> Fraction:
-        """Return the grid point nearest to value + noise."""
+    def release_all(self, values: Sequence[Fraction], grid: Grid, source: BitSource) -> list[Fraction]:
+        """Return the grid points nearest to values + noise, a draw of its own for each."""
         ...
 
     def draw(self, count: int, grid: Grid, source: BitSource) -> NDArray[np.int64] | NDArray[np.object_]:

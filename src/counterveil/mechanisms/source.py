@@ -279,15 +279,6 @@ def split(value: Fraction, grid: Grid) -> tuple[int, Fraction]:
 
     Only the rest takes part in ball arithmetic, so the size of the value does not change the precision.
     """
-    shifted = value / grid.step + Fraction(1, 2)
-    whole = shifted.__floor__()
-    return whole, shifted - whole
-
-
-def release_value(
-    distribution: TailQuantile, scale: Fraction, value: Fraction, grid: Grid, source: BitSource
-) -> Fraction:
-    """Return the grid point nearest to value + scale * X, with X an exact draw of the unit distribution."""
-    whole, rest = split(Fraction(value), grid)
-    uniform = SignedUniform.of_word(source.bits(WORD_BITS))
-    return grid.value(whole + settle(distribution, scale / grid.step, rest, uniform, source))
+    top, bottom = value.numerator * grid.step.denominator, value.denominator * grid.step.numerator
+    whole, rest = divmod(2 * top + bottom, 2 * bottom)
+    return whole, Fraction(rest, 2 * bottom)

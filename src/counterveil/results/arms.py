@@ -11,7 +11,7 @@ from counterveil.data.labels import Label
 from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends, Linear
+from counterveil.results.effect import Effect, Ends, Linear, solved
 from counterveil.results.result import Comparison
 
 
@@ -39,7 +39,7 @@ class ArmsResult(Comparison):
         """Return every effect's interval by arm; with `simultaneous` they hold together (Šidák)."""
         return {
             mean.name: effect.interval(level, simultaneous)
-            for mean, effect in zip(self.means[1:], self.table, strict=True)
+            for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
         }
 
     @property
@@ -63,9 +63,9 @@ class ArmsResult(Comparison):
             "reference": self.reference,
             "effects": [
                 {"arm": mean.name, "reference": self.reference} | effect.facts()
-                for mean, effect in zip(self.means[1:], self.table, strict=True)
+                for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
             ],
-            "arm_means": [mean.facts() for mean in self.means],
+            "arm_means": [mean.facts() for mean in solved(self.means)],
         }
 
     def _check(self) -> None:

@@ -24,7 +24,7 @@ from counterveil.inference.confounding import (
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
-from counterveil.results.effect import Effect, Ends, Linear
+from counterveil.results.effect import Effect, Ends, Linear, solved
 from counterveil.results.released import Released
 from counterveil.results.shown import Shown
 
@@ -238,16 +238,18 @@ def sensitivity_of(
     asked = asked_shares(treatment_r2, outcome_r2)
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)
+    chosen = result.level if level is None else level
+    solved(means, _of_both(chosen))
     rows = tuple(
         _row(result, effect, level, asked, baseline, outcome_sd, means[2 * place : 2 * place + 2], ratio)
-        for place, effect in enumerate(effects)
+        for place, effect in enumerate(solved(effects, chosen))
     )
     how = _BASELINE if baseline is not None else _MEANS if _by_means(rows, outcome_sd) else _SD
     warnings = [text for text in (result.guarantee.warning, result.caution) if text]
     return Sensitivity(
         treatment=result.treatment,
         outcome=result.outcome,
-        level=result.level if level is None else level,
+        level=chosen,
         rows=rows,
         how=how,
         measure=str(getattr(result, "measure", "difference")),
@@ -316,11 +318,15 @@ def _ratio_of_means(mean: Effect, reference: Effect, level: float | None) -> End
 
     Both means are in their intervals with the level if each is with half the error (Bonferroni).
     """
-    chosen = mean.level if level is None else level
-    each = 1 - (1 - chosen) / 2
+    each = _of_both(mean.level if level is None else level)
     (low, high), (least, most) = mean.interval(each), reference.interval(each)
     ends = max(low, 0.0) / max(most, 1e-300), high / least if least > 0 else inf
     return mean.estimate / reference.estimate, nearest_to(ends, 1.0)
+
+
+def _of_both(level: float) -> float:
+    """Return the level of two intervals that hold together with `level`."""
+    return 1 - (1 - level) / 2
 
 
 # What of S and of the outcome's standard deviation is known from released numbers.

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from scipy.special import ndtri
 
 from counterveil.errors import refusal
-from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each
+from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each, solve_together
 from counterveil.inference.measures import p_value
 
 Ends = tuple[float, float]
@@ -263,3 +263,18 @@ class Effect:
             return None
         total = self.std_error.total
         return self.estimate / total if total else inf
+
+
+def solved(effects: Sequence[Effect], *levels: float) -> Sequence[Effect]:
+    """Return effects after what their intervals and p-values need was solved for all of them at once.
+
+    Without `levels` at those that a table shows.
+    """
+    errors = [
+        (one.estimate, one.known.uncertainty)
+        for one in effects
+        if isinstance(one.known, Linear) and isinstance(one.known.uncertainty, Uncertainty)
+    ]
+    shown = {level_of_each(one.level, several) for one in effects for several in (1, one.several)}
+    solve_together(errors, levels or sorted(shown))
+    return effects

@@ -8,7 +8,7 @@ from typing import Any
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability
-from counterveil.results.effect import Effect, Ends, check_table
+from counterveil.results.effect import Effect, Ends, check_table, solved
 from counterveil.results.released import Released
 from counterveil.results.result import Comparison
 
@@ -38,7 +38,7 @@ class GroupsResult(Comparison):
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
         """Return every effect's interval by group; with `simultaneous` they hold together (Šidák)."""
-        return {str(one.name): one.interval(level, simultaneous) for one in self.groups}
+        return {str(one.name): one.interval(level, simultaneous) for one in solved(self.groups)}
 
     def _columns(self) -> list[dict[str, Any]]:
         return [
@@ -54,7 +54,7 @@ class GroupsResult(Comparison):
         return {
             "sentence": "average effect of the treatment on everyone in a group",
             "estimand": Estimand.ATE.value,
-            "effects": [one.facts() for one in self.groups],
+            "effects": [one.facts() for one in solved(self.groups)],
             "notes": notes,
         }
 
@@ -123,7 +123,7 @@ class PolicyValue(Gains):
     def _shown(self) -> dict[str, Any]:
         return {
             "sentence": f"value of a rule per person, after a cost of {self.cost:g} for everyone treated",
-            "effects": [one.facts() for one in self.gains],
+            "effects": [one.facts() for one in solved(self.gains)],
             "notes": [("Policy", f"{self.policy}; it treats {self.share:.1%} of people (released)")],
         }
 
@@ -170,7 +170,7 @@ class TargetingCurve(Gains):
         )
         return {
             "sentence": f"gain per person of treating the highest ranked, after a cost of {self.cost:g} each",
-            "effects": [gain.facts() for gain in self.gains],
+            "effects": [gain.facts() for gain in solved(self.gains)],
             "notes": [("Ranking", said)],
         }
 

@@ -9,7 +9,7 @@ from typing import Any
 from counterveil.data.labels import Label
 from counterveil.inference.measures import ApartMeans
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends, Linear
+from counterveil.results.effect import Effect, Ends, Linear, solved
 from counterveil.results.measure_words import (
     DIFFERENCE,
     WORDS,
@@ -84,12 +84,12 @@ class OutcomesResult(Comparison):
 
     def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
         """Return every effect's interval by its name; with `simultaneous` they hold together (Šidák)."""
-        return {str(one.name): one.interval(level, simultaneous) for one in self.table}
+        return {str(one.name): one.interval(level, simultaneous) for one in solved(self.table)}
 
     @property
     def holm_p_values(self) -> dict[str, float]:
         """P-values for looking at all effects, adjusted by Holm's (1979) method."""
-        return holm({str(one.name): one.careful_p_value for one in self.table})
+        return holm({str(one.name): one.careful_p_value for one in solved(self.table)})
 
     def as_measure(self, measure: str) -> OutcomesResult:
         """Return the same released numbers on the scale of another measure; free."""

@@ -21,7 +21,7 @@ from counterveil.report import (
 )
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
 from counterveil.results.codec import read, write
-from counterveil.results.effect import Effect, check_level
+from counterveil.results.effect import Effect, check_level, solved
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown
 
@@ -105,7 +105,7 @@ class Released(Shown):
         named, source = {"term": self.treatment}, self._source()
         return [
             named | own | effect.row() | source
-            for own, effect in zip(self._columns(), self.table, strict=True)
+            for own, effect in zip(self._columns(), solved(self.table), strict=True)
         ]
 
     def _source(self) -> dict[str, Any]:

@@ -140,7 +140,7 @@ class Gate:
                 drawn = unit.release(scaled, grid_for(Fraction(1), amount), self._source)
                 return [value * bound for value, bound in zip(drawn, sensitivities, strict=True)]
             return [
-                noise.release(value, grid_for(noise.sensitivity, amount), self._source)
+                noise.release_all([value], grid_for(noise.sensitivity, amount), self._source)[0]
                 for value, noise in zip(exact, noises, strict=True)
                 if not isinstance(noise, Box)
             ]
@@ -189,10 +189,7 @@ class Gate:
         """Return the numbers with noise of one mechanism on each; the grid follows a public bound."""
         grid = grid_for(bound, amount)
         return self._drawn(
-            name,
-            (bound,),
-            values,
-            lambda exact: [mechanism.release(each, grid, self._source) for each in exact],
+            name, (bound,), values, lambda exact: mechanism.release_all(exact, grid, self._source)
         )
 
     def _drawn(

@@ -49,7 +49,7 @@ def test_draws_and_releases_follow_the_law(wide, narrow):
     draws = noise.draw(20_000, grid, SeededNoise(5)).astype(float) * float(grid.step)
     assert stats.kstest(draws, noise.cdf).pvalue > 1e-3
     source = SeededNoise(6)
-    released = [float(noise.release(Fraction(10), grid, source)) - 10 for _ in range(2000)]
+    released = [float(one) - 10 for one in noise.release_all([Fraction(10)] * 2000, grid, source)]
     assert stats.kstest(released, noise.cdf).pvalue > 1e-3
 
 
