@@ -11,24 +11,20 @@ if TYPE_CHECKING:
     from counterveil.data import Binary, Categories, Range, Study
     from counterveil.errors import CounterveilError
     from counterveil.privacy import Budget
-    from counterveil.questions import (
-        Curator,
-        Policy,
-        arms,
-        ate,
-        cate,
-        event_study,
-        groups,
-        interim,
-        moments,
-        outcomes,
-        overlap,
-        policy_value,
-        pool,
-        survival,
-        targeting_curve,
-    )
+    from counterveil.questions import interim
+    from counterveil.questions.arms import arms
+    from counterveil.questions.ate import ate
+    from counterveil.questions.cate.cate import cate
+    from counterveil.questions.curator import Curator
+    from counterveil.questions.event_study import event_study
+    from counterveil.questions.groups.groups import groups
+    from counterveil.questions.moments import moments
+    from counterveil.questions.outcomes import outcomes
+    from counterveil.questions.overlap import overlap
     from counterveil.questions.plan import plan
+    from counterveil.questions.policy.policy import Policy, policy_value, targeting_curve
+    from counterveil.questions.pooled.pool import pool
+    from counterveil.questions.survival import survival
     from counterveil.report import plots
     from counterveil.session import SeededNoise
 
@@ -41,32 +37,32 @@ _HOMES = {
     "Budget": "privacy",
     "Categories": "data",
     "CounterveilError": "errors",
-    "Curator": "questions",
-    "Policy": "questions",
+    "Curator": "questions.curator",
+    "Policy": "questions.policy.policy",
     "Range": "data",
     "SeededNoise": "session",
     "Study": "data",
-    "arms": "questions",
-    "ate": "questions",
-    "cate": "questions",
+    "arms": "questions.arms",
+    "ate": "questions.ate",
+    "cate": "questions.cate.cate",
     "datasets": "datasets",
     "drafting": "drafting",
-    "event_study": "questions",
-    "groups": "questions",
-    "interim": "questions",
-    "moments": "questions",
+    "event_study": "questions.event_study",
+    "groups": "questions.groups.groups",
+    "interim": "questions.interim",
+    "moments": "questions.moments",
     "open_ledger": "accounting",
-    "outcomes": "questions",
-    "overlap": "questions",
+    "outcomes": "questions.outcomes",
+    "overlap": "questions.overlap",
     "plan": "questions.plan",
     "plots": "report",
-    "policy_value": "questions",
-    "pool": "questions",
+    "policy_value": "questions.policy.policy",
+    "pool": "questions.pooled.pool",
     "published": "published",
     "results": "results",
     "settings": "settings",
-    "survival": "questions",
-    "targeting_curve": "questions",
+    "survival": "questions.survival",
+    "targeting_curve": "questions.policy.policy",
 }
 
 __all__ = [
@@ -106,7 +102,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         home = import_module(f"counterveil.{_HOMES[name]}")
-        return home if _HOMES[name] == name else getattr(home, name)
+        return getattr(home, name, home)
     raise AttributeError(f"module 'counterveil' has no attribute {name!r}")
 
 

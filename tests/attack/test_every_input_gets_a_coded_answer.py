@@ -10,7 +10,8 @@ import pytest
 import counterveil as cv
 from counterveil.cli import main
 from counterveil.errors import CounterveilError
-from counterveil.questions import PooledResult, settings_from_text
+from counterveil.questions.pooled.pool import PooledResult
+from counterveil.questions.typed_settings import settings_from_text
 
 STUDY = cv.Study(
     treatment="arm",

@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 import pytest
 
 import counterveil
+from counterveil.data import Fill
 
 PUBLIC = [
     "Binary",
@@ -98,6 +99,27 @@ print([name for name in heavy.split("|") if name in sys.modules])
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "[]"
+
+
+def test_a_file_is_estimated_and_checked_without_what_the_command_does_not_need(tmp_path):
+    """Neither command loads pandas or another question; a check needs no linear algebra either."""
+    (tmp_path / "rows.csv").write_text("t,y\n" + "0,1\n1,\n" * 20)
+    study = counterveil.Study("t", "y", outcome_range=(0, 1), randomised=True, missing={"y": Fill(0)})
+    (tmp_path / "study.toml").write_text(study.to_toml())
+    code = """
+import contextlib, io, sys
+from counterveil.cli import main
+with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+    main()
+print([name for name in ("numpy", "duckdb", "scipy", "pandas", "counterveil.questions.cate") if name in sys.modules])
+"""
+    for words, loaded in (
+        (["estimate", "--protects", "record", "--epsilon", "1"], "['numpy', 'duckdb', 'scipy']"),
+        (["check"], "['numpy', 'duckdb']"),
+    ):
+        command = [sys.executable, "-c", code, words[0], "rows.csv", "--study", "study.toml", *words[1:]]
+        run = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+        assert run.stdout.splitlines()[-1] == loaded, run.stderr
 
 
 def test_unknown_names_are_refused():

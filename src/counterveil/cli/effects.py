@@ -176,7 +176,7 @@ def policy_value(
 ) -> None:
     """Estimate the value of a treatment policy against treating nobody and treating everybody."""
     import counterveil as cv
-    from counterveil.questions import stored_policy
+    from counterveil.questions.policy.policy import stored_policy
 
     rule = stored_policy(policy, cost)
     data = request.given["data"]

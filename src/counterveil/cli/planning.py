@@ -147,7 +147,7 @@ def plan(
     """
     import counterveil as cv
     from counterveil.data.progress import Waiting
-    from counterveil.questions import stored_policy
+    from counterveil.questions.policy.policy import stored_policy
 
     check_target(report)
     with Waiting("plan") as waiting:

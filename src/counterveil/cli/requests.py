@@ -125,7 +125,7 @@ def question(
 
 def parameters(given: Given) -> dict[str, Any]:
     """Return the arguments of a question that the shared options stand for."""
-    from counterveil.questions import settings_from_text
+    from counterveil.questions.typed_settings import settings_from_text
 
     names = ("protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "measure")
     found = {name: given[name] for name in names if name in given}

@@ -20,16 +20,17 @@ from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, show
-from counterveil.questions import Curator, Policy, method_names, settings_from_text
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, Asked
-from counterveil.questions.ate import AteArguments
+from counterveil.questions.ate import AteArguments, method_names
 from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.overlap import OverlapArguments
-from counterveil.questions.policy.policy import PolicyValueArguments
+from counterveil.questions.policy.policy import Policy, PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
+from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.question import Question
 
 # What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.

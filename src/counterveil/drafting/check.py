@@ -12,7 +12,6 @@ from counterveil.data import Study
 from counterveil.data.checking import Checked, Finding, check_data, declarations
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Unit
-from counterveil.results.question import uses_of
 
 
 def check(
@@ -77,6 +76,8 @@ def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str |
 
 
 def _refusal(ledger: Ledger, dataset: str, study: Study, unit: Unit) -> CounterveilError | None:
+    from counterveil.results.question import uses_of  # with a ledger alone: it loads all results
+
     try:
         ledger.check_study(
             dataset, uses_of(study, unit, "ate" if study.event is None else "survival", "auto")

@@ -30,9 +30,9 @@ from counterveil.federation.site_files import (
     head_of,
     key_of,
 )
-from counterveil.questions import Curator
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
+from counterveil.questions.curator import Curator
 from counterveil.questions.typed_settings import settings_from_values
 
 _LOG = logging.getLogger(__name__)

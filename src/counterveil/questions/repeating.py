@@ -28,8 +28,6 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "policy_value": ("policy-value", ("method", "policy", "cost")),
 }
 _EVERY = ("protects", "epsilon", "delta", "level", "request_id")
-# Questions that are not among the names of the package.
-_ELSEWHERE = ("outcomes",)
 _LEVEL = 0.95  # where nobody names one
 
 
@@ -65,11 +63,8 @@ def python_call(question: str, given: Mapping[str, Any]) -> str:
         words.append(f"    {name}={text},")
     if "request_id" in given:
         words.append('    ledger="LEDGER",  # the place of the ledger that was charged')
-    call = question if question in _ELSEWHERE else f"cv.{question}"
-    if question in _ELSEWHERE:
-        lines.insert(1, f"from counterveil.questions import {question}")
     lines += [
-        f"result = {call}(",
+        f"result = cv.{question}(",
         '    "DATA",  # the path of a file, or a frame',
         "    study,",
         *words,

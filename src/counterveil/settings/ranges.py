@@ -76,9 +76,9 @@ def between(low: float, high: float) -> Allowed:
 def exactly(words: str, fits: Callable[[Any], bool]) -> Allowed:
     """Return the range of numbers that are read exactly, of which `fits` tells whether they are inside."""
 
-    def inside(value: Number) -> bool:
+    def inside(value: Number | None) -> bool:
         try:
-            return fits(exact(value, "the setting"))
+            return value is not None and fits(exact(value, "the setting"))
         except CounterveilError:
             return False
 

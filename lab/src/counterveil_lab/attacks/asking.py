@@ -16,7 +16,7 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions import Curator
+from counterveil.questions.curator import Curator
 from counterveil.results.released import Released
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan

@@ -16,7 +16,7 @@ from counterveil.datasets import lalonde
 from counterveil.datasets.dataset import Dataset
 from counterveil.mechanisms import SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions import Curator
+from counterveil.questions.curator import Curator
 from counterveil.session.plan import Kind
 from counterveil_lab.attacks.asking import Computation, Question
 from counterveil_lab.attacks.watching import WEAKER

@@ -12,7 +12,8 @@ import numpy as np
 from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
-from counterveil.questions import Curator, Policy
+from counterveil.questions.curator import Curator
+from counterveil.questions.policy.policy import Policy
 from counterveil.settings import Auto, Bins, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question
 from counterveil_lab.attacks.neighbours import (

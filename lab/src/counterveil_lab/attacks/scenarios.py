@@ -14,7 +14,7 @@ from counterveil.audit.protocols import judge
 from counterveil.data import Binary, Range, Study
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions import Curator
+from counterveil.questions.curator import Curator
 from counterveil_lab.attacks.asking import (
     Question,
     Seen,

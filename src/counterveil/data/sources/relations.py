@@ -250,12 +250,19 @@ def from_arrow(array: Any) -> Any:
 
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         coded = array.dictionary_encode()
-        codes = _without_gaps(coded.indices.fill_null(-1)).astype(np.int64)
-        return Coded(codes, tuple(coded.dictionary.to_pylist()))
+        codes, gaps = _filled(coded.indices)
+        return Coded(np.where(gaps, -1, codes).astype(np.int64), tuple(coded.dictionary.to_pylist()))
     if not array.null_count:
         return _without_gaps(array)
-    zero = pa.scalar(False if pa.types.is_boolean(array.type) else 0, array.type)
-    return np.ma.MaskedArray(_without_gaps(array.fill_null(zero)), mask=_without_gaps(array.is_null()))
+    return np.ma.MaskedArray(*_filled(array))
+
+
+def _filled(array: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Return the values of an Arrow array, zero where they are null, and where that is."""
+    gaps = _without_gaps(array.is_null())
+    # The same numbers without their marks: `fill_null` takes a scalar, and to make one imports pandas.
+    bare = type(array).from_buffers(array.type, len(array), [None, *array.buffers()[1:]], offset=array.offset)
+    return np.where(gaps, np.zeros((), (values := _without_gaps(bare)).dtype), values), gaps
 
 
 def _without_gaps(array: Any) -> NDArray[Any]:
