@@ -204,14 +204,15 @@ def _best(
         return clip(folds)
     most = most_folds(rows, columns)
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+    return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, columns, variance))
 
-    def expected(one: Clip) -> float:
-        size = rows / one.folds
-        sampling = variance / rows * size / max(size - columns, 1.0)
-        doubt = sqrt(squares_noise(plan, one.sensitivity).variance) / (one.folds - 1)
-        return average_noise(plan, one.sensitivity.mean).variance + sampling + doubt
 
-    return min((clip(count) for count in sorted(grid)), key=expected)
+def _expected(clip: Clip, plan: Plan, rows: int, columns: int, variance: float) -> float:
+    """Return the expected squared error: noise, sampling and doubt about the latter."""
+    size = rows / clip.folds
+    sampling = variance / rows * size / max(size - columns, 1.0)
+    doubt = sqrt(squares_noise(plan, clip.sensitivity).variance) / (clip.folds - 1)
+    return average_noise(plan, clip.sensitivity.mean).variance + sampling + doubt
 
 
 def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
@@ -287,12 +288,16 @@ def folding_of(study: Study, rows: int, question: Question) -> Folding:
     return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
 
 
-def expected_noise(study: Study, rows: int, question: Question) -> float:
-    """Return about how large the noise of the average is, in widths of the outcome's range; public numbers only."""
+def expected_width(study: Study, rows: int, question: Question) -> tuple[float, float]:
+    """Return about how many times wider the interval is than one without privacy; public numbers only.
+
+    With it comes how large the noise of the average is, in widths of the outcome's range.
+    """
     folding = folding_of(study, rows, question)
     around = typical_around(folding.plan, rows)
     clip = chosen_clip(around, folding.plan, rows, folding.columns, Fraction(1), folding.folds)
-    return sqrt(average_noise(folding.plan, clip.sensitivity.mean).variance)
+    error = _expected(clip, folding.plan, rows, folding.columns, around.sd**2)
+    return sqrt(error * rows) / around.sd, sqrt(average_noise(folding.plan, clip.sensitivity.mean).variance)
 
 
 def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, Weighted]:
