@@ -124,7 +124,8 @@ def expected_widths(session: Session, question: Question) -> dict[str, float]:
     features, design = arm_design(session, adjusting, adjusting.settings)
     found = {"doubly_robust": width_beside_others(features, design)} if arms_affordable(design) else {}
     folds = replace(question.in_pure_noise(), method="fold_aggregation", settings=None)
-    if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian":
+    # With Gaussian noise moments by arm are the shorter ones wherever they are affordable.
+    if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian" or (found and not design.pure):
         return found
     try:
         width, noise = folds_width(session.study, session.batches.rows, folds)

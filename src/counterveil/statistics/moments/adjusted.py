@@ -271,8 +271,8 @@ def expected_width(design: Design) -> float:
 def width_beside_others(features: FeatureMap, design: Design) -> float:
     """Return the same for a comparison with other methods: with the bias of clipping, and of lines products of errors.
 
-    Such a product is of second order: with noise t^2 in each of p coordinates of either model its variance is
-    p (t^4 + 2 t^2 / n), beside 1 / n from sampling.
+    Such a product is of second order: noise of variance t^2 in a coordinate of both models adds about n t^4 + 2 t^2 to
+    the variance of sampling.
     """
     chain = ArmDesign(design)
     noise, size = _SCORE_REACH * chain.score_unit * sqrt(design.rows), design.features
