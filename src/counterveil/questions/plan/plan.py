@@ -650,11 +650,11 @@ class Plan(Shown):
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The figures that are drawn: epsilon, rows, half-width and share of noise, where an interval has ends."""
+        """The figures that are drawn: epsilon, line, half-width and share of noise, where an interval has ends."""
         return [
             {
                 "epsilon": float(one.budget.epsilon),
-                "rows": one.rows,
+                "line": f"{one.rows:,} people" + f", {one.protects.value}: {one.method}" * bool(self.public),
                 "half_width": one.half_width,
                 "noise": one.noise,
             }
@@ -733,16 +733,18 @@ class Plan(Shown):
         return {text: f"Assumes {chr(ord('a') + place)}" for place, text in enumerate(said)}
 
     def _public(self, full: bool) -> list[tuple[str, str]]:
-        """Return what every level leaves public; in short, whether that is who took part, with what."""
-        return [
-            ("Public", f"{level}: {'; '.join(said if full else said[:1])}")
+        """Return what every level leaves public beyond the last of them; in full, that too."""
+        last = list(self.public.values())[-1]
+        items = [
+            ("Public", f"{level}: {'; '.join(one for one in said if one not in last) or last[0]}")
             for level, said in self.public.items()
         ]
+        return items + [("Public", f"at every level: {'; '.join(last)}")] * full
 
     def write_up(self) -> str:
         """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
         shown = [
-            f"{self._where(one)}: "
+            f"{self._where(one)}{f', {one.protects.value}, {one.method}' if self.public else ''}: "
             + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
             for one in self.answers[:_TOLD]
         ]
@@ -857,11 +859,11 @@ class Plan(Shown):
 
     def _cells(self) -> Cells:
         # Which ratio would be detected depends on the mean of the controls: power is that of the effect assumed.
+        if self.public:
+            return self._compared()
         detectable = ["detectable"] * (self.measure == DIFFERENCE)
         headings = ["epsilon", "method", "half-width", *detectable, "noise", "coverage", "power"]
         rows = [self._row(one) for one in self.answers]
-        if self.public:
-            return self._compared(len(detectable))
         if self._looks:
             labels = [f"{one.rows:,} at {_percent(self._level(one))}" for one in self.answers]
         elif len({one.rows for one in self.answers}) > 1:
@@ -871,19 +873,18 @@ class Plan(Shown):
         headings = ["people at level" if self._looks else "people", *headings]
         return Cells(headings, [[label, *row] for label, row in zip(labels, rows, strict=True)])
 
-    def _compared(self, detectable: int) -> Cells:
+    def _compared(self) -> Cells:
         """Return the table of methods, of which `auto` takes those with a star."""
         several, letters = len({self._where(one) for one in self.answers}) > 1, self._assumptions()
         rows = []
         for one in self.answers:
-            said = [self._where(one)] * several + [one.protects.value, f"{one.method}{' *' * one.chosen}"]
+            name = [self._where(one)] * several + [one.protects.value, f"{one.method}{' *' * one.chosen}"]
             if one.half_width is None:
-                rows.append([*said, "-", *["-"] * detectable, "-", str(one.refusal).partition(":")[0]])
-                continue
-            figures = self._row(one)[2 : 4 + detectable]
-            rows.append([*said, *figures, letters[assumed_words(one.assumes, one.not_covered)][-1:]])
-        headings = ["at"] * several + ["protects", "method", "half-width", *["detectable"] * detectable]
-        return Cells([*headings, "noise", "assumes"], rows)
+                rows.append([*name, "-", "-", str(one.refusal).partition(":")[0]])
+            else:
+                assumed = letters[assumed_words(one.assumes, one.not_covered)][-1:]
+                rows.append([*name, _said(one.half_width), f"{100 * (one.noise or 0.0):.0f} %", assumed])
+        return Cells([*["at"] * several, "protects", "method", "half-width", "noise share", "assumes"], rows)
 
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
@@ -906,15 +907,14 @@ class Plan(Shown):
     def _legend(self) -> list[tuple[str, str]]:
         detected = f"the smallest effect that is detected in {percent(POWER)} of studies"
         covered = f"studies whose interval covers the true {self._truth()}"
-        found = [
-            ("Half-width", f"{self._of_interval()}, {self._over()} over the studies"),
-            *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
-            ("Noise", "share of the squared standard error due to privacy noise"),
-        ]
+        noise = ("Noise", "share of the squared standard error due to privacy noise")
+        half = ("Half-width", f"{self._of_interval()}, {self._over()} over the studies")
         if self.public:
-            return [*found, ("*", "what method='auto' takes")]
+            return [half, noise, ("*", "what method='auto' takes")]
         return [
-            *found,
+            half,
+            *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
+            noise,
             *([("Coverage", covered)] if any(one.covered is not None for one in self.answers) else []),
             ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),
         ]
@@ -991,7 +991,9 @@ def plan(
         study: the declaration; no data are needed.
         rows: number of people in the planned study; one or several to try.
         epsilon: one or several to try.
-        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
+        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`. method="all" compares
+            every method that could answer "ate", and without protects= at every level; half-widths are then medians of
+            as many studies as it takes to know them.
         question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
             `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "moments"
             (with `formula`: the coefficient of the treatment), "compliance" (with `received`: the effect on compliers)
@@ -1024,7 +1026,7 @@ def plan(
         complying: assumed share of people who receive what they are assigned; None takes 0.7.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.
         half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
-        draws: number of simulated studies.
+        draws: number of simulated studies, with method="all" at most.
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
@@ -1164,8 +1166,9 @@ def _every_method(
 
     def ask(method: str) -> Ask:
         own = {"protects": unit.value, "method": method}
-        own |= {} if method == AUTO else {"settings": None}
-        return asked("ate", study, {**options, **own}, target, [rows])[0]
+        # Settings are those of `auto`.
+        settings = options["settings"] if method == AUTO else None
+        return asked("ate", study, {**options, **own, "settings": settings}, target, [rows])[0]
 
     auto = Trial(ask(AUTO), budget, rows, unit, method=AUTO)
     # Two names of one form, of which that for trials stands first.
