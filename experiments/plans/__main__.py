@@ -1,7 +1,7 @@
-"""`python -m experiments.plans [--draws N] [--only NAME ...] [--questions]`: planned beside actual half-widths.
+"""`python -m experiments.plans [--draws N] [--only NAME ...] [--questions | --methods]`: planned beside actual widths.
 
 Tables are in Markdown. With `--questions`, those of `questions.py`: measures, several outcomes, survival, regressions,
-looks, ratios and periods, by public summaries. Without:
+looks, ratios and periods, by public summaries; with `--methods`, every method and level, by `methods.py`. Without:
 
 Needs COUNTERVEIL_DATA. Covariates and treatments are those of the designs of `experiments.causal`, outcomes are drawn
 anew. A planner knows the declarations alone, or public summaries (means, standard deviations, shares and correlations
@@ -25,6 +25,7 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.plan.people import PublicSample
 from experiments.causal.designs import Design, births, correlated, varying, yes_or_no
 from experiments.causal.real import acic, fitted, ihdp_file
+from experiments.plans.methods import print_methods
 from experiments.plans.questions import compared
 
 BUDGETS = {
@@ -77,12 +78,15 @@ def actual(design: Design, level: str, budget: tuple[str, str], draws: int) -> f
 
 def known(design: Design, what: str) -> dict[str, Any]:
     """Return what a planner knows of a design, as arguments of `cv.plan`."""
+    outcomes = design.outcomes(EARLIER)
+    return known_of(design.study, {**design.columns, design.study.outcome: outcomes}, what)
+
+
+def known_of(study: cv.Study, frame: dict[str, Any], what: str) -> dict[str, Any]:
+    """Return the same of people who are not asked about."""
     if what == "declarations":
         return {}
-    study = design.study
-    y = design.outcomes(EARLIER)
-    frame = {**design.columns, study.outcome: y}
-    table = Table.attach(frame, study)
+    y, table = np.asarray(frame[study.outcome], np.float64), Table.attach(frame, study)
     if what == "sample":
         rows = np.random.default_rng(7).choice(table.rows, min(SAMPLE, table.rows), replace=False)
         return {"sample": table.take(np.sort(rows))}
@@ -158,7 +162,15 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=10)
     parser.add_argument("--only", nargs="*", metavar="NAME", help="designs whose names hold one of these")
     parser.add_argument("--questions", action="store_true", help="the table of questions beside `ate`")
+    parser.add_argument("--methods", action="store_true", help="every method and level")
     chosen = parser.parse_args()
+    if chosen.methods:
+        print_methods(
+            lambda design, what: known_of(design.study, design.drawn(EARLIER), what),
+            chosen.draws,
+            chosen.only,
+        )
+        return
     if chosen.questions:
         print_questions(chosen.draws, chosen.only)
         return

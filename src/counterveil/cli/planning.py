@@ -34,6 +34,10 @@ Importance = Annotated[list[str] | None, option("NAME=NUMBER", "As for `counterv
 Spending = Annotated[str, option("NAME", 'How looks divide the error: "obrien_fleming" or "pocock".')]
 By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
 PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
+Compare = Annotated[
+    bool,
+    option("", "Compare every method, and without --protects every level that could answer.", "--compare"),
+]
 HalfWidth = Annotated[
     float | None,
     option("NUMBER", "Wanted half-width: the least epsilon and the least number of people are searched."),
@@ -109,7 +113,8 @@ Sample = Annotated[
         "measure",
         "setting",
         "as_json",
-    )
+    ),
+    protects=None,
 )
 def plan(
     given: Given,
@@ -122,6 +127,7 @@ def plan(
     received: Received = None,
     importance: Importance = None,
     spending: Spending = "obrien_fleming",
+    compare: Compare = False,
     half_width: HalfWidth = None,
     draws: Draws = 20,
     seed: Seed = 0,
@@ -184,7 +190,7 @@ def plan(
             complying=complying,
             sample=sample,
             tell=tell,
-            **parameters(given),
+            **parameters(given) | ({"method": "all"} if compare else {}),
         )
     show(found, report, given["as_json"])
 

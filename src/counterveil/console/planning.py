@@ -47,13 +47,13 @@ def plan(visit: Visit) -> Page:
             expected=f"rows: at most {_MOST_CELLS // columns:,} with {columns} columns",
             got=f"{rows:,}",
         )
-    half, sd = visit.word("half_width"), visit.word("sd")
+    half, sd, method = visit.word("half_width"), visit.word("sd"), visit.word("method") or "auto"
     found = plans.plan(
         study,
         rows=rows,
-        protects=visit.word("protects") or "outcome",
+        protects=None if method == plans.ALL else visit.word("protects") or "outcome",
         epsilon=words,
-        method=visit.word("method") or "auto",
+        method=method,
         estimand=visit.word("estimand") or "ATE",
         effect=visit.number("effect", 0.0),
         sd=visit.number("sd", 0.0) if sd else None,
@@ -81,7 +81,8 @@ def _page(visit: Visit, found: Any) -> Page:
 def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
     """Return what a page shows of a plan: table, curves, and what each epsilon is of the budget that is left."""
     left = next((each for each in datasets if each.key == data), None)
-    remaining = None if left is None else left.account.left(found.protects)
+    remaining = None if left is None or found.protects is None else left.account.left(found.protects)
+    # Epsilon is chosen along one line.
     points = [
         one
         | {
@@ -90,10 +91,11 @@ def _planned(found: Any, datasets: list[DataSet], data: str) -> dict[str, Any]:
             else one["epsilon"] / float(remaining.epsilon),
         }
         for one in found.points
+        if not found.public
     ]
     return {
         "plan": found.view(full=True),
         "curves": plan_plot(found.points, found.without_privacy, found.beside),
         "points": points,
-        "remaining": None if left is None else str(remaining),
+        "remaining": None if remaining is None else str(remaining),
     }

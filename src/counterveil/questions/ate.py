@@ -242,7 +242,7 @@ def _answer(session: Session, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
     session.admit(question.uses(session.study))
-    if question.unit is Unit.OUTCOME and question.method != AUTO:
+    if question.method not in (AUTO, "doubly_robust"):
         question = question.in_pure_noise(session.account().rule)
     # Data which do not fit are refused before anything is spent.
     if question.unit in method.in_batches:

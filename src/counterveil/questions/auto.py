@@ -17,9 +17,8 @@ from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, Trial
-from counterveil.statistics.folds.aggregation import expected_noise
-from counterveil.statistics.moments.adjusted import arms_affordable
-from counterveil.statistics.moments.orthogonal import Design
+from counterveil.statistics.folds.aggregation import expected_width as folds_width
+from counterveil.statistics.moments.adjusted import arm_design, arms_affordable, width_beside_others
 from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"
@@ -65,7 +64,7 @@ def choose(session: Session, question: Question) -> Choice:
         return _named(question, "weighting", "covariates are public, so adjusting for them costs no budget")
     if _strata(study) <= _FEW_STRATA:
         return _named(question, "stratified", "the covariates form few strata, and no model is needed")
-    return _for_records(study, question, session.batches.rows)
+    return _for_records(session, question)
 
 
 def _for_trial(session: Session, question: Question) -> Choice:
@@ -95,26 +94,45 @@ def _for_changes(session: Session, question: Question) -> Choice:
     return Choice(replace(pure, method="trial", settings=chosen(session, pure, Trial())), why)
 
 
-def _for_records(study: Study, question: Question, rows: int) -> Choice:
-    adjusting = _adjusting(question)
+def _for_records(session: Session, question: Question) -> Choice:
+    """Return the adjusting method of the shortest expected interval."""
+    adjusting, widths = _adjusting(question), expected_widths(session, question)
     kappa = adjusting.settings.kappa
-    design = Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
-    if arms_affordable(design):
+    shortest = min(widths, key=lambda name: widths[name], default=None)
+    if shortest == "doubly_robust":
         return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
-    if _strata(study) * _ROWS_A_STRATUM <= rows:
+    if "doubly_robust" not in widths and _strata(session.study) * _ROWS_A_STRATUM <= session.batches.rows:
         return _named(
             question,
             "stratified",
             "the covariates form strata with many rows, and the budget is too small for a model",
         )
-    pure = question.in_pure_noise()
-    folds = replace(pure, method="fold_aggregation", settings=None)
-    if _fold_noise(study, folds, rows) <= _FOLD_NOISE["declared" if kappa is not None else "none"]:
-        return Choice(folds, "rows and budget suffice to adjust in separate folds")
+    if shortest is not None:
+        return _named(question, shortest, "adjusting in separate folds is expected to be the most precise")
     if kappa is None:
         return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
-    plain = replace(pure, method="doubly_robust", settings=adjusting.settings)
+    plain = replace(question.in_pure_noise(), method="doubly_robust", settings=adjusting.settings)
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
+
+
+def expected_widths(session: Session, question: Question) -> dict[str, float]:
+    """Return the methods that model private records and are affordable, each with its expected width.
+
+    Widths are in those of an interval without privacy, from public numbers alone.
+    """
+    adjusting = _adjusting(question)
+    features, design = arm_design(session, adjusting, adjusting.settings)
+    found = {"doubly_robust": width_beside_others(features, design)} if arms_affordable(design) else {}
+    folds = replace(question.in_pure_noise(), method="fold_aggregation", settings=None)
+    # With Gaussian noise moments by arm are the shorter ones wherever they are affordable.
+    if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian" or (found and not design.pure):
+        return found
+    try:
+        width, noise = folds_width(session.study, session.batches.rows, folds)
+    except ParameterError:
+        return found
+    most = _FOLD_NOISE["none" if adjusting.settings.kappa is None else "declared"]
+    return found | ({"fold_aggregation": width} if noise <= most else {})
 
 
 def _adjusting(question: Question) -> Question:
@@ -124,18 +142,8 @@ def _adjusting(question: Question) -> Question:
     return replace(question, method="doubly_robust", settings=settings)
 
 
-def _fold_noise(study: Study, question: Question, rows: int) -> float:
-    """Return the noise of an average over folds, in parts of the outcome's range; infinite where there are none."""
-    if question.estimand is not Estimand.ATE or question.mechanism == "gaussian":
-        return inf
-    try:
-        return expected_noise(study, rows, question)
-    except ParameterError:
-        return inf
-
-
 def _named(question: Question, method: str, why: str) -> Choice:
-    return Choice(replace(question.in_pure_noise(), method=method, settings=None), why)
+    return Choice(replace(question, method=method, settings=None), why)
 
 
 def _strata(study: Study) -> float:

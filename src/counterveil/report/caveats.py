@@ -306,7 +306,20 @@ def trends_of(facts: Mapping[str, Any]) -> str | None:
 
 def supposed_words(facts: Mapping[str, Any]) -> list[str]:
     """Return what has to hold beyond the interval for a number to be an effect."""
-    trends, said = trends_of(facts), caveats_of(facts)
+    return _supposed(caveats_of(facts))
+
+
+def assumed_words(assumes: Fact | None, not_covered: Iterable[Fact]) -> str:
+    """Return what an interval assumes in one line: its models, and what else has to hold for it to be an effect's."""
+    models = [] if assumes is None else [f"{depends_words(assumes)}."]
+    found = (
+        " ".join([*models, *_supposed(tuple(not_covered))]) or "Nothing but that treatment was randomised."
+    )
+    return f"{found[:1].upper()}{found[1:]}"
+
+
+def _supposed(said: tuple[Fact, ...]) -> list[str]:
+    trends = next((trend_words(one) for one in said if isinstance(one, ParallelTrends)), None)
     if trends is not None:
         return [f"This supposes parallel trends: {trends}."]
     if Caveat.NOTHING_ADJUSTED in said:

@@ -536,10 +536,10 @@ def plan_plot(known: list[dict[str, Any]], without_privacy: float, beside: str) 
     inside = (
         "" if without_privacy >= most else line((0, y(without_privacy)), (100, y(without_privacy)), "zero")
     )
-    sizes = list(dict.fromkeys(one["rows"] for one in known))
-    for number, rows in enumerate(sizes):
+    lines = list(dict.fromkeys(one["line"] for one in known))
+    for number, name in enumerate(lines):
         colour = f"c{number % len(_COLOURS)}"
-        points = [(x(one["epsilon"]), y(one["half_width"])) for one in known if one["rows"] == rows]
+        points = [(x(one["epsilon"]), y(one["half_width"])) for one in known if one["line"] == name]
         inside += shape(points, f"line {colour}") + "".join(dot(point, f"{colour}-fill") for point in points)
     values = ticks(0.0, most)
     chart = Chart(
@@ -550,9 +550,7 @@ def plan_plot(known: list[dict[str, Any]], without_privacy: float, beside: str) 
         across="epsilon (logarithmic)",
         up="half-width of the interval",
     )
-    named = "; ".join(
-        f"{_COLOURS[number % len(_COLOURS)]}: {rows:,} people" for number, rows in enumerate(sizes)
-    )
+    named = "; ".join(f"{_COLOURS[number % len(_COLOURS)]}: {name}" for number, name in enumerate(lines))
     dashed = f" Dashed: {beside}." if without_privacy < most else ""
     return figure(
         chart.html(),

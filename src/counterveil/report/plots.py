@@ -244,12 +244,16 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
 def plan(found: Any, *, ax: Any = None) -> Any:
     """Return the axes with a plan's half-widths against epsilon, a line for each number of people.
 
+    Of a plan of all methods it shows one point a method, the shortest of each level first.
+
     Args:
         found: what `counterveil.plan` returned.
         ax: matplotlib axes to draw on; None makes a figure.
     """
     facts = found.to_dict()
     answers = [one for one in facts["answers"] if one["half_width"] is not None]
+    if facts["public"]:
+        return _methods(found, answers, ax)
     ax = canvas(ax)
     sizes = sorted({one["rows"] for one in answers})
     for size, shade in zip(sizes, np.linspace(1.0, 0.35, len(sizes)), strict=True):
@@ -273,6 +277,36 @@ def plan(found: Any, *, ax: Any = None) -> Any:
     over = "Medians" if facts["skewed"] else "Means"
     note = f"{over} of {facts['draws']} simulated studies. No private data were read and nothing was spent."
     framed(ax, f"Planned intervals: {facts['treatment']} on {facts['outcome']}", note, None)
+    return ax
+
+
+def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
+    """Return the axes with one point a method; what `auto` takes is filled."""
+    ax = canvas(ax, height=1.9 + 0.34 * len(answers))
+    several = len({(one["epsilon"], one["rows"]) for one in answers}) > 1
+    names = []
+    for place, one in enumerate(reversed(answers)):
+        fill = INK if one["chosen"] else "white"
+        ax.plot([0, one["half_width"]], [place, place], color=PALE, lw=1.5, zorder=1)
+        ax.plot(one["half_width"], place, "o", color=fill, mec=INK, mew=1.5, ms=7, zorder=5)
+        at = f", epsilon {one['epsilon']:g}, {one['rows']:,} people" if several else ""
+        names.append(f"{one['protects']}: {one['method']}{at}")
+    changes = [
+        place
+        for place in range(1, len(names))
+        if names[place].split(":")[0] != names[place - 1].split(":")[0]
+    ]
+    for place in changes:
+        ax.axhline(place - 0.5, color=PALER, lw=1)
+    if found.without_privacy < np.inf:
+        ax.axvline(found.without_privacy, color=GREY, lw=1, ls=(0, (4, 4)), label=found.beside)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(-0.6, len(names) - 0.4)
+    ax.set_xlim(left=0)
+    ax.set_xlabel(f"half-width of the {percent(found.level)} interval")
+    legend(ax)
+    note = "Filled: what auto takes. Medians of simulated studies. No private data were read and nothing was spent."
+    framed(ax, f"Methods and levels: {found.treatment} on {found.outcome}", note, None)
     return ax
 
 

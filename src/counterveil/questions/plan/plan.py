@@ -24,9 +24,11 @@ from counterveil.errors import BudgetError, CounterveilError, ParameterError, St
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.privacy.caveats import Fact
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once
-from counterveil.questions.ate import AteArguments, ate
+from counterveil.questions.ate import METHODS, AteArguments, ate
+from counterveil.questions.auto import AUTO
 from counterveil.questions.cate.cate import CateArguments
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
@@ -51,6 +53,7 @@ from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, latex, plan_plot
+from counterveil.report.caveats import assumed_words
 from counterveil.report.numbers import percent, rounded
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level
@@ -102,6 +105,8 @@ class Answer:
     caution: str | None
     each: Mapping[str, float]  # half-widths by name, of effects in units of their own
     skewed: bool = False  # whether lengths of intervals have long tails, or none at all
+    assumes: Fact | None = None
+    not_covered: tuple[Fact, ...] = ()
 
 
 Ask = Callable[[People, Budget, SeededNoise], Answer]
@@ -236,6 +241,8 @@ def _measured(answer: Released, truths: list[float] | None) -> Answer:
         caution=answer.caution,
         each={str(one.name): _half(one) for one in answer.table} if units else {},
         skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
+        assumes=answer.assumes,
+        not_covered=answer.not_covered,
     )
 
 
@@ -319,6 +326,8 @@ class PlannedAnswer:
     Attributes:
         budget: what the question would spend.
         rows: number of people.
+        protects: what would be private.
+        studies: how many simulated studies were asked.
         method: the estimator, after "auto" has chosen.
         half_width: mean half length of the intervals, over studies and effects.
         noise: share of the squared standard error that is privacy noise.
@@ -332,12 +341,16 @@ class PlannedAnswer:
         level: of the interval, where it is not that of the plan (looks).
         caution: what a result would say first, None where nothing needs saying.
         refusal: code and problem, where the question would be refused; all figures are then None.
+        chosen: whether "auto" takes this method, in a plan of all of them.
+        assumes, not_covered: what a result would say it assumes, and does not cover.
     """
 
     _SHOWN: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "detectable")
 
     budget: Budget
     rows: int
+    protects: Unit
+    studies: int = 0
     method: str | None = None
     half_width: float | None = None
     noise: float | None = None
@@ -349,6 +362,9 @@ class PlannedAnswer:
     level: float | None = None
     caution: str | None = None
     refusal: str | None = None
+    chosen: bool = False
+    assumes: Fact | None = None
+    not_covered: tuple[Fact, ...] = ()
 
     def detectable(self, level: float, power: float = POWER) -> float | None:
         """Return the smallest effect that the interval would tell from none with this power; None if not known."""
@@ -362,51 +378,87 @@ Draw = Callable[[int, np.random.Generator], People]
 # Where the least epsilon and the least number of people are looked for, with how many studies and how closely.
 _LEAST_EPSILON, _MOST_EPSILON, _MOST_SEARCHED = 0.01, 50.0, 200_000
 SEARCH_DRAWS, _CLOSE = 5, 0.04
+# What all methods are called. Each is asked until quartiles of its half-widths, over the root of the number of studies,
+# are apart by this part of the median.
+ALL, _APART = "all", 0.1
 Refused = ParameterError | BudgetError | StudyError
 
 
 @dataclass(slots=True)
 class Trial:
-    """One budget and size, and what was answered for them so far."""
+    """One question at one budget and size, and what was answered so far.
 
+    In a plan of all methods, `method` is the one that is asked, `auto` the trial that chooses at the same level: what
+    that takes is not asked twice.
+    """
+
+    ask: Ask
     budget: Budget
     rows: int
+    protects: Unit
     level: float | None = None  # of its own intervals, where they have one
+    method: str | None = None
+    auto: Trial | None = None
     answers: list[Answer] = field(default_factory=list)
     refusal: Refused | None = None
 
-    def run(self, ask: Ask, people: People, noise: SeededNoise) -> None:
+    def run(self, people: People, noise: SeededNoise) -> None:
         """Ask about one simulated study; a refusal depends on parameters alone, so the next would get it too."""
-        if self.refusal is not None:
+        if self.done:
             return
         try:
-            self.answers.append(ask(people, self.budget, noise))
+            self.answers.append(self.ask(people, self.budget, noise))
         except (ParameterError, BudgetError, StudyError) as error:
             self.refusal = error
+
+    @property
+    def done(self) -> bool:
+        """Whether another study would tell nothing: it is refused, `auto` asks it, or its length is known well."""
+        if self.refusal is not None or self.repeats_auto:
+            return True
+        if self.method is None or len(self.answers) < 2:
+            return False
+        low, middle, high = np.quantile([one.halves[0] for one in self.answers], (0.25, 0.5, 0.75))
+        return bool(high - low <= _APART * sqrt(len(self.answers)) * middle)
+
+    @property
+    def repeats_auto(self) -> bool:
+        """Whether this is the method that `auto` takes."""
+        return self.auto is not None and any(one.method == self.method for one in self.auto.answers)
 
     @property
     def half(self) -> float:
         """Mean half length over studies and effects, infinite where the question is refused.
 
-        Where lengths have long tails or no end, the median over studies.
+        Where lengths have long tails or no end, and where few studies are asked, the median over studies.
         """
         if self.refusal is not None:
             return inf
         halves = np.array([one.halves for one in self.answers])
-        return float(np.mean(np.median(halves, axis=0) if self.answers[0].skewed else halves))
+        return float(np.mean(np.median(halves, axis=0) if self.skewed else halves))
+
+    @property
+    def skewed(self) -> bool:
+        """Whether the half-width is a median."""
+        return self.method is not None or any(one.skewed for one in self.answers[:1])
 
     def answer(self) -> PlannedAnswer:
         """Return the figures over all studies."""
         if self.refusal is not None:
             problem = f"{self.refusal.code}: {self.refusal.problem}"
-            return PlannedAnswer(self.budget, self.rows, level=self.level, refusal=problem)
+            return PlannedAnswer(
+                self.budget, self.rows, self.protects, method=self.method, level=self.level, refusal=problem
+            )
         known = [one for one in self.answers if one.errors is not None and one.covered is not None]
         errors = np.array([one.errors for one in known], dtype=np.float64)
+        chosen, first = self.method == AUTO, self.answers[0]
         return PlannedAnswer(
             self.budget,
             self.rows,
+            self.protects,
+            len(self.answers),
             level=self.level,
-            method=self.answers[0].method,
+            method=first.method if chosen or self.method is None else self.method,
             half_width=self.half,
             noise=_noise(np.array([one.parts for one in self.answers], dtype=np.float64)),
             error=sqrt(float(np.mean(errors**2))) if known and np.isfinite(errors).all() else None,
@@ -414,7 +466,10 @@ class Trial:
             found=sum(one.found for one in self.answers),
             unbounded=sum(float(np.mean(np.isinf(one.halves))) for one in self.answers),
             each=self._each(),
-            caution=self.answers[0].caution,
+            caution=first.caution,
+            chosen=chosen,
+            assumes=first.assumes,
+            not_covered=first.not_covered,
         )
 
     def _each(self) -> dict[str, float]:
@@ -434,7 +489,6 @@ def _noise(parts: Floats) -> float:
 
 def run(
     cells: list[Trial],
-    ask: Ask,
     draw: Draw,
     draws: int,
     seed: int,
@@ -451,7 +505,7 @@ def run(
             people = draw(size, generator)
             for cell in cells:
                 if cell.rows == size:
-                    cell.run(ask, people, SeededNoise(int(generator.integers(SEEDS))))
+                    cell.run(people, SeededNoise(int(generator.integers(SEEDS))))
             if size == rows:
                 found.append(plain(people, SeededNoise(number)))
         refused = [cell.refusal for cell in cells if cell.refusal is not None]
@@ -459,6 +513,8 @@ def run(
             raise refused[0]
         if tell is not None:
             tell(number + 1, draws)
+        if all(cell.done for cell in cells):
+            break
     return float(np.mean(found) if all(map(isfinite, found)) else np.median(found))
 
 
@@ -523,10 +579,10 @@ class Search:
         return high
 
     def _half(self, rows: int, budget: Budget) -> float:
-        trial = Trial(budget, rows)
+        trial = Trial(self.ask, budget, rows, Unit.RECORD)
         for number, generator in self._generators():
             if trial.refusal is None:
-                trial.run(self.ask, self.draw(rows, generator), SeededNoise(self.seed + number))
+                trial.run(self.draw(rows, generator), SeededNoise(self.seed + number))
         return trial.half
 
     def _generators(self) -> Iterator[tuple[int, np.random.Generator]]:
@@ -554,14 +610,15 @@ class Plan(Shown):
     give: by least squares, or where that does not answer the question (`by_least_squares` is False) by the question
     itself with hardly any noise. Where a half-width is `wanted`, `least_epsilon` is the least epsilon for it with
     `rows` people, and `least_rows` the least number of people for each epsilon; None where none that was tried is
-    enough. With `skewed`, half-widths are medians over studies and not means.
+    enough. With `skewed`, half-widths are medians over studies and not means. A plan of all methods has `public`: what
+    every level leaves public; its `protects` is None where levels are compared too.
     """
 
     question: str
     treatment: str
     outcome: str
     estimand: Estimand
-    protects: Unit
+    protects: Unit | None
     rows: int
     draws: int
     level: float
@@ -574,6 +631,7 @@ class Plan(Shown):
     measure: str = DIFFERENCE
     by_least_squares: bool = True
     skewed: bool = False
+    public: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def smallest(self, half_width: float) -> PlannedAnswer | None:
         """Return the answer of least epsilon whose interval is at most so long on either side; None where none is."""
@@ -592,11 +650,11 @@ class Plan(Shown):
 
     @property
     def points(self) -> list[dict[str, Any]]:
-        """The figures that are drawn: epsilon, rows, half-width and share of noise, where an interval has ends."""
+        """The figures that are drawn: epsilon, line, half-width and share of noise, where an interval has ends."""
         return [
             {
                 "epsilon": float(one.budget.epsilon),
-                "rows": one.rows,
+                "line": f"{one.rows:,} people" + f", {one.protects.value}: {one.method}" * bool(self.public),
                 "half_width": one.half_width,
                 "noise": one.noise,
             }
@@ -623,14 +681,18 @@ class Plan(Shown):
                 "rows": one.rows,
                 "epsilon": float(one.budget.epsilon),
                 "delta": float(one.budget.delta),
+                "protects": one.protects.value,
                 "method": one.method,
+                "chosen_by_auto": one.chosen,
                 "half_width": one.half_width,
                 "detectable": self._detectable(one),
                 "noise_share": one.noise,
                 "rmse": one.error,
-                "coverage": None if one.covered is None else one.covered / self.draws,
-                "power": None if one.found is None else one.found / self.draws,
-                "unbounded": None if one.half_width is None else one.unbounded / self.draws,
+                "studies": one.studies,
+                "coverage": None if one.covered is None else one.covered / one.studies,
+                "power": None if one.found is None else one.found / one.studies,
+                "unbounded": None if one.half_width is None else one.unbounded / one.studies,
+                "assumes": None if one.half_width is None else assumed_words(one.assumes, one.not_covered),
                 "refusal": one.refusal,
             }
             for one in self.answers
@@ -638,10 +700,7 @@ class Plan(Shown):
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: the table and what was assumed; in full, what the columns mean as well."""
-        lead = (
-            f"{self.draws} simulated studies of {self._people()} people, with a private {self.protects.value}; no "
-            "private data were read, nothing was spent"
-        )
+        lead = f"{self._studies()}; no private data were read, nothing was spent"
         items = [
             ("Assumed", self.assumed.words()),
             ("No privacy", self._plain()),
@@ -649,24 +708,48 @@ class Plan(Shown):
             *self._unbounded(),
             *self._least(),
         ]
-        said = {one.refusal: one for one in self.answers if one.refusal}
-        items += [
-            ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
-        ]
-        items += [("Caution", text) for text in sorted({one.caution for one in self.answers if one.caution})]
+        if self.public:
+            items += [*((key, text) for text, key in self._assumptions().items()), *self._public(full)]
+        else:
+            said = {one.refusal: one for one in self.answers if one.refusal}
+            items += [
+                ("Refused", f"at epsilon {float(one.budget.epsilon):g}: {text}") for text, one in said.items()
+            ]
+            items += [
+                ("Caution", text) for text in sorted({one.caution for one in self.answers if one.caution})
+            ]
         items += self._legend() if full else [("More", "plan.full() explains the columns")]
         return View([], self._title(), lead, [self._cells()], items)
+
+    def _studies(self) -> str:
+        private = "" if self.protects is None else f", with a private {self.protects.value}"
+        most = "up to " if self.public else ""
+        return f"{most}{self.draws} simulated studies of {self._people()} people{private}"
+
+    def _assumptions(self) -> dict[str, str]:
+        """Return what intervals assume in words, each with the letter that stands for it in the table."""
+        answered = [one for one in self.answers if one.half_width is not None]
+        said = dict.fromkeys(assumed_words(one.assumes, one.not_covered) for one in answered)
+        return {text: f"Assumes {chr(ord('a') + place)}" for place, text in enumerate(said)}
+
+    def _public(self, full: bool) -> list[tuple[str, str]]:
+        """Return what every level leaves public beyond the last of them; in full, that too."""
+        last = list(self.public.values())[-1]
+        items = [
+            ("Public", f"{level}: {'; '.join(one for one in said if one not in last) or last[0]}")
+            for level, said in self.public.items()
+        ]
+        return items + [("Public", f"at every level: {'; '.join(last)}")] * full
 
     def write_up(self) -> str:
         """Return a paragraph for a protocol: what was assumed and which intervals are to be expected."""
         shown = [
-            f"{self._where(one)}: "
+            f"{self._where(one)}{f', {one.protects.value}, {one.method}' if self.public else ''}: "
             + (f"refused ({one.refusal})" if one.half_width is None else f"half-width {self._row(one)[2]}")
             for one in self.answers[:_TOLD]
         ]
         return (
-            f"{self._title()}: {self.draws} simulated studies of {self._people()} people, with a private "
-            f"{self.protects.value}. Assumed: {self.assumed.words()}. Half-width {self._of_interval()}, "
+            f"{self._title()}: {self._studies()}. Assumed: {self.assumed.words()}. Half-width {self._of_interval()}, "
             f"{self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
             "data were read and nothing was spent."
         )
@@ -776,6 +859,8 @@ class Plan(Shown):
 
     def _cells(self) -> Cells:
         # Which ratio would be detected depends on the mean of the controls: power is that of the effect assumed.
+        if self.public:
+            return self._compared()
         detectable = ["detectable"] * (self.measure == DIFFERENCE)
         headings = ["epsilon", "method", "half-width", *detectable, "noise", "coverage", "power"]
         rows = [self._row(one) for one in self.answers]
@@ -788,6 +873,19 @@ class Plan(Shown):
         headings = ["people at level" if self._looks else "people", *headings]
         return Cells(headings, [[label, *row] for label, row in zip(labels, rows, strict=True)])
 
+    def _compared(self) -> Cells:
+        """Return the table of methods, of which `auto` takes those with a star."""
+        several, letters = len({self._where(one) for one in self.answers}) > 1, self._assumptions()
+        rows = []
+        for one in self.answers:
+            name = [self._where(one)] * several + [one.protects.value, f"{one.method}{' *' * one.chosen}"]
+            if one.half_width is None:
+                rows.append([*name, "-", "-", str(one.refusal).partition(":")[0]])
+            else:
+                assumed = letters[assumed_words(one.assumes, one.not_covered)][-1:]
+                rows.append([*name, _said(one.half_width), f"{100 * (one.noise or 0.0):.0f} %", assumed])
+        return Cells([*["at"] * several, "protects", "method", "half-width", "noise share", "assumes"], rows)
+
     def _row(self, one: PlannedAnswer) -> list[str]:
         epsilon = f"{float(one.budget.epsilon):.3g}"
         if one.half_width is None or one.noise is None:
@@ -799,8 +897,8 @@ class Plan(Shown):
             _said(half),
             *(["-" if detectable is None else rounded(detectable, half)] * (self.measure == DIFFERENCE)),
             f"{100 * one.noise:.0f} %",
-            "-" if one.covered is None else f"{one.covered:.3g}/{self.draws}",
-            f"{one.found:.3g}/{self.draws}",
+            "-" if one.covered is None else f"{one.covered:.3g}/{one.studies}",
+            f"{one.found:.3g}/{one.studies}",
         ]
 
     def _over(self) -> str:
@@ -809,10 +907,14 @@ class Plan(Shown):
     def _legend(self) -> list[tuple[str, str]]:
         detected = f"the smallest effect that is detected in {percent(POWER)} of studies"
         covered = f"studies whose interval covers the true {self._truth()}"
+        noise = ("Noise", "share of the squared standard error due to privacy noise")
+        half = ("Half-width", f"{self._of_interval()}, {self._over()} over the studies")
+        if self.public:
+            return [half, noise, ("*", "what method='auto' takes")]
         return [
-            ("Half-width", f"{self._of_interval()}, {self._over()} over the studies"),
+            half,
             *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
-            ("Noise", "share of the squared standard error due to privacy noise"),
+            noise,
             *([("Coverage", covered)] if any(one.covered is not None for one in self.answers) else []),
             ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),
         ]
@@ -848,7 +950,7 @@ def plan(
     study: Study,
     *,
     rows: int | Sequence[int],
-    protects: str,
+    protects: str | None = None,
     epsilon: Number | Sequence[Number],
     delta: Number = 0,
     question: str = "ate",
@@ -889,7 +991,9 @@ def plan(
         study: the declaration; no data are needed.
         rows: number of people in the planned study; one or several to try.
         epsilon: one or several to try.
-        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`.
+        protects, delta, method, estimand, level, mechanism, settings: as for `counterveil.ate`. method="all" compares
+            every method that could answer "ate", and without protects= at every level; half-widths are then medians of
+            as many studies as it takes to know them.
         question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
             `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "moments"
             (with `formula`: the coefficient of the treatment), "compliance" (with `received`: the effect on compliers)
@@ -922,7 +1026,7 @@ def plan(
         complying: assumed share of people who receive what they are assigned; None takes 0.7.
         sample: a public sample with the columns of the study, which takes the place of all assumptions above.
         half_width: a wanted half-width; the least epsilon and the least number of people for it are searched.
-        draws: number of simulated studies.
+        draws: number of simulated studies, with method="all" at most.
         seed: seed of the simulation.
         tell: called with the number of simulated studies done and to do.
     """
@@ -995,14 +1099,20 @@ def _plan(
     check_level(level)
     check_study(study)
     refuse_censored(study.event, question)
-    refuse_shape(study, Unit.parse(options["protects"]))
-    refuse_clusters(study, "plan", options["method"], Unit.parse(options["protects"]))
+    compared = question == "ate" and options["method"] == ALL
+    units = tuple(Unit) if compared and options["protects"] is None else (Unit.parse(options["protects"]),)
+    if not compared:
+        refuse_shape(study, units[0])
+        refuse_clusters(study, "plan", options["method"], units[0])
+    elif half_width is not None:
+        raise _unfit("half_width", "half_width= with one method", f"method={ALL!r}", "name a method")
     sizes = list(rows) if isinstance(rows, Sequence) else [rows]
     check_numbers(sizes, draws, seed, half_width)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
     _refuse_unplanned(study, question, sample, options)
-    target, unit = usual_estimand(study, options["estimand"]), Unit.parse(options["protects"])
-    ask, searched = asked(question, study, options | {"estimand": target.value}, target, sizes)
+    target = usual_estimand(study, options["estimand"])
+    options = options | {"estimand": target.value}
+    ask, searched = asked(question, study, options, target, sizes)
     if sample is not None:
         assumed, draw = _sampled(study, chosen, sample)
     else:
@@ -1014,27 +1124,67 @@ def _plan(
     noiseless = Budget(_HARDLY_ANY, delta)
     plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
     levels = _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
-    cells = [Trial(budget, size, levels.get(size)) for size in sizes for budget in budgets]
-    free = run(cells, ask, draw, draws, seed, trials.tell, plain, first)
+    tried = [(budget, size) for size in sizes for budget in budgets]
+    if compared:
+        cells = [
+            one
+            for pair in tried
+            for unit in units
+            for one in _every_method(study, options, target, unit, *pair)
+        ]
+    else:
+        cells = [Trial(ask, budget, size, units[0], levels.get(size)) for budget, size in tried]
+    free = run(cells, draw, draws, seed, trials.tell, plain, first)
+    answers = [cell.answer() for cell in cells if not cell.repeats_auto]
     search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
     return Plan(
         question=question,
         treatment=study.treatment,
         outcome=study.outcome_name,
         estimand=target,
-        protects=unit,
+        protects=units[0] if len(units) == 1 else None,
         rows=first,
         draws=draws,
         level=level,
         assumed=assumed,
         without_privacy=free,
-        answers=tuple(cell.answer() for cell in cells),
+        answers=tuple(_by_length(answers) if compared else answers),
         wanted=half_width,
         least_epsilon=search.epsilon(first),
         least_rows=search.rows(first),
         measure=measure,
         by_least_squares=by_least_squares,
-        skewed=any(one.skewed for cell in cells for one in cell.answers[:1]),
+        skewed=any(cell.skewed for cell in cells),
+        public={one.value: study.public_facts(one) for one in units} if compared else {},
+    )
+
+
+def _every_method(
+    study: Study, options: Mapping[str, Any], target: Estimand, unit: Unit, budget: Budget, rows: int
+) -> list[Trial]:
+    """Return the trials of `auto` and of every method that has a form for what is protected."""
+
+    def ask(method: str) -> Ask:
+        own = {"protects": unit.value, "method": method}
+        # Settings are those of `auto`.
+        settings = options["settings"] if method == AUTO else None
+        return asked("ate", study, {**options, **own, "settings": settings}, target, [rows])[0]
+
+    auto = Trial(ask(AUTO), budget, rows, unit, method=AUTO)
+    # Two names of one form, of which that for trials stands first.
+    named = reversed(METHODS.items()) if study.randomised is True else METHODS.items()
+    others = {
+        method.forms[unit]: name for name, method in named if name != AUTO and unit in method.forms
+    }.values()
+    return [auto, *(Trial(ask(name), budget, rows, unit, method=name, auto=auto) for name in others)]
+
+
+def _by_length(answers: list[PlannedAnswer]) -> list[PlannedAnswer]:
+    """Return the answers of methods, the shortest intervals of a level first; a refusal of `auto` is its method's."""
+    kept = [one for one in answers if one.method != AUTO]
+    places = {unit: place for place, unit in enumerate(Unit)}
+    return sorted(
+        kept, key=lambda one: (one.rows, one.budget.epsilon, places[one.protects], one.half_width or inf)
     )
 
 
@@ -1048,8 +1198,8 @@ def _least_squares(level: float, people: People, _noise: SeededNoise) -> float:
 
 def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> float:
     """Return the half-width that the question would have with a budget that leaves hardly any noise."""
-    trial = Trial(budget, len(people.outcome))
-    trial.run(ask, people, noise)
+    trial = Trial(ask, budget, len(people.outcome), Unit.RECORD)
+    trial.run(people, noise)
     return trial.half
 
 

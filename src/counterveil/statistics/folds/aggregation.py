@@ -15,7 +15,7 @@ comparison, as far off as confounding and chance carry them, and the noise of th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import erf, exp, pi, sqrt
 
@@ -81,8 +81,9 @@ _FOR_CENTRE = {
 _CONFOUNDING, _CHANCE, _NOISE = 0.4, 2.5, 1.5
 # The released variance is raised by this many standard deviations of its noise.
 _UPPER = 0.5
-# One person's part of the comparison has about this standard deviation, in widths of the outcome's range.
-_TYPICAL_SD = 0.25
+# One person's part of the comparison has about this standard deviation, in widths of the outcome's range; and one that
+# is small, where methods are compared.
+_TYPICAL_SD, _SMALL_SD = 0.25, 1 / 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,14 +205,15 @@ def _best(
         return clip(folds)
     most = most_folds(rows, columns)
     grid = {int(FEWEST_FOLDS * (most / FEWEST_FOLDS) ** (step / 24)) for step in range(25)} | {most}
+    return min(map(clip, sorted(grid)), key=lambda one: _expected(one, plan, rows, columns, variance))
 
-    def expected(one: Clip) -> float:
-        size = rows / one.folds
-        sampling = variance / rows * size / max(size - columns, 1.0)
-        doubt = sqrt(squares_noise(plan, one.sensitivity).variance) / (one.folds - 1)
-        return average_noise(plan, one.sensitivity.mean).variance + sampling + doubt
 
-    return min((clip(count) for count in sorted(grid)), key=expected)
+def _expected(clip: Clip, plan: Plan, rows: int, columns: int, variance: float) -> float:
+    """Return the expected squared error: noise, sampling and doubt about the latter."""
+    size = rows / clip.folds
+    sampling = variance / rows * size / max(size - columns, 1.0)
+    doubt = sqrt(squares_noise(plan, clip.sensitivity).variance) / (clip.folds - 1)
+    return average_noise(plan, clip.sensitivity.mean).variance + sampling + doubt
 
 
 def average_noise(plan: Plan, sensitivity: Fraction) -> KnownSensitivityMechanism:
@@ -287,12 +289,20 @@ def folding_of(study: Study, rows: int, question: Question) -> Folding:
     return Folding(settings.learner, UnitFeatures.of(study), width, plan, centred, settings.folds, bound)
 
 
-def expected_noise(study: Study, rows: int, question: Question) -> float:
-    """Return about how large the noise of the average is, in widths of the outcome's range; public numbers only."""
+def expected_width(study: Study, rows: int, question: Question) -> tuple[float, float]:
+    """Return about how many times wider the interval is than one without privacy; public numbers only.
+
+    With it comes how large the noise of the average is, in widths of the outcome's range.
+    """
     folding = folding_of(study, rows, question)
-    around = typical_around(folding.plan, rows)
-    clip = chosen_clip(around, folding.plan, rows, folding.columns, Fraction(1), folding.folds)
-    return sqrt(average_noise(folding.plan, clip.sensitivity.mean).variance)
+    plan, columns, typical = folding.plan, folding.columns, typical_around(folding.plan, rows)
+
+    def clip(around: Around) -> Clip:
+        return chosen_clip(around, plan, rows, columns, Fraction(1), folding.folds)
+
+    # Noise weighs the more the less of their range outcomes fill.
+    error = _expected(clip(replace(typical, sd=_SMALL_SD)), plan, rows, columns, _SMALL_SD**2)
+    return sqrt(error * rows) / _SMALL_SD, sqrt(average_noise(plan, clip(typical).sensitivity.mean).variance)
 
 
 def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, Weighted]:

@@ -84,8 +84,6 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
     settings = question.settings or Trial()
     if settings.adjustment == "covariates":
         raise no_means("trial", "settings with adjustment='covariates'")
-    if question.open_noise and session.account().rule == "sum":
-        question = replace(question, mechanism="staircase")
     plan = means_plan(source.rows, question.budget, question.mechanism)
     lo, hi = study.outcome_range
 
@@ -494,9 +492,6 @@ def trial(session: Session, question: Question) -> Result:
     """
     settings = question.settings or Trial()
     if "auto" in (settings.adjustment, settings.centre) and settings.adjustment != "covariates":
-        # A ledger that adds up Gaussian noise counts pure noise dearly.
-        if question.open_noise and session.account().rule == "sum":
-            question = replace(question, mechanism="staircase")
         settings = chosen(session, question, settings)
     if settings.adjustment == "covariates":
         return _adjusted(session, question)

@@ -62,13 +62,14 @@ class PublicRows:
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
-        return np.asarray((self.z * weights[:, None]).T @ self.z)
+        rooted = self.z * np.sqrt(weights)[:, None]
+        return np.asarray(rooted.T @ rooted)
 
 
 def ladder(table: Table) -> tuple[PublicRows, ...]:
     """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
-    columns = list(_columns(table))
     most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
+    columns = list(_columns(table, most))
     orders = [order for order, _ in columns]
     richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
     if not richest:
@@ -81,8 +82,8 @@ def ladder(table: Table) -> tuple[PublicRows, ...]:
     return tuple(found.values())
 
 
-def _columns(table: Table) -> Iterator[tuple[int, Floats]]:
-    """Yield the columns and their orders: the constant, covariates, squares and hinges, products."""
+def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the columns and their orders: the constant, covariates, squares and hinges, products if not too many."""
     yield CONSTANT, np.ones(table.rows)
     if not table.study.covariates:
         return
@@ -98,8 +99,10 @@ def _columns(table: Table) -> Iterator[tuple[int, Floats]]:
         yield CURVES, column**2
         yield CURVES, np.maximum(column - high, 0.0)
         yield CURVES, np.maximum(low - column, 0.0)
-    bounded = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT)
-    for place in range(bounded.shape[1]):
+    bounded, size = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT), usual.shape[1]
+    if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
+        return
+    for place in range(size):
         for other in range(place):
             yield PRODUCTS, bounded[:, place] * bounded[:, other]
 
@@ -111,7 +114,7 @@ def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
     length = np.sqrt((matrix**2).sum(axis=0))
     z = q * sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
     kept = np.abs(np.diag(r)) > _LEAST_NEW * length
-    kept &= (z**4).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
+    kept &= ((z * z) ** 2).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
     kept[0] = True
     return z[:, kept], order[kept]
 
