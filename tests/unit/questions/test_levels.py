@@ -106,7 +106,7 @@ def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
     [
         ({"trim": 0.1}, "CV-P668"),
         ({"method": "weighting"}, "CV-P018"),
-        ({"measure": "ratio"}, "CV-P687"),
+        ({"measure": "ratio", "estimand": "ATT"}, "CV-P687"),
         ({"settings": cv.settings.Auto(kappa=0.25)}, "CV-P019"),
         ({"method": "trial", "settings": cv.settings.Trial("none")}, "CV-P019"),
     ],

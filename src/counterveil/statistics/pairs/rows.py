@@ -9,7 +9,7 @@ outcomes of either arm all that a linear one needs: one noisy vector holds three
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -59,6 +59,10 @@ class PublicRows:
     def weighted(self) -> Floats:
         """Every row's weight times its features."""
         return self.z * self.weight[:, None]
+
+    def at(self, places: Integers) -> PublicRows:
+        """Return some of the rows."""
+        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
