@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 import counterveil as cv
-from experiments.third_level.__main__ import FIRST_NOISE, LEVEL, NORMAL, aipw
+from experiments.third_level.__main__ import FIRST_NOISE, LEVEL, NORMAL
 
 SEED, ROWS = 61_000, 6_000
 BUDGETS = (("1", "1e-6"), ("4", "1e-6"))
@@ -78,10 +79,8 @@ def ratios(design: HeldOut, columns: dict[str, Any], words: dict[str, Any]) -> I
 
 def _mean(z: np.ndarray, arm: np.ndarray, y: np.ndarray) -> tuple[float, float]:
     """Return AIPW of the mean of one arm if everyone were in it, and its standard error given covariates."""
-    zero, _ = aipw(z, arm, np.where(arm, y, 0.0), "ATE")
-    e = np.clip(_propensity(z, arm), 0.02, 0.98)
-    left = arm / e * (y - z @ np.linalg.solve(z[arm].T @ z[arm], z[arm].T @ y[arm]))
-    return zero, float(np.sqrt((left**2).sum()) / len(y))
+    score, left = _left(z, arm, y)
+    return float(score.mean()), float(np.sqrt((left**2).sum()) / len(y))
 
 
 def _propensity(z: np.ndarray, arm: np.ndarray) -> np.ndarray:
@@ -92,7 +91,33 @@ def _propensity(z: np.ndarray, arm: np.ndarray) -> np.ndarray:
     return np.asarray(expit(z @ b))
 
 
-FORMS = {"ratios": ratios}
+def groups(design: HeldOut, columns: dict[str, Any], words: dict[str, Any]) -> Iterator[tuple[str, Seen]]:
+    """Yield every group's effect, and whether all simultaneous intervals cover, with AIPW of the same features."""
+    found = cv.groups(columns, design.study, by=GROUPS, **words)
+    z, treated, y = design.columns(), columns["t"] == 1, columns["y"]
+    age, site = design.covariates["age"], design.covariates["site"]
+    ends = [30, *GROUPS["age"], 76]
+    inside = [(site == k) & (age >= a) & (age < b) for k in range(3) for a, b in pairwise(ends)]
+    means = [_left(z, arm, y) for arm in (treated, ~treated)]
+    together = []
+    for one, rows in zip(found.groups, inside, strict=True):
+        truth = float((design.means[1] - design.means[0])[rows].mean())
+        plain = float((means[0][0] - means[1][0])[rows].mean())
+        half = NORMAL * np.hypot(*(np.sqrt((left[rows] ** 2).sum()) / rows.sum() for _, left in means))
+        low, high = one.interval()
+        together.append(one.interval(simultaneous=True)[0] <= truth <= one.interval(simultaneous=True)[1])
+        yield "groups", (low <= truth <= high, high - low, abs(plain - truth) <= half, 2 * half)
+    yield "groups together", (all(together), 1.0, True, 1.0)
+
+
+def _left(z: np.ndarray, arm: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return every row's AIPW score of the mean of one arm, and its part that varies given covariates."""
+    e = np.clip(_propensity(z, arm), 0.02, 0.98)
+    mean = z @ np.linalg.solve(z[arm].T @ z[arm], z[arm].T @ y[arm])
+    return mean + arm / e * (y - mean), arm / e * (y - mean)
+
+
+FORMS = {"ratios": ratios, "groups": groups}
 
 
 def main() -> None:

@@ -212,8 +212,6 @@ class AteArguments(Arguments[Result]):
         if question.unit not in method.overlap:
             refuse_overlap(question)
         pairs_alone = question.unit is Unit.TREATMENT_AND_OUTCOME
-        if pairs_alone and not question.open_noise:
-            raise refusal("CV-P010b", unit=question.unit.value, mechanism=question.mechanism)
         refuse_other_settings(question, None if pairs_alone else method.settings)
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)

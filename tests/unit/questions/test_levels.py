@@ -64,7 +64,6 @@ OTHERS = {
     "arms": (cv.Study("third", "y", (0, 1), AGE, arms=(0, 1, 2), reference=0, randomised=True), {}),
     "cate": (TRIAL, {}),
     "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
-    "groups": (TRIAL, {"by": {"age": [50]}}),
     "moments": (TRIAL, {}),
     "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
     "overlap": (TRIAL, {}),

@@ -18,7 +18,7 @@ import numpy as np
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
@@ -226,10 +226,22 @@ def release_scores(
 
 def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
     """Return the effect: place, models, score, each released once."""
-    known = release_models(gate, table, choice)
-    sought = Sought(np.arange(table.rows), Target.of(estimand, known[0].propensity))
-    (found,) = release_scores(gate, table, choice, [sought], known)
+    (found,) = pair_effects(gate, table, choice, estimand, [np.arange(table.rows)])
     return found
+
+
+def pair_effects(
+    gate: Gate, table: Table, choice: Choice, estimand: Estimand, groups: Sequence[Integers]
+) -> list[PairEffect]:
+    """Return the effects of groups of rows, of which no two share one; all cost what one does."""
+    models, spread = release_models(gate, table, choice)
+    numbers = [Sought(own, Target.of(estimand, models.propensity[own])) for own in groups]
+    found = release_scores(gate, table, choice, numbers, (models, spread))
+    sizes = [one.target.sizes(models.propensity[one.places]) for one in numbers]
+    return [
+        replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
+        for one, own in zip(found, sizes, strict=True)
+    ]
 
 
 def _effect(
@@ -312,17 +324,14 @@ def pair_means(session: Session, question: Question) -> MeasureResult:
 def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
     """Return what both arms' mean outcomes would be if everyone were in them, and details."""
     models, spread = release_models(gate, table, choice)
-    e, everyone = models.propensity, np.arange(table.rows)
-    targets = [Target.of(Estimand.ATE, e).of_arm(arm) for arm in (0, 1)]
-    sought = [Sought(everyone, target, ARM_SCORES) for target in targets]
+    whole, everyone = Target.of(Estimand.ATE, models.propensity), np.arange(table.rows)
+    sought = [Sought(everyone, whole.of_arm(arm), ARM_SCORES) for arm in (0, 1)]
     one, other = release_scores(gate, table, choice, sought, (models, spread))
     low, high = map(float, table.study.outcome_range)
     values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
-    sizes = [
-        table.rows**2 / float(own @ target.weights[arm] ** 2)
-        for arm, (own, target) in enumerate(zip((e, 1 - e), targets, strict=True))
-    ]
-    means = ApartMeans(values, (one.uncertainty, other.uncertainty), (low, high), (sizes[0], sizes[1]))
+    means = ApartMeans(
+        values, (one.uncertainty, other.uncertainty), (low, high), whole.sizes(models.propensity)
+    )
     return means, {"mean_treated": values[0], "mean_control": values[1]}
 
 

@@ -73,6 +73,12 @@ class Target:
         )
         return Target(self.tilt, (weights[0], weights[1]), (errors[0], errors[1]), arm=arm)
 
+    def sizes(self, e: Floats) -> tuple[float, float]:
+        """Return both arms' effective numbers of rows."""
+        size = float(self.tilt.sum())
+        one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
+        return size**2 / one, size**2 / other
+
     def start(self, models: Models) -> float:
         """Return what the models say."""
         parts = models.treated, -models.control

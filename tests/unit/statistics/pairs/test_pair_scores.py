@@ -5,9 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.unit.statistics.moments.small_records import NotingGate
 from tests.unit.statistics.pairs.small_pairs import exchanged, largest, table, total
 
-from counterveil.privacy import Estimand
+from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.pairs.effect import Sought, chosen, release_scores
 from counterveil.statistics.pairs.models import Fit, Models
 from counterveil.statistics.pairs.place import Spread
 from counterveil.statistics.pairs.rows import WHOLE, ladder
@@ -77,6 +79,28 @@ def test_no_exchange_moves_scores_of_both_arms_further_than_claimed(spread):
     # Scores of searched outcomes are clipped in both arms of one row; those of events reach their ends in two rows.
     if spread is SEARCHED:
         assert max(moved) == ARM_SCORES[1]
+
+
+def test_groups_together_move_no_further_than_one():
+    codes = TABLE.covariates["b"].astype(int)
+    groups = [np.flatnonzero(codes == one) for one in (0, 1)]
+    whole = Target.of(Estimand.ATE, MODELS.propensity)
+    choice = replace(chosen(TABLE, Budget(4, "1e-3"), True, 2), rows=ROWS)
+    numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own])) for own in groups]
+    for row in (0, int(groups[0][3]), int(groups[1][5])):
+        sums = []
+        for t, y in exchanged(TABLE, row):
+            gate = NotingGate()
+            found = release_scores(
+                gate, replace(TABLE, treated=t, outcome=y), choice, numbers, (MODELS, SEARCHED)
+            )
+            sums.append(gate.values["score"])
+        assert len(found) == 2
+        assert gate.sensitivity["score"] == SCORE_SENSITIVITY
+        assert 1 < largest(sums, total) <= SCORE_SENSITIVITY
+        other = 2 - 2 * codes[row]
+        assert len({tuple(one[other : other + 2]) for one in sums}) == 1
+    assert sum(len(own) for own in groups) == len(whole.tilt)
 
 
 def test_squares_of_both_arms_with_the_weight_of_one_score_would_break_the_bound():
