@@ -117,7 +117,26 @@ def _left(z: np.ndarray, arm: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np
     return mean + arm / e * (y - mean), arm / e * (y - mean)
 
 
-FORMS = {"ratios": ratios, "groups": groups}
+def functions(design: HeldOut, columns: dict[str, Any], words: dict[str, Any]) -> Iterator[tuple[str, Seen]]:
+    """Yield effects at 40 rows of the study, each by itself, with a series of AIPW scores on the same functions."""
+    model = cv.cate(columns, design.study, method="series", **words)
+    some = {name: column[:: ROWS // 40] for name, column in design.covariates.items()}
+    truth = (design.means[1] - design.means[0])[:: ROWS // 40]
+    low, high = model.interval(some)
+    z, treated, y = design.columns(), columns["t"] == 1, columns["y"]
+    (one, left), (other, rest) = (_left(z, arm, y) for arm in (treated, ~treated))
+    phi = model.basis.features({key: np.asarray(value, float) for key, value in design.covariates.items()})
+    solve = np.linalg.pinv(phi)
+    plain = (phi @ (solve @ (one - other)))[:: ROWS // 40]
+    half = NORMAL * np.sqrt(((phi[:: ROWS // 40] @ solve) ** 2) @ (left - rest) ** 2)
+    for row in range(len(truth)):
+        seen = low[row] <= truth[row] <= high[row], high[row] - low[row]
+        yield "functions", (*seen, abs(plain[row] - truth[row]) <= half[row], 2 * half[row])
+    error = np.sqrt(np.mean((model.effect(some) - truth) ** 2))
+    yield "functions: RMSE over that of one number", (True, error, True, float(truth.std()))
+
+
+FORMS = {"ratios": ratios, "groups": groups, "functions": functions}
 
 
 def main() -> None:

@@ -10,7 +10,10 @@ from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.numerics.bases import Axis
 from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.linear.functions import series_basis
+from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 from counterveil.statistics.pairs.models import Fit, Models
 from counterveil.statistics.pairs.place import Spread, find_place
 from counterveil.statistics.pairs.rows import WHOLE, ladder, pair_sensitivity, pair_sums
@@ -52,6 +55,17 @@ def arm_scores(gate, made, _pure):
     gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES[1])
 
 
+def functions(gate, made, _pure):
+    own = Functions.of(made, series_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False))
+    rows, (whole, n) = own.rows, (ladder(made)[0], made.rows)
+    fit = Fit(np.zeros(2), np.eye(2) / 100, np.zeros(2), np.eye(2) / 100, 1.0)
+    known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
+    found = best_scores(whole, known, SPREAD, Target.of(Estimand.ATE, known.propensity), 1e6)
+    gate.release_vector(
+        "models", function_sums(rows, found, made.treated, made.outcome), function_sensitivity(rows)
+    )
+
+
 def centre(gate, made, _pure):
     find_place(gate, made.outcome)
 
@@ -61,13 +75,14 @@ CASES = {
     "models": (models, ((1, 1.0), (1, -1.0)), False),
     "score": (score, ((1, 1.0), (1, -1.0)), True),
     "arms": (arm_scores, ((1, 1.0), (0, 1.0)), True),
+    "functions": (functions, ((1, 1.0), (1, -1.0)), False),
     "centre": (centre, ((1, 0.9), (0, -0.9)), True),
 }
 
 
 def released(name, claim, at_once=False):
     run, pairs, counts = CASES[name]
-    name = "score" if name == "arms" else name
+    name = {"arms": "score", "functions": "models"}.get(name, name)
     return ReleasedAlone(name, run, tuple(map(table, pairs)), claim, counts=counts, at_once=at_once)
 
 

@@ -226,6 +226,8 @@ def _pair_level() -> Iterator[Audited]:
     grouped = replace(pair("auto", rows=200, **FEW), question="groups", declared=MORE | TRIAL)
     for method in ("auto", "adjusted"):
         yield replace(grouped, method=method, arguments={"by": "b"})
+    for method in ("auto", "series"):
+        yield replace(grouped, question="cate", method=method, declared=TRIAL)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 

@@ -53,16 +53,16 @@ _MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 _LONGER = 1.2
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
 # the largest weight, and the curvature of a logistic model.
-_SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
+_SPREAD, _WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
 # Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
-_ALIGNED = 2.0
+ALIGNED = 2.0
 # The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
-_REJECTS = 1.645
+REJECTS = 1.645
 # It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
 _MOST_LEFT = 0.35
 
@@ -89,14 +89,11 @@ def choices(table: Table, budget: Budget, randomised: bool, numbers: int = 1) ->
 
     So many numbers share the rows: effects of groups.
     """
-    searched = _searched(table.study)
-    found = []
+    found, on = [], searched(table.study)
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
-        splits = [
-            _expected(rows, budget, part, (searched, randomised, omitted), numbers) for part in _MODEL_PARTS
-        ]
+        splits = [_expected(rows, budget, part, (on, randomised, omitted), numbers) for part in _MODEL_PARTS]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
 
@@ -119,27 +116,28 @@ def chosen(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> 
     return next(choice for choice in reversed(able) if choice.length <= _LONGER**2 * shortest)
 
 
-def _searched(study: Study) -> bool:
+def searched(study: Study) -> bool:
     """Whether the place of outcomes is looked for: not that of events."""
     low, high = study.outcome_range
     return low != 0 or high != 1
 
 
-def _plan(budget: Budget, part: Fraction, searched: bool) -> Plan:
-    """Return the split: the place, the models' part of the rest, and the score."""
-    rest = 1 - _PLACE if searched else Fraction(1)
-    shares = {name: _PLACE * share for name, share in PLACES.items()} if searched else {}
-    shares |= {"models": part * rest, "score": (1 - part) * rest}
-    kinds = dict(PLACE_KINDS) if searched else {}
-    kinds |= {"models": Kind.VECTOR if budget.pure else Kind.NORMAL, "score": Kind.CELLS}
+def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
+    """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
+    rest = 1 - _PLACE if on else Fraction(1)
+    shares = {name: _PLACE * share for name, share in PLACES.items()} if on else {}
+    shares |= {"models": part * rest, last: (1 - part) * rest}
+    kinds = dict(PLACE_KINDS) if on else {}
+    vector = Kind.VECTOR if budget.pure else Kind.NORMAL
+    kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
     rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], numbers: int
 ) -> Choice:
-    searched, randomised, omitted = known
-    plan, p, n = _plan(budget, part, searched), rows.z.shape[1], len(rows.z) / numbers
+    on, randomised, omitted = known
+    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
     unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
@@ -159,7 +157,7 @@ def _expected(
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
-    noise = 8 * (_LARGEST_WEIGHT / (score * n)) ** 2 + worse
+    noise = 8 * (LARGEST_WEIGHT / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
 
@@ -183,7 +181,7 @@ class PairEffect:
 def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
     study, rows = table.study, choice.rows
-    spread = find_place(gate, table.outcome) if _searched(study) else Spread(WHOLE, 0.0)
+    spread = find_place(gate, table.outcome) if searched(study) else Spread(WHOLE, 0.0)
     released = gate.release_vector(
         "models", lambda: pair_sums(rows, table.treated, table.outcome, spread.place), pair_sensitivity(rows)
     )
@@ -264,8 +262,8 @@ def _effect(
     estimate = scores.start * unit + (clip * total + n * middle) * part
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
     second, left, left_sd = models.products(target.errors, rows)
-    second, left, left_sd = _ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > _REJECTS * left_sd
+    second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
+    rejects = abs(left) > REJECTS * left_sd
     lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
@@ -349,7 +347,7 @@ def provenance(
 ) -> dict[str, Any]:
     """Return what every answer of this level says of itself."""
     study, pure = session.study, question.budget.pure
-    pages = PAGES if _searched(study) else PAGES[1:]
+    pages = PAGES if searched(study) else PAGES[1:]
     return {
         "guarantee": question.guarantee(
             session, pages, mechanisms=("ball" if pure else "gaussian", "laplace")
@@ -373,13 +371,17 @@ _WORDS = {
     "spread": "histogram of distances from the outcomes' centre",
     "models": "sums of features with treatment and with outcomes of both arms",
     "score": "sums of scores and of their squares",
+    "effects": "sums of functions of covariates with scores, and of squared scores",
 }
 
 
 def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
     own = "l2-ball noise" if pure else "Gaussian noise"
     return tuple(
-        (_WORDS[name], f"{part:.3g} of the budget; {own if name == 'models' else 'Laplace noise'}")
+        (
+            _WORDS[name],
+            f"{part:.3g} of the budget; {own if name in ('models', 'effects') else 'Laplace noise'}",
+        )
         for name, part in plan.parts.items()
     )
 

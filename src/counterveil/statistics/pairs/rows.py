@@ -127,6 +127,11 @@ def _public_rows(z: Floats, order: Integers) -> PublicRows:
         room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
         scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
+    return shortened(z, order, scale)
+
+
+def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
+    """Return features of these scales, with less weight for rows that are longer than rows are on average."""
     longest = sqrt(float((scale**2).sum()))
     lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
     weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
