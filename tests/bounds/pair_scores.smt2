@@ -1,5 +1,5 @@
 ; page: src/counterveil/statistics/pairs/pair_scores.proof.md
-; states: for v, v' in [-1, 1]: |v - v'| + c |v^2 - v'^2| <= 2 with c = 1/2
+; states: for v, v' in [-1, 1]: |v - v'| + c |v^2 - v'^2| <= 2 and |v| + |v'| + c (v^2 + v'^2)/2 <= 5/2 with c = 1/2
 ; constant: c; with 3/5 the statement is false
 (define-fun constant () Real (/ 1 2))
 (define-fun size ((x Real)) Real (ite (>= x 0) x (- x)))
@@ -7,5 +7,6 @@
 (assert (and (<= (- 1) v) (<= v 1)))
 (declare-const v2 Real)
 (assert (and (<= (- 1) v2) (<= v2 1)))
-(assert (> (+ (size (- v v2)) (* constant (size (- (* v v) (* v2 v2))))) 2))
+(assert (or (> (+ (size (- v v2)) (* constant (size (- (* v v) (* v2 v2))))) 2)
+  (> (+ (size v) (size v2) (* constant (/ (+ (* v v) (* v2 v2)) 2))) (/ 5 2))))
 (check-sat)

@@ -10,11 +10,14 @@ from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.data import Table
+from counterveil.numerics.bases import Axis
 from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.linear.functions import series_basis
+from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 from counterveil.statistics.pairs.models import Fit, Models
 from counterveil.statistics.pairs.place import Spread, find_place
 from counterveil.statistics.pairs.rows import WHOLE, ladder, pair_sensitivity, pair_sums
-from counterveil.statistics.pairs.scores import SCORE_SENSITIVITY, best_scores
+from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Target, best_scores
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
 X = np.linspace(-1, 1, 20)
@@ -33,13 +36,34 @@ def models(gate, made, _pure):
     gate.release_vector("models", pair_sums(rows, made.treated, made.outcome, WHOLE), pair_sensitivity(rows))
 
 
-def score(gate, made, _pure):
+def sums_of(made, form, arms):
     rows = ladder(made)[0]
     n, p = rows.z.shape
     fit = Fit(np.zeros(p), np.eye(p) / 100, np.zeros(p), np.eye(p) / 100, 1.0)
     known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
-    scores = best_scores(rows, known, SPREAD, Estimand.ATE, 1e6)[0]
-    gate.release_cells("score", scores.sums(made.treated, made.outcome), SCORE_SENSITIVITY)
+    whole = Target.of(Estimand.ATE, known.propensity)
+    targets = [whole.of_arm(arm) for arm in (0, 1)] if arms else [whole]
+    scores = [best_scores(rows, known, SPREAD, target, 1e6) for target in targets]
+    return [value for one in scores for value in one.sums(made.treated, made.outcome, form)]
+
+
+def score(gate, made, _pure):
+    gate.release_cells("score", sums_of(made, WHOLE_SCORES, arms=False), WHOLE_SCORES[1])
+
+
+def arm_scores(gate, made, _pure):
+    gate.release_cells("score", sums_of(made, ARM_SCORES, arms=True), ARM_SCORES[1])
+
+
+def functions(gate, made, _pure):
+    own = Functions.of(made, series_basis((Axis("x", "legendre", 1, -1.0, 2.0),), 1, False))
+    rows, (whole, n) = own.rows, (ladder(made)[0], made.rows)
+    fit = Fit(np.zeros(2), np.eye(2) / 100, np.zeros(2), np.eye(2) / 100, 1.0)
+    known = Models(np.full(n, 0.5), np.full(n, 0.1), np.full(n, -0.1), fit, (fit, fit), 0.4)
+    found = best_scores(whole, known, SPREAD, Target.of(Estimand.ATE, known.propensity), 1e6)
+    gate.release_vector(
+        "models", function_sums(rows, found, made.treated, made.outcome), function_sensitivity(rows)
+    )
 
 
 def centre(gate, made, _pure):
@@ -50,12 +74,15 @@ def centre(gate, made, _pure):
 CASES = {
     "models": (models, ((1, 1.0), (1, -1.0)), False),
     "score": (score, ((1, 1.0), (1, -1.0)), True),
+    "arms": (arm_scores, ((1, 1.0), (0, 1.0)), True),
+    "functions": (functions, ((1, 1.0), (1, -1.0)), False),
     "centre": (centre, ((1, 0.9), (0, -0.9)), True),
 }
 
 
 def released(name, claim, at_once=False):
     run, pairs, counts = CASES[name]
+    name = {"arms": "score", "functions": "models"}.get(name, name)
     return ReleasedAlone(name, run, tuple(map(table, pairs)), claim, counts=counts, at_once=at_once)
 
 

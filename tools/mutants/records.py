@@ -140,7 +140,12 @@ RECORDS: tuple[Mutant, ...] = (
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
     # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),
-    _of("_effect", "2 * float(released[1])", "float(released[1])", "contract/test_pairs.py"),
+    _of(
+        "_effect",
+        "float(released[1]) / float(weight)",
+        "float(released[1])",
+        "contract/test_pairs.py",
+    ),
     _of(
         "_effect",
         "(clip * total + n * middle) * part",

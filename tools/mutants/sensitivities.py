@@ -281,5 +281,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "(raw + (1 << (_SHIFT - 1))) >> _SHIFT",
         _unit("pairs/pair_scores"),
     ),
-    _of("Scores.sums", "2 * one * one", "one * one", _unit("pairs/pair_scores")),
+    _of("function_sensitivity", "_PAIR * rows.length", "rows.length", _unit("pairs/functions")),
+    _of("Target.of_arm", "own * (place == arm)", "own", _unit("pairs/pair_scores")),
+    _of("Scores.sums", "form[0] * Fraction(", "2 * form[0] * Fraction(", _unit("pairs/pair_scores")),
 )

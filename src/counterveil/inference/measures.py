@@ -164,8 +164,8 @@ def with_rare_events(known: Uncertainty, outcome_range: Range, sizes: Iterable[f
 
 Ends = tuple[float, float]
 Pair = tuple[float, float]
-# The normal part of the error of a m1 - b m0, and its noise.
-Error = tuple[float, NoiseDistribution | None]
+# The normal part of the error of a m1 - b m0, its noise, and a bound on what no averaging removes.
+Error = tuple[float, NoiseDistribution | None, float]
 Errors = Callable[[float, float, Pair], Error]
 
 RATIO, ODDS = "ratio", "odds_ratio"
@@ -283,7 +283,8 @@ class ApartMeans:
                 place = parts[0] / variance
                 variance *= 1 - spared * min(place / max(at, 1e-12), (1 - place) / max(1 - at, 1e-12), 1.0)
             variance += a * a * one.extra + b * b * other.extra
-            return variance**0.5, combined([(a, one.noise), (b, other.noise)])
+            bias = abs(a) * one.bias + abs(b) * other.bias
+            return variance**0.5, combined([(a, one.noise), (b, other.noise)]), bias
 
         return error
 
@@ -339,7 +340,7 @@ class JointMeans:
             # An error in the share moves both means alike.
             extra = on_difference**2 * self.known.extra + (on_mean * self.difference * self.share_sd) ** 2
             noise = combined([(on_mean, self.mean_noise), (on_difference, self.known.noise)])
-            return (sampling + extra) ** 0.5, noise
+            return (sampling + extra) ** 0.5, noise, abs(on_difference) * self.known.bias
 
         return error
 
@@ -467,7 +468,8 @@ class Quotient:
 
         def beyond(t: float, sign: float) -> float:
             value, a, b = self._form(t)
-            return sign * value - half_width(*error(a, b, self._factors(value, a, b)), alpha)
+            sd, noise, bias = error(a, b, self._factors(value, a, b))
+            return sign * value - half_width(sd, noise, alpha) - bias
 
         (at_zero, _, _), (at_end, _, _) = self._form(0.0), self._form(1.0)
         middle = at_zero / (at_zero - at_end) if at_zero > at_end else 0.5
@@ -478,8 +480,8 @@ class Quotient:
     def p_value(self, level: float, value: float = 1.0) -> float:
         """Return the two-sided p-value of a ratio of `value`, variances being inflated as for `level`."""
         number, a, b = self._form(value / (1 + value))
-        sd, noise = self.means.errors(1 - level)(a, b, self._factors(number, a, b))
-        return min(1.0, 2 * tail(abs(number), sd, noise))
+        sd, noise, bias = self.means.errors(1 - level)(a, b, self._factors(number, a, b))
+        return min(1.0, 2 * tail(max(abs(number) - bias, 0.0), sd, noise))
 
 
 def _end(beyond: Callable[[float, float], float], outside: float, middle: float, sign: float) -> float:

@@ -399,8 +399,9 @@ class PooledMeans:
 
         def error(a: float, b: float, factors: Pair) -> Error:
             found = [each(a, b, factors) for each in own]
-            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _ in found]))
-            return sqrt(variance), weighted_sum(np.array(self.weights), [noise for _, noise in found])
+            variance = float(np.dot(np.square(self.weights), [sd**2 for sd, _, _ in found]))
+            noise = weighted_sum(np.array(self.weights), [own_noise for _, own_noise, _ in found])
+            return sqrt(variance), noise, float(np.dot(self.weights, [bias for _, _, bias in found]))
 
         return error
 

@@ -60,8 +60,6 @@ class Adjacency(StrEnum):
     REPLACE_PERSON = "replace-all-rows-of-one-person"
     CHANGE_OUTCOMES_OF_CLUSTER = "change-outcomes-of-one-cluster"
     CHANGE_PAIR = "change-treatment-and-outcome-of-one-row"
-    CHANGE_PAIRS_OF_PERSON = "change-treatments-and-outcomes-of-one-person"
-    CHANGE_PAIRS_OF_CLUSTER = "change-treatments-and-outcomes-of-one-cluster"
     REPLACE_CLUSTER = "replace-all-rows-of-one-cluster"
 
     @classmethod
@@ -96,10 +94,6 @@ class Adjacency(StrEnum):
             "cluster, in any of its rows",
             Adjacency.CHANGE_PAIR: "two data sets are neighbours if they differ in the treatment and the outcome of "
             "one row",
-            Adjacency.CHANGE_PAIRS_OF_PERSON: "two data sets are neighbours if they differ in the treatments and the "
-            "outcomes of one person, in any of their rows",
-            Adjacency.CHANGE_PAIRS_OF_CLUSTER: "two data sets are neighbours if they differ in the treatments and the "
-            "outcomes of one cluster, in any of its rows",
             Adjacency.REPLACE_CLUSTER: "two data sets are neighbours if one cluster with all its rows is replaced by "
             "any other",
         }[self]
@@ -112,8 +106,6 @@ _NEIGHBOURS = {
     (Unit.RECORD, Protected.PERSON): Adjacency.REPLACE_PERSON,
     (Unit.OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_OUTCOMES_OF_CLUSTER,
     (Unit.TREATMENT_AND_OUTCOME, Protected.ROW): Adjacency.CHANGE_PAIR,
-    (Unit.TREATMENT_AND_OUTCOME, Protected.PERSON): Adjacency.CHANGE_PAIRS_OF_PERSON,
-    (Unit.TREATMENT_AND_OUTCOME, Protected.CLUSTER): Adjacency.CHANGE_PAIRS_OF_CLUSTER,
     (Unit.RECORD, Protected.CLUSTER): Adjacency.REPLACE_CLUSTER,
 }
 

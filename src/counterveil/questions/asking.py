@@ -82,6 +82,8 @@ class Arguments(ABC, Generic[Answer]):
         measure: str = "difference",
     ) -> Question:
         """Return the question of an estimator, or raise the error of the first argument that is out of range."""
+        if self.unit is Unit.TREATMENT_AND_OUTCOME and mechanism is not None:
+            raise refusal("CV-P010b", unit=self.unit.value, mechanism=mechanism)
         return Question.ask(
             protects=self.unit,
             epsilon=self.epsilon,

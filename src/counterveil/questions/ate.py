@@ -52,7 +52,7 @@ from counterveil.statistics.linear.weighting import weighting
 from counterveil.statistics.moments.doubly_robust import doubly_robust
 from counterveil.statistics.moments.ratio import compare_ratios
 from counterveil.statistics.moments.trial import trial, trial_means
-from counterveil.statistics.pairs.effect import pairs
+from counterveil.statistics.pairs.effect import pair_means, pairs
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
 
@@ -96,7 +96,7 @@ METHODS: dict[str, Method] = {
         Auto,
         on_aggregates=True,
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means=dict.fromkeys((Unit.OUTCOME, Unit.RECORD), automatic),
+        of_means=dict.fromkeys(Unit, automatic),
     ),
     "difference_in_means": Method(
         {Unit.OUTCOME: difference_in_means},
@@ -110,7 +110,7 @@ METHODS: dict[str, Method] = {
         in_batches=(Unit.RECORD,),
         overlap=(Unit.TREATMENT_AND_OUTCOME,),
         clustered={Unit.RECORD: clustered_trial},
-        of_means={Unit.RECORD: trial_means},
+        of_means={Unit.RECORD: trial_means, Unit.TREATMENT_AND_OUTCOME: pair_means},
     ),
     "matching": Method(
         {Unit.OUTCOME: matching},
@@ -122,6 +122,7 @@ METHODS: dict[str, Method] = {
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
+        of_means={Unit.TREATMENT_AND_OUTCOME: pair_means},
     ),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
@@ -157,6 +158,8 @@ def _refuse_measure(study: Study, question: Question) -> None:
         raise no_means(question.method, f"protects={question.unit.value!r}")
     if study.cluster is not None:
         raise no_means(question.method, f"cluster={study.cluster.column!r}")
+    if question.unit is Unit.TREATMENT_AND_OUTCOME and question.estimand is not Estimand.ATE:
+        raise no_means(question.method, f"estimand={question.estimand.value!r}")
     if question.method == AUTO and question.unit is Unit.RECORD and study.randomised is not True:
         raise no_means(question.method, "protects='record' and a study that is not declared randomised")
 
@@ -209,8 +212,6 @@ class AteArguments(Arguments[Result]):
         if question.unit not in method.overlap:
             refuse_overlap(question)
         pairs_alone = question.unit is Unit.TREATMENT_AND_OUTCOME
-        if pairs_alone and not question.open_noise:
-            raise refusal("CV-P010b", unit=question.unit.value, mechanism=question.mechanism)
         refuse_other_settings(question, None if pairs_alone else method.settings)
         refuse_clusters(study, "ate", question.method, question.unit)
         _refuse_measure(study, question)

@@ -148,8 +148,6 @@ _UNITS = {
     Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of one cluster",
     Adjacency.REPLACE_CLUSTER: "one cluster with all its rows",
     Adjacency.CHANGE_PAIR: "the treatment and outcome of one row",
-    Adjacency.CHANGE_PAIRS_OF_PERSON: "the treatments and outcomes of one person",
-    Adjacency.CHANGE_PAIRS_OF_CLUSTER: "the treatments and outcomes of one cluster",
 }
 
 

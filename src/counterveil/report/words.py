@@ -248,8 +248,6 @@ _WHOM = {
     Adjacency.CHANGE_OUTCOMES_OF_CLUSTER: "all outcomes of any one cluster",
     Adjacency.REPLACE_CLUSTER: "everything about any one cluster",
     Adjacency.CHANGE_PAIR: "the treatment and the outcome in any one row",
-    Adjacency.CHANGE_PAIRS_OF_PERSON: "the treatments and outcomes of any one person",
-    Adjacency.CHANGE_PAIRS_OF_CLUSTER: "the treatments and outcomes of any one cluster",
 }
 _KNOWN = {
     "outcome": "Who took part, their treatment and their covariates are taken as public, and are not protected.",

@@ -17,7 +17,7 @@ from counterveil.results.result import Comparison
 class GroupsResult(Comparison):
     """Released effects of public groups; nothing in it is private any more and nothing it does spends budget.
 
-    `left_out` names groups without two people in either arm: only where that is public.
+    `left_out` names groups with too few people: only where that is public.
     """
 
     groups: tuple[Effect, ...]
@@ -50,7 +50,7 @@ class GroupsResult(Comparison):
         sizes = "public" if all(one.size_sd == 0 for one in self.groups) else "released, with noise"
         notes = [("Groups", f"by {', '.join(self.by)}; numbers of people are {sizes}")]
         if self.left_out:
-            notes.append(("Left out", f"{'; '.join(self.left_out)}: fewer than two people in an arm"))
+            notes.append(("Left out", f"{'; '.join(self.left_out)}: too few people"))
         return {
             "sentence": "average effect of the treatment on everyone in a group",
             "estimand": Estimand.ATE.value,

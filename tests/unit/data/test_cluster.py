@@ -162,7 +162,7 @@ def test_the_guarantee_says_what_is_protected_and_public():
     assert again.uncertainty.freedom == pytest.approx(38)
     record = cv.ate(frame, study(protects_cluster=True), protects="record", method="trial", **asked)
     assert "one cluster with all its rows" in str(record)
-    for unit, whose in product(Unit, Protected):
+    for unit, whose in product((Unit.OUTCOME, Unit.RECORD), Protected):
         assert Adjacency.of(unit, whose).whose is whose
 
 

@@ -62,9 +62,7 @@ def test_two_answers_are_pooled_and_keep_their_level(found):
 
 OTHERS = {
     "arms": (cv.Study("third", "y", (0, 1), AGE, arms=(0, 1, 2), reference=0, randomised=True), {}),
-    "cate": (TRIAL, {}),
     "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
-    "groups": (TRIAL, {"by": {"age": [50]}}),
     "moments": (TRIAL, {}),
     "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
     "overlap": (TRIAL, {}),
@@ -106,7 +104,7 @@ def test_studies_without_a_form_are_refused_before_a_row_is_read(more):
     [
         ({"trim": 0.1}, "CV-P668"),
         ({"method": "weighting"}, "CV-P018"),
-        ({"measure": "ratio"}, "CV-P687"),
+        ({"measure": "ratio", "estimand": "ATT"}, "CV-P687"),
         ({"settings": cv.settings.Auto(kappa=0.25)}, "CV-P019"),
         ({"method": "trial", "settings": cv.settings.Trial("none")}, "CV-P019"),
     ],

@@ -222,6 +222,13 @@ def _pair_level() -> Iterator[Audited]:
     events: dict[str, Any] = {"outcome_range": (0, 1)}
     yield pair("auto", rows=200, declared=TRIAL, **FEW)
     yield pair("trial", variant="events", rows=40, declared=TRIAL | events)
+    ratio = {"measure": "ratio"}
+    yield pair("trial", variant="ratio of means", rows=40, declared=TRIAL | events, arguments=ratio)
+    grouped = replace(pair("auto", rows=200, **FEW), question="groups", declared=MORE | TRIAL)
+    for method in ("auto", "adjusted"):
+        yield replace(grouped, method=method, arguments={"by": "b"})
+    for method in ("auto", "series"):
+        yield replace(grouped, question="cate", method=method, declared=TRIAL)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 

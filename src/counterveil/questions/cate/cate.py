@@ -43,6 +43,7 @@ from counterveil.results.question import (
     refuse_extremes,
     refuse_few_clusters,
     refuse_other_settings,
+    refuse_shape,
     refuse_unknown_method,
 )
 from counterveil.session import BitSource, Gate, Session
@@ -52,6 +53,8 @@ from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
 from counterveil.statistics.moments.scoring import Cells, Score, Scoring, scoring
+from counterveil.statistics.pairs.functions import function_pays as pair_function_pays
+from counterveil.statistics.pairs.functions import pair_series
 
 # A bin holds about so many people at least, and so many times its noise.
 _FEWEST, _NOISES = 150, 12.0
@@ -153,11 +156,12 @@ def automatic(session: Session, question: CateQuestion) -> CateModel:
     return (r_learner if strong else t_learner)(session, question)
 
 
-def automatic_outcome(session: Session, question: CateQuestion) -> CateModel:
-    """Return the series if only outcomes are private, or one number, as for records."""
-    if question.settings is None and not function_pays(session, question):
+def automatic_series(session: Session, question: CateQuestion) -> CateModel:
+    """Return the series where covariates are public, or one number, as for records."""
+    pair = question.unit is Unit.TREATMENT_AND_OUTCOME
+    if question.settings is None and not (pair_function_pays if pair else function_pays)(session, question):
         return one_number(session, question)
-    return series(session, question)
+    return (pair_series if pair else series)(session, question)
 
 
 def one_number(session: Session, question: CateQuestion) -> CateModel:
@@ -182,11 +186,16 @@ class Forms:
 
 FORMS: dict[str, Forms] = {
     "auto": Forms(
-        {Unit.RECORD: (automatic, Cate), Unit.OUTCOME: (automatic_outcome, Series)}, in_batches=(Unit.RECORD,)
+        {
+            Unit.RECORD: (automatic, Cate),
+            Unit.OUTCOME: (automatic_series, Series),
+            Unit.TREATMENT_AND_OUTCOME: (automatic_series, Series),
+        },
+        in_batches=(Unit.RECORD,),
     ),
     "t_learner": Forms({Unit.RECORD: (t_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
-    "series": Forms({Unit.OUTCOME: (series, Series)}),
+    "series": Forms({Unit.OUTCOME: (series, Series), Unit.TREATMENT_AND_OUTCOME: (pair_series, Series)}),
     "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True, in_batches=(Unit.RECORD,)),
     "fold_aggregation": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
 }
@@ -250,11 +259,12 @@ def cate(
     Args:
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories; at least one covariate.
-        protects: "record", everything about a person, or "outcome", where covariates and treatment are public.
+        protects: "record", everything about a person; "outcome", where covariates and treatment are public; or
+            "treatment and outcome", where covariates are.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
         method: "auto", "t_learner", "r_learner", or with queries "bins" or "fold_aggregation"; for
-            outcomes alone "auto" or "series".
+            public covariates "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
         settings: the method's own settings.
@@ -278,6 +288,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
     """The private effect as a function; see `counterveil.cate` for the arguments."""
 
     name: ClassVar[str] = "cate"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     protects: str = "record"
     delta: Number | None = None
     method: str = "auto"
@@ -299,6 +310,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
         Without a delta, the default for that many rows is taken.
         """
+        refuse_shape(study, self.unit)
         refuse_several_arms(study)
         require_covariates(study, "cate")
         usual = LARGEST_DELTA if rows is None else default_delta(rows)

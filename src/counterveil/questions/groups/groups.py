@@ -10,9 +10,10 @@ from typing import ClassVar
 import numpy as np
 
 from counterveil.accounting import Ledger
-from counterveil.data import Layout, Study, silence
+from counterveil.data import Layout, Study, silence, strata_codes
+from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference
-from counterveil.privacy import Number, Unit
+from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
@@ -28,7 +29,7 @@ from counterveil.questions.groups.question import (
     refuse_ungrouped,
     release_words,
 )
-from counterveil.results.effect import Effect, Known
+from counterveil.results.effect import Effect, Known, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
@@ -41,6 +42,7 @@ from counterveil.statistics.moments.scoring import (
     model_errors,
     scoring,
 )
+from counterveil.statistics.pairs.effect import asked, pair_effects, provenance
 
 # Effects of groups where everything about a person is private: one release for all groups together.
 
@@ -117,6 +119,43 @@ def _result(
     )
 
 
+# Groups where treatment and outcome are private: who is in which is public, and a pair moves the sums of one alone.
+
+
+# Rows of a group that has an effect.
+_FEWEST = 30
+
+
+def pair_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
+    """Return the private effects of the groups that have enough rows."""
+    table, names = session.table, group_names(layout)
+    codes = strata_codes(table, layout)
+    places = np.flatnonzero(np.bincount(codes, minlength=layout.public) >= _FEWEST)
+    if not len(places):
+        raise refusal("CV-S110b", layout=layout.describe(), fewest=_FEWEST)
+    rows = [np.flatnonzero(codes == place) for place in places]
+    question, choice = asked(session, replace(question, method="adjusted"), len(places))
+    width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
+
+    def compute(gate: Gate) -> dict[str, object]:
+        found = pair_effects(gate, table, choice, Estimand.ATE, rows)
+        known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
+        effects = tuple(
+            Effect(names[place], one, question.level, len(places), float(len(own)))
+            for place, one, own in zip(places, known, rows, strict=True)
+        )
+        return GroupsResult(
+            groups=effects,
+            by=layout.names,
+            left_out=tuple(name for place, name in enumerate(names) if place not in places),
+            **question.terms(session.study),
+            **provenance(session, question, choice, {}),
+        ).stored()
+
+    request = question.request(choice.plan, session.study, question="groups", by=layout.describe())
+    return GroupsResult.from_dict(session.run(request, compute))
+
+
 def groups(
     data: object,
     study: Study,
@@ -140,10 +179,11 @@ def groups(
         data: as for `counterveil.ate`.
         study: column roles, public bounds and categories.
         by: a covariate, several (crossed), or a mapping to cut points: {"age": (40, 65), "sex": None}.
-        protects: "outcome" (groups, arms and covariates are public) or "record" (nothing is).
+        protects: "outcome" (groups, arms and covariates are public), "treatment and outcome" (groups and covariates
+            are) or "record" (nothing is).
         epsilon: privacy loss to spend on all groups together.
         method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
-            records protected "arms" (trials) or "adjusted" (covariates).
+            records protected "arms" (trials) or "adjusted" (covariates); between the two "adjusted".
         level: confidence level of the intervals, single or simultaneous.
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -167,6 +207,7 @@ class GroupsArguments(Arguments[GroupsResult]):
     """The private effects of public groups; see `counterveil.groups` for the arguments."""
 
     name: ClassVar[str] = "groups"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     by: By
     delta: Number = 0
     method: str = "auto"
@@ -189,6 +230,9 @@ def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
     rule = session.account().rule
     if question.unit is Unit.OUTCOME:
         return outcome_groups(session, question.in_pure_noise(rule), layout)
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        session.attach("groups")
+        return pair_groups(session, question, layout)
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
     # Which group a cluster is in is private: there must be enough for groups of equal size.

@@ -23,6 +23,7 @@ from counterveil.results.question import (
     Question,
     refuse_extremes,
     refuse_other_settings,
+    refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
@@ -38,6 +39,7 @@ METHODS: dict[Unit, dict[str, type | None]] = {
         "weighting": Weighting,
         "matching": Matching,
     },
+    Unit.TREATMENT_AND_OUTCOME: {"adjusted": None},
     Unit.RECORD: dict.fromkeys(("arms", "adjusted"), Groups),
 }
 # Policies and curves need one score a person.
@@ -46,6 +48,7 @@ ONE_SCORE = ("scores", "adjusted")
 
 def refuse_ungrouped(study: Study, question: Question, known: Mapping[str, type | None]) -> None:
     """Raise the error of what the methods of a question cannot answer."""
+    refuse_shape(study, question.unit)
     refuse_several_arms(study)
     refuse_extremes(study, question.budget)
     method = question.method

@@ -507,8 +507,8 @@ def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult
         raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")
     low, high = result.means.range
     for value, weights in zip(result.means.values, ((1.0, 0.0), (0.0, 1.0)), strict=True):
-        sd, noise = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
-        reach = half_width(sd, noise, _NEVER)
+        sd, noise, bias = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
+        reach = half_width(sd, noise, _NEVER) + bias
         if not low - reach <= value <= high + reach:
             raise _no_result(name, FAR_OUTSIDE)
     return result

@@ -332,14 +332,14 @@ class Known:
 def nothing(functions: Functions, width: float) -> Known:
     """Return what is known before any release: supposed variances, from the range of the outcome."""
     size = 2 * functions.size
-    before, least = supposed(functions, width), _SCALES[0] * _slab(functions, width)
+    before, least = supposed(functions, width), _SCALES[0] * np.tile(slab(functions.basis, width), 2)
     unseen = np.zeros(size, np.bool_)
     return Known(np.zeros((size, size)), np.zeros(size), before, least, before, np.zeros(size), unseen)
 
 
-def _slab(functions: Functions, width: float) -> Floats:
+def slab(basis: Basis, width: float) -> Floats:
     """Return the variances of weights whose covariate matters, up to a scale."""
-    return np.asarray((_VARIES * width) ** 2 / np.maximum(functions.orders, 1.0) ** FALL)
+    return np.asarray((_VARIES * width) ** 2 / np.maximum(basis.orders, 1.0) ** FALL)
 
 
 def supposed(functions: Functions, width: float) -> Floats:
@@ -485,7 +485,7 @@ def learned(functions: Functions, known: Known, found: Measured, width: float, c
     groups = functions.groups
     jitter = 1e-10 * np.trace(information) / len(information)
     steady = information + jitter * np.eye(len(information))
-    sparse = spike_and_slab(steady, score, groups, _slab(functions, width), _SCALES)
+    sparse = spike_and_slab(steady, score, groups, np.tile(slab(functions.basis, width), 2), _SCALES)
     measured = known.measured.copy()
     measured[found.places] = True
     # Weights that no look has measured may be as large as was supposed, if their covariate matters.
@@ -636,7 +636,7 @@ _PURE_MU = 0.25
 # Rows for each function of first degree from which, with more than a few covariates, functions pay.
 _ROWS_A_FUNCTION = 80
 # Variances of what intervals allow for beyond normal noise: noise of the l2 ball has longer tails.
-_BALL_TAIL = 1.25
+BALL_TAIL = 1.25
 # Weights beyond the last order are supposed to fall with this power of it.
 _BEYOND_FALL = 1.0
 # The least squared residual, in parts of the squared clip.
@@ -686,7 +686,7 @@ def series(session: Session, question: CateQuestion) -> CateModel:
     settings = question.settings if isinstance(question.settings, Series) else Series()
     functions = functions_of(session.table, settings)
     if functions is None:
-        raise _too_many(session)
+        raise too_many(session)
     design = _design(functions, question)
 
     def compute(gate: Gate) -> dict[str, object]:
@@ -840,7 +840,7 @@ def _model(
     functions, size = design.functions, design.functions.size
     unshrunk = _unshrunk(functions, before, looked.measured)
     weights = known.weights[size:]
-    tail = (_BALL_TAIL - 1.0) * unshrunk.noise if design.pure else 0.0
+    tail = (BALL_TAIL - 1.0) * unshrunk.noise if design.pure else 0.0
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     used = ("ball", question.mechanism) if design.pure else ("gaussian",)
     found = CateModel(
@@ -865,7 +865,7 @@ def _model(
             "noise_of_effects": _mean_noise(functions, unshrunk.noise),
             "budget_split": _split(design.plan),
         },
-        higher=_higher(functions, known),
+        higher=higher(functions.basis, known.weights[size:] ** 2 + np.diag(known.cautious)[size:]),
     )
     mean = functions.plain[:size, 0] / functions.plain[0, 0] * float(functions.basis.scale[0])
     measured = Unshrunk(unshrunk.weights, unshrunk.covariance + tail, functions.basis.orders, mean)
@@ -878,25 +878,24 @@ def _mean_noise(functions: Functions, noise: Floats) -> float:
     return sqrt(max(float(np.einsum("ij,ji->", functions.plain[:size, :size], noise)), 0.0) / functions.rows)
 
 
-def _higher(functions: Functions, known: Known) -> tuple[Basis, Floats] | None:
-    """Return functions beyond the basis and the variance of each.
+def higher(basis: Basis, squares: Floats) -> tuple[Basis, Floats] | None:
+    """Return functions beyond the basis and the variance of each, from the expected squares of its own weights.
 
     Weights of a covariate go on from the larger of its last two, falling with a power of the order: as those of a
     function with a kink do.
     """
-    found = beyond(functions.basis)
+    found = beyond(basis)
     if found is None:
         return None
-    basis, orders, groups = found
-    size, own = functions.size, functions.groups[: functions.size]
-    squares = known.weights[size:] ** 2 + np.diag(known.cautious)[size:]
+    further, orders, groups = found
+    own = basis_groups(basis)
     variances = np.zeros(len(orders))
     for group in np.unique(groups[groups > 0]):
-        last = float(functions.basis.orders[own == group].max())
-        ends = (own == group) & (functions.basis.orders >= last - 1)
+        last = float(basis.orders[own == group].max())
+        ends = (own == group) & (basis.orders >= last - 1)
         more = groups == group
         variances[more] = squares[ends].max() * (last / orders[more]) ** (2 * _BEYOND_FALL)
-    return basis, variances
+    return further, variances
 
 
 def _releases(mechanism: str) -> tuple[tuple[str, str], ...]:
@@ -929,6 +928,7 @@ _NOT_COVERED = (
 )
 
 
-def _too_many(session: Session) -> CounterveilError:
+def too_many(session: Session) -> CounterveilError:
+    """Return CV-P526, for fewer rows than functions of first degree need."""
     size = first_size(session.table)
     return refusal("CV-P526", most_features=MOST_FEATURES, size=size, rows=session.table.rows)

@@ -7,21 +7,24 @@ mean outcomes, and the sums of an orthogonal score and of its squares. Doubly ro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
-from counterveil.inference import Uncertainty
-from counterveil.numerics.arrays import Floats
+from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference.measures import ApartMeans
+from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.question import Question
-from counterveil.results.result import Result
+from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.statistics.pairs.models import Models, Sums, fit_models
 from counterveil.statistics.pairs.place import PLACE_KINDS, PLACES, Spread, find_place
@@ -36,7 +39,7 @@ from counterveil.statistics.pairs.rows import (
     pair_sensitivity,
     pair_sums,
 )
-from counterveil.statistics.pairs.scores import SCORE_SENSITIVITY, Scores, Target, best_scores
+from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Form, Scores, Target, best_scores
 
 PAGES = (
     "statistics/histogram.proof.md",
@@ -50,16 +53,16 @@ _MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 _LONGER = 1.2
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
 # the largest weight, and the curvature of a logistic model.
-_SPREAD, _WEIGHTS, _LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
+_SPREAD, _WEIGHTS, LARGEST_WEIGHT, _CURVATURE = 0.2, 5.5, 5.0, 0.2
 # Supposed variances of log odds and of mean outcomes that covariates, and curves and products, explain; and how far the
 # two models are aligned.
 _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 # Most that products of both models' errors may be expected to be beside the sampling error, squared.
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
-_ALIGNED = 2.0
+ALIGNED = 2.0
 # The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
-_REJECTS = 1.645
+REJECTS = 1.645
 # It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
 _MOST_LEFT = 0.35
 
@@ -81,21 +84,23 @@ class Choice:
         return self.sampling + self.noise + self.products + self.curves
 
 
-def choices(table: Table, budget: Budget, randomised: bool) -> list[Choice]:
-    """Return the best split for each set of features, the plainest first; reads covariates alone."""
-    searched = _searched(table.study)
-    found = []
+def choices(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> list[Choice]:
+    """Return the best split for each set of features, the plainest first; reads covariates alone.
+
+    So many numbers share the rows: effects of groups.
+    """
+    found, on = [], searched(table.study)
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
-        splits = [_expected(rows, budget, part, searched, randomised, omitted) for part in _MODEL_PARTS]
+        splits = [_expected(rows, budget, part, (on, randomised, omitted), numbers) for part in _MODEL_PARTS]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
 
 
-def chosen(table: Table, budget: Budget, randomised: bool) -> Choice:
+def chosen(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> Choice:
     """Return the richest features of about the shortest expected length; refuses where errors would exceed sampling."""
-    found = choices(table, budget, randomised)
+    found = choices(table, budget, randomised, numbers)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
     able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
@@ -111,26 +116,28 @@ def chosen(table: Table, budget: Budget, randomised: bool) -> Choice:
     return next(choice for choice in reversed(able) if choice.length <= _LONGER**2 * shortest)
 
 
-def _searched(study: Study) -> bool:
+def searched(study: Study) -> bool:
     """Whether the place of outcomes is looked for: not that of events."""
     low, high = study.outcome_range
     return low != 0 or high != 1
 
 
-def _plan(budget: Budget, part: Fraction, searched: bool) -> Plan:
-    """Return the split: the place, the models' part of the rest, and the score."""
-    rest = 1 - _PLACE if searched else Fraction(1)
-    shares = {name: _PLACE * share for name, share in PLACES.items()} if searched else {}
-    shares |= {"models": part * rest, "score": (1 - part) * rest}
-    kinds = dict(PLACE_KINDS) if searched else {}
-    kinds |= {"models": Kind.VECTOR if budget.pure else Kind.NORMAL, "score": Kind.CELLS}
+def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
+    """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
+    rest = 1 - _PLACE if on else Fraction(1)
+    shares = {name: _PLACE * share for name, share in PLACES.items()} if on else {}
+    shares |= {"models": part * rest, last: (1 - part) * rest}
+    kinds = dict(PLACE_KINDS) if on else {}
+    vector = Kind.VECTOR if budget.pure else Kind.NORMAL
+    kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
-    rows: PublicRows, budget: Budget, part: Fraction, searched: bool, randomised: bool, omitted: bool
+    rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], numbers: int
 ) -> Choice:
-    plan, (n, p) = _plan(budget, part, searched), rows.z.shape
+    on, randomised, omitted = known
+    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
     unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
@@ -150,7 +157,7 @@ def _expected(
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
     worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
-    noise = 8 * (_LARGEST_WEIGHT / (score * n)) ** 2 + worse
+    noise = 8 * (LARGEST_WEIGHT / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
 
@@ -171,46 +178,100 @@ class PairEffect:
     details: dict[str, float | str]
 
 
-def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
-    """Return the effect: place, models, score, each released once."""
+def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
+    """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
     study, rows = table.study, choice.rows
-    treated, outcome = table.treated, table.outcome
-    spread = find_place(gate, outcome) if _searched(study) else Spread(WHOLE, 0.0)
+    spread = find_place(gate, table.outcome) if searched(study) else Spread(WHOLE, 0.0)
     released = gate.release_vector(
-        "models", lambda: pair_sums(rows, treated, outcome, spread.place), pair_sensitivity(rows)
+        "models", lambda: pair_sums(rows, table.treated, table.outcome, spread.place), pair_sensitivity(rows)
     )
     sums = Sums.of(released.floats(), released.variance, rows)
     known = None if study.treated_share is None else float(study.treated_share)
-    models = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
-    noise = choice.plan.cells_noise("score", SCORE_SENSITIVITY).variance
-    scores, target = best_scores(rows, models, spread, estimand, noise)
-    found = gate.release_cells("score", lambda: scores.sums(treated, outcome), SCORE_SENSITIVITY)
-    unit = float(study.outcome_range[1] - study.outcome_range[0]) / 2
-    return _effect(choice, models, scores, target, found.floats(), unit)
+    found = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
+    return found, spread
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sought:
+    """One number that scores tell: of which rows, how they weigh, and what was released of them."""
+
+    places: Integers
+    target: Target
+    form: Form = WHOLE_SCORES
+
+
+def release_scores(
+    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], known: tuple[Models, Spread]
+) -> list[PairEffect]:
+    """Return numbers of which no pair moves two by more than their form says, all released together."""
+    (models, spread), form, plan = known, numbers[0].form, choice.plan
+    noise = plan.cells_noise("score", form[1]).variance
+    rows = [(choice.rows.at(one.places), models.at(one.places)) for one in numbers]
+    scores = [best_scores(*own, spread, one.target, noise) for own, one in zip(rows, numbers, strict=True)]
+
+    def sums() -> list[Fraction]:
+        both = zip(scores, numbers, strict=True)
+        own = ((score, table.treated[one.places], table.outcome[one.places]) for score, one in both)
+        return [value for score, treated, outcome in own for value in score.sums(treated, outcome, form)]
+
+    found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
+    unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
+    return [
+        _effect(plan, *own, score, one, released, (models.fitted(one.target.arm), unit))
+        for own, score, one, released in zip(rows, scores, numbers, found, strict=True)
+    ]
+
+
+def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) -> PairEffect:
+    """Return the effect: place, models, score, each released once."""
+    (found,) = pair_effects(gate, table, choice, estimand, [np.arange(table.rows)])
+    return found
+
+
+def pair_effects(
+    gate: Gate, table: Table, choice: Choice, estimand: Estimand, groups: Sequence[Integers]
+) -> list[PairEffect]:
+    """Return the effects of groups of rows, of which no two share one; all cost what one does."""
+    models, spread = release_models(gate, table, choice)
+    numbers = [Sought(own, Target.of(estimand, models.propensity[own])) for own in groups]
+    found = release_scores(gate, table, choice, numbers, (models, spread))
+    sizes = [one.target.sizes(models.propensity[one.places]) for one in numbers]
+    return [
+        replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
+        for one, own in zip(found, sizes, strict=True)
+    ]
 
 
 def _effect(
-    choice: Choice, models: Models, scores: Scores, target: Target, released: Floats, unit: float
+    plan: Plan,
+    rows: PublicRows,
+    models: Models,
+    scores: Scores,
+    sought: Sought,
+    released: Floats,
+    sizes: tuple[float, float],
 ) -> PairEffect:
-    """Return the effect of released sums of scores, with every part of its error; `unit` is half the range."""
-    rows, clip, middle = choice.rows, scores.clip, scores.middle
+    """Return the number of released sums of scores, with every part of its error.
+
+    `sizes` are by how much rows vary more than around models fitted to them, and half the range.
+    """
+    fitted, unit = sizes
+    clip, middle, target, (weight, sensitivity) = scores.clip, scores.middle, sought.target, sought.form
     n, part = len(rows.z), unit / scores.size
-    total, squares = float(released[0]), 2 * float(released[1])
+    total, squares = float(released[0]), float(released[1]) / float(weight)
     estimate = scores.start * unit + (clip * total + n * middle) * part
-    # Rows that models were fitted to lie nearer to them.
-    fitted = n / max(n - sum(fit.freedom for fit in models.arms), n / 2)
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
     second, left, left_sd = models.products(target.errors, rows)
-    second, left, left_sd = _ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > _REJECTS * left_sd
+    second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
+    rejects = abs(left) > REJECTS * left_sd
     lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
-    # The variance holds the noise of both sums: twice that of squares, and that of scores around their middle.
-    of_variance = 2 * fitted * clip * sqrt(clip**2 + middle**2) * part**2
+    # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
+    of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
     uncertainty = Uncertainty(
-        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(clip * part)),
+        plan.cells_noise("score", sensitivity * Fraction(clip * part)),
         variance,
         fitted * n * ((clip + abs(middle)) * part) ** 2,
-        choice.plan.cells_noise("score", SCORE_SENSITIVITY * Fraction(of_variance)),
+        plan.cells_noise("score", sensitivity * Fraction(of_variance)),
         second + lost + capped,
         min(abs(left), _MOST_LEFT * models.sd * unit) if rejects else 0.0,
     )
@@ -227,43 +288,76 @@ def _effect(
 
 def pairs(session: Session, question: Question) -> Result:
     """Return the private effect; covariates and the order of rows are public, treatments and outcomes are not."""
-    study, table = session.study, session.table
-    randomised = study.randomised is True
-    if not randomised:
-        require_covariates(study, question.method)
-    choice = chosen(table, question.budget, randomised)
-    question = replace(question, mechanism="laplace")
+    table, (question, choice) = session.table, asked(session, question)
 
     def compute(gate: Gate) -> dict[str, object]:
         effect = pair_effect(gate, table, choice, question.estimand)
-        return _result(session, question, choice, effect).stored()
+        return Result(
+            estimate=effect.estimate,
+            uncertainty=effect.uncertainty,
+            **question.effect_terms(session.study),
+            **provenance(session, question, choice, effect.details),
+        ).stored()
 
-    return Result.from_dict(session.run(question.request(choice.plan, study), compute))
+    return Result.from_dict(session.run(question.request(choice.plan, session.study), compute))
 
 
-def _result(session: Session, question: Question, choice: Choice, effect: PairEffect) -> Result:
-    study = session.study
-    pure = question.budget.pure
-    randomised = study.randomised is True
-    return Result(
-        estimate=effect.estimate,
-        uncertainty=effect.uncertainty,
-        guarantee=question.guarantee(
-            session,
-            PAGES if _searched(study) else PAGES[1:],
-            mechanisms=("ball" if pure else "gaussian", "laplace"),
-        ),
-        method="doubly robust score with public covariates",
-        **question.effect_terms(study),
-        releases=_releases(choice.plan, pure),
-        not_covered=_not_covered(study),
-        details={
-            "rows": len(choice.rows.z),
-            "features": len(choice.rows.order) - 1,
-            **effect.details,
-        },
-        assumes=None if randomised else _assumes(choice.rows),
+def pair_means(session: Session, question: Question) -> MeasureResult:
+    """Return the private measure of both arms' means, each with a score of its own."""
+    table, (question, choice) = session.table, asked(session, question)
+
+    def compute(gate: Gate) -> dict[str, object]:
+        means, details = released_means(gate, table, choice)
+        return MeasureResult.of(
+            question.measure,
+            means,
+            **question.terms(session.study),
+            estimand=question.estimand,
+            **provenance(session, question, choice, details),
+        ).stored()
+
+    return MeasureResult.from_dict(session.run(question.request(choice.plan, session.study), compute))
+
+
+def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
+    """Return what both arms' mean outcomes would be if everyone were in them, and details."""
+    models, spread = release_models(gate, table, choice)
+    whole, everyone = Target.of(Estimand.ATE, models.propensity), np.arange(table.rows)
+    sought = [Sought(everyone, whole.of_arm(arm), ARM_SCORES) for arm in (0, 1)]
+    one, other = release_scores(gate, table, choice, sought, (models, spread))
+    low, high = map(float, table.study.outcome_range)
+    values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
+    means = ApartMeans(
+        values, (one.uncertainty, other.uncertainty), (low, high), whole.sizes(models.propensity)
     )
+    return means, {"mean_treated": values[0], "mean_control": values[1]}
+
+
+def asked(session: Session, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
+    """Return the question with its noise, and features and split from public numbers; so many numbers share rows."""
+    randomised = session.study.randomised is True
+    if not randomised:
+        require_covariates(session.study, question.method)
+    choice = chosen(session.table, question.budget, randomised, numbers)
+    return replace(question, mechanism="laplace"), choice
+
+
+def provenance(
+    session: Session, question: Question, choice: Choice, details: dict[str, float | str]
+) -> dict[str, Any]:
+    """Return what every answer of this level says of itself."""
+    study, pure = session.study, question.budget.pure
+    pages = PAGES if searched(study) else PAGES[1:]
+    return {
+        "guarantee": question.guarantee(
+            session, pages, mechanisms=("ball" if pure else "gaussian", "laplace")
+        ),
+        "method": "doubly robust score with public covariates",
+        "releases": _releases(choice.plan, pure),
+        "not_covered": _not_covered(study),
+        "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
+        "assumes": None if study.randomised is True else _assumes(choice.rows),
+    }
 
 
 def _assumes(rows: PublicRows) -> LinearScores:
@@ -277,13 +371,17 @@ _WORDS = {
     "spread": "histogram of distances from the outcomes' centre",
     "models": "sums of features with treatment and with outcomes of both arms",
     "score": "sums of scores and of their squares",
+    "effects": "sums of functions of covariates with scores, and of squared scores",
 }
 
 
 def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
     own = "l2-ball noise" if pure else "Gaussian noise"
     return tuple(
-        (_WORDS[name], f"{part:.3g} of the budget; {own if name == 'models' else 'Laplace noise'}")
+        (
+            _WORDS[name],
+            f"{part:.3g} of the budget; {own if name in ('models', 'effects') else 'Laplace noise'}",
+        )
         for name, part in plan.parts.items()
     )
 

@@ -6,7 +6,7 @@ shrinkage leaves out of both models is estimated from the same sums: `Models.lef
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, sqrt
 
 import numpy as np
@@ -67,6 +67,18 @@ class Models:
     score: Fit | None  # None where the design fixes propensities
     arms: tuple[Fit, Fit]
     sd: float
+
+    def at(self, places: Integers) -> Models:
+        """Return the models of some rows."""
+        e, one, other = (values[places] for values in (self.propensity, self.treated, self.control))
+        return replace(self, propensity=e, treated=one, control=other)
+
+    def fitted(self, arm: int | None) -> float:
+        """Return by how much rows of an arm, or all, vary more than around models that were fitted to them."""
+        shares = self.propensity, 1 - self.propensity
+        kept = [place for place in (0, 1) if arm in (None, place)]
+        rows = sum(float(shares[place].sum()) for place in kept)
+        return rows / max(rows - sum(self.arms[place].freedom for place in kept), rows / 2)
 
     def products(self, weights: tuple[Floats, Floats], rows: PublicRows) -> tuple[float, float, float]:
         """Return the variance of the sum of products of both models' errors, and what shrinkage left, with its sd.

@@ -9,7 +9,7 @@ outcomes of either arm all that a linear one needs: one noisy vector holds three
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
 
@@ -59,6 +59,10 @@ class PublicRows:
     def weighted(self) -> Floats:
         """Every row's weight times its features."""
         return self.z * self.weight[:, None]
+
+    def at(self, places: Integers) -> PublicRows:
+        """Return some of the rows."""
+        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
 
     def gram(self, weights: Floats) -> Floats:
         """Return the sum of weights times z z'."""
@@ -126,6 +130,11 @@ def _public_rows(z: Floats, order: Integers) -> PublicRows:
         room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
         scale[more] = min(_SCALE, sqrt(room))
     scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
+    return shortened(z, order, scale)
+
+
+def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
+    """Return features of these scales, with less weight for rows that are longer than rows are on average."""
     longest = sqrt(float((scale**2).sum()))
     lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
     weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))

@@ -27,8 +27,11 @@ SCORE_BITS, _SLOPE_BITS, _MIDDLE = 18, 8, OUTCOME_STEPS // 2
 _SHIFT = _SLOPE_BITS + 23
 # Largest slope and offset, in clips.
 _STEEPEST = 1024.0
-# A replaced pair moves the sums of v and of v^2 / 2 by at most this in all.
-SCORE_SENSITIVITY = Fraction(2)
+# What is released of scores: the weight of squares beside sums, and how far a replaced pair moves both in all.
+Form = tuple[Fraction, Fraction]
+# One score a row; and a score for the mean of either arm, zero in the rows of the other one.
+WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
+ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
 # Largest weights that are tried, for estimands whose weights have no bound.
 _CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
 _HALVINGS = 13
@@ -40,11 +43,16 @@ _MODEL_ERROR = 0.25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """How an estimand weights rows: the tilt of all, weights of both arms, and those of products of errors."""
+    """How an estimand weights rows: the tilt of all, weights of both arms, and those of products of errors.
+
+    With an `arm`, 0 for the treated and 1 for controls, whose mean with a minus, the other one weighs nothing.
+    """
 
     tilt: Floats
     weights: tuple[Floats, Floats]
     errors: tuple[Floats, Floats]
+    estimand: Estimand = Estimand.ATE
+    arm: int | None = None
 
     @classmethod
     def of(cls, estimand: Estimand, e: Floats) -> Target:
@@ -56,7 +64,27 @@ class Target:
             Estimand.ATC: (1 - e, (1 - e, nothing)),
             Estimand.ATO: (e * (1 - e), (e**2 * (1 - e), e * (1 - e) ** 2)),
         }[estimand]
-        return cls(tilt, (tilt / e, tilt / (1 - e)), errors)
+        return cls(tilt, (tilt / e, tilt / (1 - e)), errors, estimand)
+
+    def of_arm(self, arm: int) -> Target:
+        """Return the part of one arm; what both make together is the effect of everyone."""
+        weights, errors = (
+            [own * (place == arm) for place, own in enumerate(both)] for both in (self.weights, self.errors)
+        )
+        return Target(self.tilt, (weights[0], weights[1]), (errors[0], errors[1]), arm=arm)
+
+    def sizes(self, e: Floats) -> tuple[float, float]:
+        """Return both arms' effective numbers of rows."""
+        size = float(self.tilt.sum())
+        one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
+        return size**2 / one, size**2 / other
+
+    def start(self, models: Models) -> float:
+        """Return what the models say."""
+        parts = models.treated, -models.control
+        return float(self.tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(
+            self.tilt.sum()
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,11 +103,13 @@ class Scores:
     lost: float = 0.0  # by the clip, expected
     capped: float = 0.0  # variance by capped weights
 
-    def sums(self, treated: NDArray[np.bool_], outcome: Integers) -> list[Fraction]:
-        """Return the sums of v and of v^2 / 2, v being a row's score in parts of the clip."""
+    def sums(
+        self, treated: NDArray[np.bool_], outcome: Integers, form: Form = WHOLE_SCORES
+    ) -> list[Fraction]:
+        """Return the sums of v and of v^2 with its weight, v being a row's score in parts of the clip."""
         v = self.values(treated, outcome)
         one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
-        return [Fraction(int(v.sum()), one), Fraction(squares, 2 * one * one)]
+        return [Fraction(int(v.sum()), one), form[0] * Fraction(squares, one * one)]
 
     def values(self, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
         """Return every row's score in whole numbers, clipped."""
@@ -101,34 +131,29 @@ class Scores:
         return found
 
 
-def best_scores(
-    rows: PublicRows, models: Models, spread: Spread, estimand: Estimand, noise: float
-) -> tuple[Scores, Target]:
+def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target, noise: float) -> Scores:
     """Return the scores with the cap of weights and the clip of least expected error; reads no private row.
 
     `noise` is the variance of the released sum of scores with clip 1.
     """
-    e = models.propensity
-    target = Target.of(estimand, e)
-    size = float(target.tilt.sum())
-    start = float(target.tilt @ (models.treated - models.control)) / size
+    e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
     best: tuple[float, Scores] | None = None
     largest = max(float(one.max()) for one in target.weights)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         weights = tuple(np.minimum(one, cap) for one in target.weights)
-        missed = (target.tilt - e * weights[0], target.tilt - (1 - e) * weights[1])
+        missed = (e * (target.weights[0] - weights[0]), (1 - e) * (target.weights[1] - weights[1]))
         capped = (_MODEL_ERROR * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
         for miss, fit in zip(missed, models.arms, strict=True):
             along = rows.z.T @ miss
             capped += float(along @ fit.covariance @ along)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
-        lines = _lines(estimand, models, weights, start)
-        for middle, clip, lost in _clips(lines, weights, e, spread):
+        lines = _lines(target.estimand, models, weights, start)
+        for middle, clip, lost in _clips(lines, weights, e, spread, target.arm is None):
             expected = own + capped + lost**2 + noise * clip**2
             if best is None or expected < best[0]:
                 best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
     assert best is not None
-    return best[1], target
+    return best[1]
 
 
 Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
@@ -149,12 +174,16 @@ def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], star
 
 
 def _clips(
-    lines: Lines, weights: tuple[Floats, ...], e: Floats, spread: Spread
+    lines: Lines, weights: tuple[Floats, ...], e: Floats, spread: Spread, centred: bool
 ) -> list[tuple[float, float, float]]:
-    """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched."""
+    """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
+
+    Scores that are not `centred` have zero as their middle, lest rows of the other arm count.
+    """
     if spread.distances is None or spread.shares is None:
         ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
         low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
+        low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     inside = spread.distances[spread.shares > 0]
     widest = 1.3 * max(float(one.max()) for one in weights) * float(inside.max())

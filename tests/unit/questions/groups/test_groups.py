@@ -64,7 +64,7 @@ def test_groups_without_two_people_in_an_arm_are_left_out_where_that_is_public()
     result = ask(data, study(), protects="outcome")
     assert [one.name for one in result.groups] == ["site=north"]
     assert result.left_out == ("site=south", "site=east")
-    assert "fewer than two people" in str(result)
+    assert "too few people" in str(result)
 
 
 def test_at_record_level_an_empty_group_is_answered_like_any_other():

@@ -12,6 +12,7 @@ from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import LinearScores
+from counterveil.results.result import measure_terms
 from counterveil.session import Kind, drafted_charter
 from counterveil.statistics.pairs.effect import choices, chosen
 
@@ -52,6 +53,33 @@ def test_every_estimand_is_answered_around_the_truth(estimand, events, delta):
     assert isinstance(found.assumes, LinearScores)
     names = [words for words, _ in found.releases]
     assert len(names) == (2 if events else 4)
+
+
+@pytest.mark.parametrize("randomised", [False, True], ids=["observational", "trial"])
+def test_measures_of_both_means_come_from_one_release(randomised):
+    data, declared = people(events=True, randomised=randomised), study(True, randomised=randomised)
+    found, plain = ask(data, declared, measure="ratio"), ask(data, declared)
+    low, high = found.interval()
+    assert low < 4 / 3 < high < 1.7
+    odds = found.as_measure("odds_ratio").interval()
+    assert odds[0] < 14 / 9 < odds[1]
+    difference = found.difference
+    assert difference.estimate == pytest.approx(plain.estimate, abs=0.02)
+    # Two noises with a quarter more sensitivity each: not much more than the one of the difference.
+    assert np.diff(difference.interval()) < 1.3 * np.diff(plain.interval())
+    assert [words for words, _ in found.releases][-1].endswith("squares")
+    again = type(found).from_dict(found.to_dict())
+    assert again.interval() == found.interval()
+
+
+def test_a_measure_holds_what_models_left_out():
+    found = ask(people(events=True), study(True), measure="ratio")
+    one, other = found.means.known
+    moved = replace(found.means, known=(replace(one, bias=0.02), other))
+    low, high = found.interval()
+    longer = type(found).of("ratio", moved, **measure_terms(found)).interval()
+    assert longer[0] < low - 0.02
+    assert longer[1] > high + 0.02
 
 
 def test_trials_take_the_declared_share_and_need_no_covariates():

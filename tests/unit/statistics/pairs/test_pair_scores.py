@@ -5,13 +5,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.unit.statistics.moments.small_records import NotingGate
 from tests.unit.statistics.pairs.small_pairs import exchanged, largest, table, total
 
-from counterveil.privacy import Estimand
+from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.pairs.effect import Sought, chosen, release_scores
 from counterveil.statistics.pairs.models import Fit, Models
 from counterveil.statistics.pairs.place import Spread
 from counterveil.statistics.pairs.rows import WHOLE, ladder
-from counterveil.statistics.pairs.scores import SCORE_BITS, SCORE_SENSITIVITY, Target, best_scores
+from counterveil.statistics.pairs.scores import ARM_SCORES, SCORE_BITS, WHOLE_SCORES, Target, best_scores
 
 TABLE = table()
 ROWS = ladder(TABLE)[0]
@@ -23,10 +25,16 @@ MODELS = Models(
 )
 SEARCHED = Spread(WHOLE, 0.4, np.array([0.02, 0.1, 0.4, 1.1]), np.array([0.2, 0.3, 0.4, 0.1]))
 EVENTS = Spread(WHOLE, 0.0)
+SCORE_SENSITIVITY = WHOLE_SCORES[1]
 
 
 def scores(estimand, spread, noise=50.0):
-    return best_scores(ROWS, MODELS, spread, Estimand(estimand), noise)[0]
+    return best_scores(ROWS, MODELS, spread, Target.of(Estimand(estimand), MODELS.propensity), noise)
+
+
+def arm_scores(spread, noise=50.0):
+    whole = Target.of(Estimand.ATE, MODELS.propensity)
+    return [best_scores(ROWS, MODELS, spread, whole.of_arm(arm), noise) for arm in (0, 1)]
 
 
 @pytest.mark.parametrize("spread", [SEARCHED, EVENTS], ids=["searched", "events"])
@@ -56,11 +64,71 @@ def test_scores_that_are_not_clipped_break_the_bound(monkeypatch):
     assert moved > SCORE_SENSITIVITY
 
 
+def both_arms(found, t, y):
+    return [value for one in found for value in one.sums(t, y, ARM_SCORES)]
+
+
+@pytest.mark.parametrize("spread", [SEARCHED, EVENTS], ids=["searched", "events"])
+def test_no_exchange_moves_scores_of_both_arms_further_than_claimed(spread):
+    found = arm_scores(spread, 1e6)
+    moved = [
+        largest([both_arms(found, t, y) for t, y in exchanged(TABLE, row)], total)
+        for row in range(0, TABLE.rows, 2)
+    ]
+    assert max(moved) <= ARM_SCORES[1]
+    # Scores of searched outcomes are clipped in both arms of one row; those of events reach their ends in two rows.
+    if spread is SEARCHED:
+        assert max(moved) == ARM_SCORES[1]
+
+
+def test_groups_together_move_no_further_than_one():
+    codes = TABLE.covariates["b"].astype(int)
+    groups = [np.flatnonzero(codes == one) for one in (0, 1)]
+    whole = Target.of(Estimand.ATE, MODELS.propensity)
+    choice = replace(chosen(TABLE, Budget(4, "1e-3"), True, 2), rows=ROWS)
+    numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own])) for own in groups]
+    for row in (0, int(groups[0][3]), int(groups[1][5])):
+        sums = []
+        for t, y in exchanged(TABLE, row):
+            gate = NotingGate()
+            found = release_scores(
+                gate, replace(TABLE, treated=t, outcome=y), choice, numbers, (MODELS, SEARCHED)
+            )
+            sums.append(gate.values["score"])
+        assert len(found) == 2
+        assert gate.sensitivity["score"] == SCORE_SENSITIVITY
+        assert 1 < largest(sums, total) <= SCORE_SENSITIVITY
+        other = 2 - 2 * codes[row]
+        assert len({tuple(one[other : other + 2]) for one in sums}) == 1
+    assert sum(len(own) for own in groups) == len(whole.tilt)
+
+
+def test_squares_of_both_arms_with_the_weight_of_one_score_would_break_the_bound():
+    found, form = arm_scores(SEARCHED, 1e6), (WHOLE_SCORES[0], ARM_SCORES[1])
+    sums = [[v for one in found for v in one.sums(t, y, form)] for t, y in exchanged(TABLE, 0)]
+    assert largest(sums, total) > ARM_SCORES[1]
+
+
+def test_scores_of_an_arm_are_zero_in_the_other_and_make_the_effect_together():
+    one, other = arm_scores(EVENTS)
+    assert (one.values(np.zeros(N, bool), TABLE.outcome) == 0).all()
+    assert (other.values(np.ones(N, bool), TABLE.outcome) == 0).all()
+    mild = replace(MODELS, propensity=RNG.uniform(0.42, 0.58, N))
+    whole = Target.of(Estimand.ATE, mild.propensity)
+    both = [
+        best_scores(ROWS, mild, EVENTS, target, 1.0) for target in (whole, whole.of_arm(0), whole.of_arm(1))
+    ]
+    values = [
+        s.values(TABLE.treated, TABLE.outcome) / 2**SCORE_BITS * s.clip + s.middle + s.start for s in both
+    ]
+    assert values[1] + values[2] == pytest.approx(values[0], abs=4 * both[0].clip * 2.0**-SCORE_BITS)
+
+
 @pytest.mark.parametrize("estimand", [one.value for one in Estimand])
 def test_scores_follow_their_formulas(estimand):
     # Weights of these propensities are below the least cap.
     mild = replace(MODELS, propensity=RNG.uniform(0.42, 0.58, N))
-    found = best_scores(ROWS, mild, EVENTS, Estimand(estimand), 1.0)[0]
+    found = best_scores(ROWS, mild, EVENTS, Target.of(Estimand(estimand), mild.propensity), 1.0)
     e, m1, m0, start = mild.propensity, mild.treated, mild.control, found.start
     a, y = TABLE.treated.astype(float), TABLE.outcome / 2**23 - 1
     mean = e * m1 + (1 - e) * m0
