@@ -23,14 +23,13 @@ from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.statistics.outcome_place import PLACE_KINDS, PLACES, WHOLE, Spread, find_place
 from counterveil.statistics.pairs.models import Models, Sums, fit_models
-from counterveil.statistics.pairs.place import PLACE_KINDS, PLACES, Spread, find_place
 from counterveil.statistics.pairs.rows import (
     CURVES,
     LINES,
     PRODUCTS,
     TREATED,
-    WHOLE,
     PublicRows,
     ladder,
     pair_sensitivity,
@@ -175,7 +174,7 @@ def pair_effect(gate: Gate, table: Table, choice: Choice, estimand: Estimand) ->
     """Return the effect: place, models, score, each released once."""
     study, rows = table.study, choice.rows
     treated, outcome = table.treated, table.outcome
-    spread = find_place(gate, outcome) if _searched(study) else Spread(WHOLE, 0.0)
+    spread = find_place(gate, table) if _searched(study) else Spread(WHOLE, 0.0)
     released = gate.release_vector(
         "models", lambda: pair_sums(rows, treated, outcome, spread.place), pair_sensitivity(rows)
     )

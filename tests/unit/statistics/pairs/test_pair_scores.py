@@ -8,9 +8,9 @@ import pytest
 from tests.unit.statistics.pairs.small_pairs import exchanged, largest, table, total
 
 from counterveil.privacy import Estimand
+from counterveil.statistics.outcome_place import WHOLE, Spread
 from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.place import Spread
-from counterveil.statistics.pairs.rows import WHOLE, ladder
+from counterveil.statistics.pairs.rows import ladder
 from counterveil.statistics.pairs.scores import SCORE_BITS, SCORE_SENSITIVITY, Target, best_scores
 
 TABLE = table()
