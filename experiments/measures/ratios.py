@@ -25,7 +25,7 @@ from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear import arm_pair
 from counterveil.statistics.linear.arm_means import share_of
 from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES, plain_mean
-from counterveil.statistics.linear.effect import effect_plan
+from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.sensitivity import ArmMean
 from counterveil.statistics.moments.trial import means_plan, released_means
 from experiments.measures.counting import EFFECT

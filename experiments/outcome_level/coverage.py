@@ -20,13 +20,8 @@ from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.effect import (
-    VarianceForm,
-    WithBias,
-    chosen_share,
-    effect_plan,
-    sensitivity_of,
-)
+from counterveil.statistics.linear.budget import effect_plan
+from counterveil.statistics.linear.effect import VarianceForm, WithBias, chosen_share, sensitivity_of
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching_design import chosen_match

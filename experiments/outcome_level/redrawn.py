@@ -22,12 +22,8 @@ from counterveil.inference import Uncertainty
 from counterveil.inference.uncertainty import HEADROOM, inflation
 from counterveil.numerics.linear_form import linear_form
 from counterveil.results.question import Question
-from counterveil.statistics.linear.effect import (
-    LinearEffect,
-    chosen_share,
-    effect_plan,
-    sensitivity_of,
-)
+from counterveil.statistics.linear.budget import effect_plan
+from counterveil.statistics.linear.effect import LinearEffect, chosen_share, sensitivity_of
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching import matched_effect
 from counterveil.statistics.linear.weighting import weighted_effect

@@ -13,10 +13,10 @@ from counterveil.data import Table
 from counterveil.numerics.bases import Axis
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.linear.functions import series_basis
+from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
 from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.place import Spread, find_place
-from counterveil.statistics.pairs.rows import WHOLE, ladder, pair_sensitivity, pair_sums
+from counterveil.statistics.pairs.rows import ladder, pair_sensitivity, pair_sums
 from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Target, best_scores
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
@@ -67,7 +67,7 @@ def functions(gate, made, _pure):
 
 
 def centre(gate, made, _pure):
-    find_place(gate, made.outcome)
+    find_place(gate, made)
 
 
 # What is released, and the pairs that move it furthest.

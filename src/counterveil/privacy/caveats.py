@@ -202,6 +202,14 @@ class ClippedFolds(Detail):
 
 
 @dataclass(frozen=True, slots=True)
+class ClampedOutcomes(Detail):
+    """Few outcomes that noise hides, farther off than those of the ends of an interval that was found privately."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
 class ClippedOutliers(Detail):
     """Columns whose numbers are clipped farther than a reach, or so many SDs, from what other columns predict."""
 
@@ -335,7 +343,8 @@ FIELDS: dict[str, tuple[type, ...]] = {
         Caveat,
         *(ParallelTrends, ConfoundingBeyond, ErrorsOfPropensity, LearnerBias, MisspecifiedModels),
         *(OtherEstimand, SmallArms, BiasBeyond, ResidualImbalance, OtherFunctions, NotExpressed),
-        *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClippedOutliers, Downweighted, Shrinkage),
+        *(StrataLeftOut, ClippedPropensities, ClippedFolds, ClampedOutcomes, ClippedOutliers),
+        *(Downweighted, Shrinkage),
         *(OneLook, SitesLeftOut, SitesWithoutAnswer),
     ),
     "interval_of": (Target, WeightedContrast, LearnersAnswer, AtSites),

@@ -28,7 +28,8 @@ from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.settings import Arms, Weighting
 from counterveil.settings.methods import assumed_sd
-from counterveil.statistics.linear.effect import VarianceForm, WithBias, effect_plan
+from counterveil.statistics.linear.budget import effect_plan
+from counterveil.statistics.linear.effect import VarianceForm, WithBias
 from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate

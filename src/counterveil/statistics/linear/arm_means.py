@@ -19,7 +19,7 @@ from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
-from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
 PAGES = (

@@ -27,14 +27,9 @@ from counterveil.results.result import MeasureResult
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear.arm_means import Bounds, share_of
+from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
-from counterveil.statistics.linear.effect import (
-    LinearEffect,
-    VarianceForm,
-    WithBias,
-    effect_plan,
-    treatment_shares,
-)
+from counterveil.statistics.linear.effect import LinearEffect, VarianceForm, WithBias, treatment_shares
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching import matched_effect
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate

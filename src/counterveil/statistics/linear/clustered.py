@@ -22,12 +22,8 @@ from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings.methods import asked_share
-from counterveil.statistics.linear.effect import (
-    TYPICAL_SD,
-    LinearEffect,
-    linear_effect,
-    treatment_shares,
-)
+from counterveil.statistics.linear.budget import TYPICAL_SD
+from counterveil.statistics.linear.effect import LinearEffect, linear_effect, treatment_shares
 from counterveil.statistics.linear.sensitivity import ClusteredEstimate
 
 PAGE = "statistics/linear/clustered_error.proof.md"

@@ -5,7 +5,9 @@ Lineage: the difference in means of a randomised experiment with its conservativ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -17,14 +19,11 @@ from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
 from counterveil.settings.methods import asked_share
+from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.clustered import clustered_effect
-from counterveil.statistics.linear.effect import (
-    NAMES,
-    TYPICAL_SD,
-    LinearEffect,
-    effect_plan,
-    variance_share,
-)
+from counterveil.statistics.linear.effect import LinearEffect
+from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
+from counterveil.statistics.linear.place import SEARCHED, WHOLE_RANGE, Interval, find_interval, place_part
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
@@ -38,27 +37,32 @@ def difference_in_means(session: Session, question: Question) -> Result:
         return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
     lo, hi = study.outcome_range
     sensitivity = DifferenceInMeans(hi - lo, treated, source.rows - treated)
-    share = chosen_share(sensitivity, question)
-    plan = effect_plan(question, share)
+    share, part = chosen_share(sensitivity, question), Fraction(0)
+    if asked_share(question.settings) is None and not _whole_clusters(study):
+        part = place_part(study, source.rows, sensitivity, sensitivity.squares, share, question)
+    plan = effect_plan(question, share, part)
 
     def compute(gate: Gate) -> dict[str, object]:
-        (sums,) = source.run(arm_sums)
-        step = outcome_unit(study.outcome_bounds)
-        effect, variance = release(gate, Arms.of(sums), step, sensitivity, share > 0)
+        place = find_interval(gate, source, plan, sensitivity)
+        bounds = replace(sensitivity, width=sensitivity.width * place.part)
+        (sums,) = source.run(partial(arm_sums, place=place))
+        step = outcome_unit(study.outcome_bounds) * place.part
+        effect, variance = release(gate, Arms.of(sums), step, bounds, share > 0)
         return Result(
             estimate=float(effect),
-            uncertainty=_uncertainty(effect, variance, sensitivity, study),
-            guarantee=question.guarantee(session, PAGE),
+            uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
+            guarantee=question.guarantee(session, (PAGE, PLACE_PAGE) if part else PAGE),
             method="difference in means",
             **question.effect_terms(study),
-            releases=_releases(sensitivity, share > 0),
-            not_covered=causal_caveats(study, question.estimand),
+            releases=(*(SEARCHED if part else ()), *_releases(bounds, share > 0)),
+            not_covered=causal_caveats(study, question.estimand) + place.said(study),
             details={
                 "rows": source.rows,
                 "treated": treated,
                 "control": source.rows - treated,
+                **place.details(study),
                 "mechanism": question.mechanism,
-                "variance_budget_share": float(share),
+                "variance_budget_share": plan.parts.get(NAMES[1], 0.0),
             },
             variance_apart=True,
         ).stored()
@@ -71,9 +75,9 @@ def number_treated(table: Table) -> Sums:
     return (np.array([np.count_nonzero(table.treated)]),)
 
 
-def arm_sums(table: Table) -> Sums:
-    """Return the totals of both arms."""
-    return (arm_totals(table.treated, table.outcome).sums,)
+def arm_sums(table: Table, place: Interval = WHOLE_RANGE) -> Sums:
+    """Return the totals of both arms, outcomes clamped to their place."""
+    return (arm_totals(table.treated, place.clamped(table.outcome)).sums,)
 
 
 def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
@@ -93,8 +97,8 @@ def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction
     asked = asked_share(question.settings)
     if asked is not None:
         return asked
-    per_arm = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
-    return variance_share(sensitivity, question, typical=TYPICAL_SD**2 * sensitivity.width**2 * per_arm)
+    typical = TYPICAL_SD**2 * sensitivity.width**2 * sensitivity.squares
+    return variance_share(sensitivity, question, typical)
 
 
 def release(
@@ -114,18 +118,23 @@ def release(
     return effect, gate.release(names[1], variance * unit**2, sensitivity.variance)
 
 
+def _whole_clusters(study: Study) -> bool:
+    return study.person is not None and study.person.whole_cluster
+
+
 def _uncertainty(
-    effect: Released, variance: Released | None, sensitivity: DifferenceInMeans, study: Study
+    effect: Released, variance: Released | None, sensitivity: DifferenceInMeans, study: Study, hidden: float
 ) -> Uncertainty:
     cap = float(sensitivity.variance_cap)
     known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
-    if study.person is None or not study.person.whole_cluster:
-        plain = Uncertainty(effect.noise, known, cap, noise)
+    if not _whole_clusters(study):
+        plain = Uncertainty(effect.noise, known, cap, noise, hidden**2)
         return with_rare_events(plain, study.outcome_range, (sensitivity.treated, sensitivity.control))
     # Clusters are few: Student's t, with the degrees of freedom of the two variances if they are equal.
     parts = [Fraction(1, arm**2 * (arm - 1)) for arm in (sensitivity.treated, sensitivity.control)]
-    whole = Fraction(1, sensitivity.treated) + Fraction(1, sensitivity.control)
-    return ClusterUncertainty(effect.noise, known, cap, noise, freedom=float(whole**2 / sum(parts)))
+    return ClusterUncertainty(
+        effect.noise, known, cap, noise, freedom=float(sensitivity.squares**2 / sum(parts))
+    )
 
 
 def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:

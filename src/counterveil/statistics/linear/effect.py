@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import lru_cache
-from math import inf, sqrt
+from math import sqrt
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,123 +19,15 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.columns import column_balances
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.numerics.partial_shares import partial_shares
-from counterveil.privacy import Budget, exact
+from counterveil.privacy import exact
 from counterveil.privacy.caveats import Fact
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Released, Session
+from counterveil.session import Gate, Released, Session
+from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
+from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
+from counterveil.statistics.linear.place import SEARCHED, find_interval, place_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-
-# How much of a budget to spend on the variance, decided from public numbers.
-
-
-# Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
-_SHARES = [Fraction(k, 40) for k in range(0, 17)]
-_PARTS = [float(share) for share in _SHARES]
-# A public guess of an outcome's standard deviation, as a part of its range; it only steers choices.
-TYPICAL_SD = Fraction(1, 6)
-# The two releases of an effect and its variance.
-NAMES = ("effect", "variance")
-
-
-class Sensitivities(Protocol):
-    """What one outcome can move: the estimate and its variance, and the largest possible variance."""
-
-    @property
-    def estimate(self) -> Fraction:
-        """Sensitivity of the estimate."""
-        ...
-
-    @property
-    def variance(self) -> Fraction:
-        """Sensitivity of the variance."""
-        ...
-
-    @property
-    def variance_cap(self) -> Fraction:
-        """Largest possible variance."""
-        ...
-
-
-def variance_share(
-    sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
-) -> Fraction:
-    """Return the least share of the budget for the variance that makes the expected interval short.
-
-    Reads public numbers only. Short means a small sum of the typical sampling variance, the inflation
-    that its noise will call for (about one standard deviation of it) and the variance of the estimate's
-    own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
-    is within that factor of the smallest, which leaves the estimate more of the budget.
-    """
-    cap, least = float(sensitivity.variance_cap), float(typical)
-    parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
-    return _least_share(cap, least, *parts, question.budget, question.mechanism, slack)
-
-
-@lru_cache(maxsize=1024)
-def _least_share(
-    cap: float,
-    least: float,
-    per_noise: float,
-    per_variance_noise: float,
-    budget: Budget,
-    mechanism: str,
-    slack: float,
-) -> Fraction:
-    """Return that share, from the numbers that it depends on."""
-
-    def expected(place: int) -> float:
-        own, other = _unit_variances(budget, mechanism, place)
-        return per_noise * own + least + per_variance_noise * sqrt(other)
-
-    last = len(_SHARES) - 1
-    # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
-    whole = _unit_variances(budget, mechanism, 0)[0]
-    alike = [
-        per_noise * whole / (1 - part) ** 2 + per_variance_noise * sqrt(whole) / part for part in _PARTS[1:]
-    ]
-    # The sum is convex in the share, so that its minimum is where it first does not fall.
-    guess = alike.index(min(alike)) + 1
-    best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
-    without = per_noise * whole + cap
-    enough = slack * min(expected(best), without)
-    # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
-    if without <= enough:
-        return _SHARES[0]
-    allowed = enough + alike[best - 1] - expected(best)
-    guess = sum(value > allowed for value in alike[: best - 1]) + 1
-    return _SHARES[_first(lambda place: expected(place) <= enough, 1, best, guess)]
-
-
-def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
-    """Return the first place from `low` on where a condition holds that then stays true, `high` at the latest."""
-    place = min(max(guess, low), high)
-    if place < high and not holds(place):
-        while place < high and not holds(place):
-            place += 1
-        return place
-    while place > low and holds(place - 1):
-        place -= 1
-    return place
-
-
-@lru_cache(maxsize=4096)
-def _unit_variances(budget: Budget, mechanism: str, place: int) -> tuple[float, float]:
-    """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
-    plan = _two_releases(budget, mechanism, _SHARES[place])
-    own = plan.noise("effect", Fraction(1)).variance
-    return own, plan.noise("variance", Fraction(1)).variance if place else inf
-
-
-def effect_plan(question: Question, share: Fraction) -> Plan:
-    """Return the plan of two releases: the effect, and its variance for `share` of the budget."""
-    return _two_releases(question.budget, question.mechanism, share)
-
-
-@lru_cache(maxsize=1024)
-def _two_releases(budget: Budget, mechanism: str, share: Fraction) -> Plan:
-    return Plan.split(budget, dict(zip(NAMES, (1 - share, share), strict=True)), mechanism)
-
 
 PAGE = "statistics/linear/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
@@ -245,36 +136,46 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     if share is None:
         share = chosen_share(sensitivity, question, effect.expected_part)
 
+    part = Fraction(0)
+    if effect.share is None:
+        part = place_part(table.study, table.rows, sensitivity, form.squares, share, question)
+    plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
 
     def compute(gate: Gate) -> dict[str, object]:
-        released, variance = release(gate, table, form, variance_form if share > 0 else None, sensitivity)
-        cap = float(sensitivity.variance_cap)
+        place = find_interval(gate, table, plan, sensitivity)
+        bounds = replace(sensitivity, width=sensitivity.width * place.part)
+        released, variance = release(
+            gate, place.within(table), form, variance_form if share > 0 else None, bounds
+        )
+        cap = float(bounds.variance_cap)
         own = (cap, None) if variance is None else (float(variance), variance.noise)
-        known = Uncertainty(released.noise, own[0], cap, own[1])
-        releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
+        known = Uncertainty(released.noise, own[0], cap, own[1], place.hidden(table.study) ** 2)
+        releases = [*SEARCHED] if part else []
+        releases.append(("effect", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
-            releases.append(("its variance", f"sensitivity {float(sensitivity.variance):.6g}"))
+            releases.append(("its variance", f"sensitivity {float(bounds.variance):.6g}"))
         return Result(
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
-            guarantee=question.guarantee(session, effect.pages, effect.remarks),
+            guarantee=question.guarantee(
+                session, (*effect.pages, PLACE_PAGE) if part else effect.pages, effect.remarks
+            ),
             method=effect.method,
             # Not those of the table, whose outcomes may be residuals of a prediction.
             **question.effect_terms(session.study),
             releases=tuple(releases),
-            not_covered=effect.not_covered,
+            not_covered=effect.not_covered + place.said(table.study),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
-            | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
+            | place.details(table.study)
+            | {"mechanism": question.mechanism, "variance_budget_share": plan.parts.get(NAMES[1], 0.0)},
             diagnostics=effect.diagnostics | shares,
             variance_apart=True,
         ).stored()
 
-    return Result.from_dict(
-        session.run(question.request(effect_plan(question, share), session.study), compute)
-    )
+    return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
 def release(

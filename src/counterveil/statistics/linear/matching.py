@@ -16,13 +16,9 @@ from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BEST, assumed_sd
+from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.clustered import effect_of
-from counterveil.statistics.linear.effect import (
-    PAGE,
-    LinearEffect,
-    design_diagnostics,
-    effect_plan,
-)
+from counterveil.statistics.linear.effect import PAGE, LinearEffect, design_diagnostics
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
 from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE

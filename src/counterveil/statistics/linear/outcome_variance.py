@@ -16,7 +16,7 @@ from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BY_ARM
-from counterveil.statistics.linear.effect import TYPICAL_SD, effect_plan
+from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan
 from counterveil.statistics.linear.kernels.balancing import ArmRows, arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import (
     MOST_REACH,

@@ -98,6 +98,11 @@ class DifferenceInMeans:
         return min(self.treated, self.control)
 
     @property
+    def squares(self) -> Fraction:
+        """Sum of the squared coefficients of the outcomes."""
+        return Fraction(1, self.treated) + Fraction(1, self.control)
+
+    @property
     def estimate(self) -> Fraction:
         """Largest change of mean(treated) - mean(control)."""
         return self.width / self.smallest_arm

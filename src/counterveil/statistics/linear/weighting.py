@@ -30,14 +30,9 @@ from counterveil.settings.methods import (
     IN_TRIALS,
     asked_share,
 )
+from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.clustered import effect_of
-from counterveil.statistics.linear.effect import (
-    PAGE,
-    LinearEffect,
-    chosen_share,
-    covariate_diagnostics,
-    effect_plan,
-)
+from counterveil.statistics.linear.effect import PAGE, LinearEffect, chosen_share, covariate_diagnostics
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part

@@ -26,14 +26,13 @@ from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.statistics.outcome_place import PLACE_KINDS, PLACES, WHOLE, Spread, find_place
 from counterveil.statistics.pairs.models import Models, Sums, fit_models
-from counterveil.statistics.pairs.place import PLACE_KINDS, PLACES, Spread, find_place
 from counterveil.statistics.pairs.rows import (
     CURVES,
     LINES,
     PRODUCTS,
     TREATED,
-    WHOLE,
     PublicRows,
     ladder,
     pair_sensitivity,
@@ -181,7 +180,7 @@ class PairEffect:
 def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
     study, rows = table.study, choice.rows
-    spread = find_place(gate, table.outcome) if searched(study) else Spread(WHOLE, 0.0)
+    spread = find_place(gate, table) if searched(study) else Spread(WHOLE, 0.0)
     released = gate.release_vector(
         "models", lambda: pair_sums(rows, table.treated, table.outcome, spread.place), pair_sensitivity(rows)
     )

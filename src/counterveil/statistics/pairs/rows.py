@@ -16,13 +16,14 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Range, Table
+from counterveil.data import Range, Table
 from counterveil.data.features import covariate_features
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.products import WholeSum, blocks
+from counterveil.statistics.outcome_place import OUTCOME_BITS, Place
 
-# Fractional digits of features and of outcomes.
-FEATURE_BITS, OUTCOME_BITS = 16, 16
+# Fractional digits of features.
+FEATURE_BITS = 16
 # A rational just below the root of two: what a change of treatment weighs.
 TREATED = Fraction(181, 128)
 # How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y).
@@ -146,22 +147,6 @@ def row_length(steps: Integers) -> Fraction:
     """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
     squares = int((steps * steps).sum(axis=1).max())
     return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where outcomes lie: the centre and the reach around it, in whole steps of the outcome."""
-
-    centre: int
-    reach: int
-
-    def fixed(self, outcome: Integers) -> Integers:
-        """Return outcomes from the centre on, in parts 2**-16 of the reach, clipped to [-1, 1] and rounded."""
-        moved = ((outcome - self.centre) << (OUTCOME_BITS + 1)) + self.reach
-        return np.asarray(np.clip(moved // (2 * self.reach), -(1 << OUTCOME_BITS), 1 << OUTCOME_BITS))
-
-
-WHOLE = Place(OUTCOME_STEPS // 2, OUTCOME_STEPS // 2)
 
 
 def pair_sums(

@@ -18,8 +18,8 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import blocks
 from counterveil.privacy import Estimand
+from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.models import Models
-from counterveil.statistics.pairs.place import Spread
 from counterveil.statistics.pairs.rows import PublicRows
 
 # Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.

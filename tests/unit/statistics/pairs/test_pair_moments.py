@@ -7,12 +7,10 @@ import pytest
 from tests.unit.statistics.pairs.small_pairs import exchanged, largest, squared, table
 
 from counterveil.data import OUTCOME_STEPS
+from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place
 from counterveil.statistics.pairs import rows as module
 from counterveil.statistics.pairs.rows import (
     FEATURE_BITS,
-    OUTCOME_BITS,
-    WHOLE,
-    Place,
     ladder,
     pair_sensitivity,
     pair_sums,

@@ -9,10 +9,10 @@ from tests.unit.statistics.moments.small_records import NotingGate
 from tests.unit.statistics.pairs.small_pairs import exchanged, largest, table, total
 
 from counterveil.privacy import Budget, Estimand
+from counterveil.statistics.outcome_place import WHOLE, Spread
 from counterveil.statistics.pairs.effect import Sought, chosen, release_scores
 from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.place import Spread
-from counterveil.statistics.pairs.rows import WHOLE, ladder
+from counterveil.statistics.pairs.rows import ladder
 from counterveil.statistics.pairs.scores import ARM_SCORES, SCORE_BITS, WHOLE_SCORES, Target, best_scores
 
 TABLE = table()

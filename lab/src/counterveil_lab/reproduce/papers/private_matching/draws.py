@@ -21,8 +21,9 @@ from counterveil.published.proved_matching import Published
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, SeededNoise, Session
 from counterveil.settings import Matching, Weighting
+from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.clustered import effect_of
-from counterveil.statistics.linear.effect import LinearEffect, effect_plan
+from counterveil.statistics.linear.effect import LinearEffect
 from counterveil.statistics.linear.kernels.balancing import (
     WeightSettings,
     arm_rows,
