@@ -43,6 +43,7 @@ from counterveil.statistics.linear.functions import (
     slab,
     too_many,
 )
+from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.effect import (
     ALIGNED,
     LARGEST_WEIGHT,
@@ -55,7 +56,6 @@ from counterveil.statistics.pairs.effect import (
     searched,
 )
 from counterveil.statistics.pairs.models import Models
-from counterveil.statistics.pairs.place import Spread
 from counterveil.statistics.pairs.rows import FEATURE_BITS, MOST_NUMBERS, PublicRows, shortened
 from counterveil.statistics.pairs.scores import SCORE_BITS, Scores, Target, best_scores
 
