@@ -32,7 +32,9 @@ _STEPS, _LEAST = 6, 1e-300
 def _tail(d: int, x: Reals) -> tuple[Reals, Reals]:
     """Return P(|one coordinate| > x) at scale one, Q(d + 1, x) - x Q(d, x) / d, and the Gamma tail Q(d, x)."""
     beyond = special("gammaincc", float(d), x)
-    return np.clip(special("gammaincc", d + 1.0, x) - x * beyond / d, 0.0, 1.0), beyond
+    # Q(d + 1, x) is this much more; a second tail of the Gamma distribution takes four times as long.
+    more = np.exp(special("xlogy", float(d), x) - x - math.lgamma(d + 1.0))
+    return np.clip(beyond * (1 - x / d) + more, 0.0, 1.0), beyond
 
 
 @lru_cache(maxsize=64)
