@@ -105,18 +105,23 @@ class Noises:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
-        self.each = list(each)
-        parts = [_standard(cast("Hashable", one)) for one in self.each]
-        self._laws = list(dict.fromkeys(law for law, _ in parts))
-        places = {law: place for place, law in enumerate(self._laws)}
-        self._which = np.array([places[law] for law, _ in parts], dtype=np.intp)
+        self._known, self._rows = tuple(each), np.arange(len(each))
+        parts = [_standard(cast("Hashable", one)) for one in each]
+        places: dict[NoiseDistribution, int] = {}
+        self._which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
+        self._laws = list(places)
         self._scales = np.array([scale for _, scale in parts])
-        self.widths = np.array([interquartile_range(one) for one in self.each])
+        self.widths = np.array([interquartile_range(one) for one in each])
+
+    @property
+    def each(self) -> list[NoiseDistribution]:
+        """The noises themselves."""
+        return [self._known[row] for row in self._rows]
 
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
         found = object.__new__(Noises)
-        found.each, found._laws = [self.each[row] for row in rows], self._laws
+        found._known, found._laws, found._rows = self._known, self._laws, self._rows[rows]
         found._which, found._scales, found.widths = self._which[rows], self._scales[rows], self.widths[rows]
         return found
 
@@ -183,7 +188,10 @@ def remembered(
     memory: dict[Key, Found], keys: Sequence[Key], solve: Callable[[list[Key]], Sequence[Found]]
 ) -> list[Found]:
     """Return what is known of every key; those that are new are solved together, and kept."""
-    new = [key for key in dict.fromkeys(keys) if key not in memory]
+    try:
+        return [memory[key] for key in keys]
+    except KeyError:
+        new = list(dict.fromkeys(key for key in keys if key not in memory))
     if len(memory) + len(new) > _MOST_REMEMBERED:
         memory.clear()
         new = list(dict.fromkeys(keys))
@@ -226,16 +234,14 @@ def _solved(
     places: list[Place], search: Callable[[float, float, NoiseDistribution | None], Search]
 ) -> list[float]:
     """Return what searches find that ask for tails and densities of N + X."""
-    noises: dict[tuple[int, ...], Noises] = {}
+    noisy = {place: row for row, place in enumerate(i for i, one in enumerate(places) if one[2] is not None)}
+    noises = Noises([cast("NoiseDistribution", places[i][2]) for i in noisy])
 
     def evaluate(which: list[int], x: list[float]) -> list[tuple[float, float]]:
-        known = noises.setdefault(
-            tuple(which), Noises([cast("NoiseDistribution", places[i][2]) for i in which])
-        )
         sd = np.array([places[i][1] for i in which])
-        return list(
-            zip(*(found.tolist() for found in _tails_and_densities(np.array(x), sd, known)), strict=True)
-        )
+        own = noises.of(np.array([noisy[i] for i in which]))
+        found, density = _tails_and_densities(np.array(x), sd, own)
+        return list(zip(found.tolist(), density.tolist(), strict=True))
 
     return in_step([search(*place) for place in places], evaluate)
 

@@ -125,6 +125,8 @@ class RatioDifference:
         )
 
 
+# A table shows it for an effect alone and among all, from the same intervals.
+@lru_cache(maxsize=1024)
 def p_value(interval: Callable[[float], tuple[float, float]], value: float = 0.0) -> float:
     """Return the least alpha at which `interval(1 - alpha)` leaves out `value`, from 1e-12 to 1."""
 

@@ -322,12 +322,9 @@ class _Misses:
     """
 
     def __init__(self, true: Floats, grids: Floats, noises: Noises, alphas: Floats) -> None:
-        cases, length = grids.shape
-        self._true, self._grids, self._noises = true, grids, noises
-        every = np.repeat(np.arange(cases), length)
-        widths = half_widths(grids.ravel(), noises.of(every), alphas[every])
-        self._widths = widths.reshape(grids.shape)
-        self._logs = np.full((*true.shape, length), np.nan)
+        self._true, self._grids, self._noises, self._alphas = true, grids, noises, alphas
+        self._widths = np.full(grids.shape, np.nan)
+        self._logs = np.full((*true.shape, grids.shape[1]), np.nan)
         self._rises = np.log(grids[:, 2] / grids[:, 1])
 
     def asked(
@@ -363,6 +360,11 @@ class _Misses:
         which, column = np.nonzero(asked & np.isnan(self._logs[case, row]))
         if len(which):
             own, true = case[which], row[which]
+            new = np.isnan(self._widths[own, column])
+            cases, places = np.divmod(np.unique(own[new] * len(columns) + column[new]), len(columns))
+            self._widths[cases, places] = half_widths(
+                self._grids[cases, places], self._noises.of(cases), self._alphas[cases]
+            )
             misses = tails(self._true[own, true], self._widths[own, column], self._noises.of(own))
             self._logs[own, true, column] = np.log(np.maximum(misses, 1e-300))
 

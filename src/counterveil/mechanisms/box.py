@@ -29,17 +29,19 @@ _SIZES, _FAR = 4096, 750.0
 _STEPS, _LEAST = 6, 1e-300
 
 
-def _tail(d: int, x: Reals) -> Reals:
-    """Return P(|one coordinate| > x) at scale one: Q(d + 1, x) - x Q(d, x) / d, Q of the Gamma distribution."""
-    found = special("gammaincc", d + 1.0, x) - x * special("gammaincc", float(d), x) / d
-    return np.clip(found, 0.0, 1.0)
+def _tail(d: int, x: Reals) -> tuple[Reals, Reals]:
+    """Return P(|one coordinate| > x) at scale one, Q(d + 1, x) - x Q(d, x) / d, and the Gamma tail Q(d, x)."""
+    beyond = special("gammaincc", float(d), x)
+    # Q(d + 1, x) is this much more; a second tail of the Gamma distribution takes four times as long.
+    more = np.exp(special("xlogy", float(d), x) - x - math.lgamma(d + 1.0))
+    return np.clip(beyond * (1 - x / d) + more, 0.0, 1.0), beyond
 
 
 @lru_cache(maxsize=64)
 def _tails(d: int) -> tuple[Reals, Reals]:
     """Return sizes and the logarithms of their tails, which fall."""
     sizes = np.linspace(0.0, _FAR + 20.0 * d, _SIZES)
-    return sizes, np.log(np.maximum(_tail(d, sizes), _LEAST))
+    return sizes, np.log(np.maximum(_tail(d, sizes)[0], _LEAST))
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -73,7 +75,7 @@ class Box(VectorNoise):
     def cdf(self, x: ArrayLike) -> Reals:
         """Return P(one coordinate <= x)."""
         x = np.asarray(x, dtype=np.float64) / float(self.scale)
-        tail = _tail(self.dimension, np.abs(x)) / 2
+        tail = _tail(self.dimension, np.abs(x))[0] / 2
         return np.where(x < 0, tail, 1.0 - tail)
 
     def quantile(self, p: ArrayLike) -> Reals:
@@ -84,8 +86,9 @@ class Box(VectorNoise):
         # The log of the tail is concave and its slope -Q(d, x) / (d tail): Newton converges from the next smaller size.
         x = sizes[np.searchsorted(-logs, -aim, side="right") - 1]
         for _ in range(_STEPS):
-            tail = np.maximum(_tail(d, x), _LEAST)
-            x = x + (np.log(tail) - aim) * tail * d / np.maximum(special("gammaincc", float(d), x), _LEAST)
+            tail, beyond = _tail(d, x)
+            tail = np.maximum(tail, _LEAST)
+            x = x + (np.log(tail) - aim) * tail * d / np.maximum(beyond, _LEAST)
         size = np.maximum(x, 0.0) * float(self.scale)
         return np.where(p < 0.5, -size, size)
 

@@ -12,7 +12,7 @@ from flint import arb, arb_series
 from counterveil.errors import refusal
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import positive_sensitivity, special
+from counterveil.mechanisms.source import hash_of, positive_sensitivity, special
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, Number, exact
 
@@ -74,6 +74,9 @@ class Gaussian(Noise):
         if budget.pure:
             raise refusal("CV-P102b", budget=budget)
         return cls(sensitivity, mu_of(budget.epsilon, budget.delta))
+
+    def __hash__(self) -> int:
+        return hash_of(self.sensitivity, self.mu)
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from counterveil.errors import refusal
 from counterveil.mechanisms.fast import Table, smooth_table
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.source import BitSource, Grid, hash_of, positive_epsilon, positive_sensitivity
 from counterveil.privacy import LaplaceEvent, Number
 
 
@@ -67,6 +67,9 @@ class Laplace(Noise):
     def __init__(self, sensitivity: Number, epsilon: Number) -> None:
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+
+    def __hash__(self) -> int:
+        return hash_of(self.sensitivity, self.epsilon)
 
     @property
     def name(self) -> str:

@@ -180,6 +180,11 @@ def positive_epsilon(value: Number) -> Fraction:
     return epsilon
 
 
+def hash_of(*numbers: Fraction) -> int:
+    """Return a hash of rationals; intervals look noises up by theirs, and Python's for fractions is slow."""
+    return hash(tuple([(one.numerator, one.denominator) for one in numbers]))
+
+
 # The special functions of scipy, loaded at their first use: the import alone costs a fifth of a second.
 
 

@@ -20,7 +20,7 @@ from counterveil.mechanisms.fast import (
     linear_cell,
 )
 from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import exact_ball, positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.source import exact_ball, hash_of, positive_epsilon, positive_sensitivity
 from counterveil.privacy import Number, PureEvent
 
 GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose
@@ -160,6 +160,9 @@ class Staircase(Noise):
     def __init__(self, sensitivity: Number, epsilon: Number) -> None:
         object.__setattr__(self, "sensitivity", positive_sensitivity(sensitivity))
         object.__setattr__(self, "epsilon", positive_epsilon(epsilon))
+
+    def __hash__(self) -> int:
+        return hash_of(self.sensitivity, self.epsilon)
 
     @property
     def name(self) -> str:
