@@ -17,7 +17,7 @@ import counterveil as cv
 Form = tuple[str, str, str]
 
 PURE: dict[str, Any] = {"epsilon": 1}
-GAUSSIAN: dict[str, Any] = {"epsilon": 1, "delta": "1e-6"}
+GAUSSIAN: dict[str, Any] = {"epsilon": 1, "delta": "1e-8"}
 RECORD: dict[str, Any] = {"protects": "record"}
 OUTCOME: dict[str, Any] = {"protects": "outcome"}
 STRATA = ("x1", "x2", "x3", "x4")

@@ -296,10 +296,10 @@ class Table:
             self.cluster.setflags(write=False)
         return self
 
-    def once(self, name: str, make: Callable[[Table], Made]) -> Made:
-        """Return what `make` returned when these rows were asked for it first; not to be written to."""
+    def once(self, name: str, make: Callable[[], Made]) -> Made:
+        """Return what `make` returned when these rows were asked for it first."""
         if name not in self._known:
-            self._known[name] = make(self)
+            self._known[name] = make()
         return cast("Made", self._known[name])
 
     def take(self, rows: slice | NDArray[np.intp]) -> Table:
@@ -320,7 +320,8 @@ class Table:
     def _block(self, number: int) -> Table:
         if self.rows <= TABLE_ROWS:
             return self
-        return self.take(slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS))
+        part = slice(number * TABLE_ROWS, (number + 1) * TABLE_ROWS)
+        return self.once(f"block {number}", lambda: self.take(part))
 
     @property
     def rows(self) -> int:

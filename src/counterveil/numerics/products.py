@@ -388,18 +388,17 @@ class Standard:
     limit: float
     squared_length: float
 
-    def coordinates(self, x: Floats) -> Floats:
-        """Return (x - centre) / scale, clipped; same shape."""
-        z = x - self.centre
+    def coordinates(self, x: Floats, out: Floats | None = None) -> Floats:
+        """Return (x - centre) / scale, clipped; same shape, written to `out`."""
+        z: Floats = np.subtract(x, self.centre, out=out)
         z /= self.scale
         return np.clip(z, -self.limit, self.limit, out=z)
 
     def rows(self, x: Floats) -> Floats:
         """Return (1, z) with z clipped and shortened; one column more than x."""
-        z = self.coordinates(x)
-        factor = np.sqrt(self.squared_length / np.maximum(squared_lengths(z), self.squared_length))
         # A column lies together, as in the features.
-        found = np.empty((z.shape[1] + 1, len(z)))
+        found = np.empty((x.shape[1] + 1, len(x)))
         found[0] = 1.0
-        np.multiply(z.T, factor, out=found[1:])
+        z = self.coordinates(x, found[1:].T)
+        found[1:] *= np.sqrt(self.squared_length / np.maximum(squared_lengths(z), self.squared_length))
         return found.T

@@ -145,7 +145,7 @@ def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) 
     if not found.guarantee.unit.treatment_public:
         return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
     rows = session.in_memory
-    return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", table_one))
+    return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", lambda: table_one(rows)))
 
 
 def ask_once(

@@ -505,8 +505,8 @@ class Scale:
     def rows(self, records: TableRecords) -> Iterator[Block]:
         """Yield (1, z), treatment and outcome in these units, a block at a time."""
         for part in records.parts():
-            x, t, y = part.x, part.treated.astype(np.float64), part.y
-            yield self.standard.rows(x), t, (y - self.place.centre) / self.unit
+            t, y = part.treated.astype(np.float64), part.y
+            yield part.u(self.standard), t, (y - self.place.centre) / self.unit
 
 
 def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:

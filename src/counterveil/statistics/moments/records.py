@@ -14,6 +14,8 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap, Standard, blocks
 from counterveil.statistics.moments.kernels.scores import Block
 
+# Features are kept from pass to pass while they are no more than so many times the covariates.
+MOST_KEPT = 2
 # Outcomes are whole steps in [0, 2**24]: the middle of them.
 MIDDLE = 1 << 23
 
@@ -29,7 +31,23 @@ class Part:
     @property
     def x(self) -> Floats:
         """The features, in [-1, 1]."""
-        return self.features.block(self.batch.covariates, self.rows)
+        return self._kept(None, lambda: self.features.block(self.batch.covariates, self.rows))
+
+    def u(self, standard: Standard) -> Floats:
+        """Return (1, z), the features standardised and shortened."""
+        return self._kept(standard, lambda: standard.rows(self.x))
+
+    def _kept(self, standard: Standard | None, make: Callable[[], Floats]) -> Floats:
+        """Return what `make` returns; of every block the last one is kept, for the passes that follow."""
+        if self.features.size > MOST_KEPT * len(self.batch.covariates):
+            return make()
+        kept = self.batch.once("features", dict[int, tuple[FeatureMap, Standard | None, Floats]])
+        features, standardised, found = kept.get(self.rows.start, (None, None, None))
+        if found is None or standardised is not standard or features != self.features:
+            found = make()
+            found.setflags(write=False)
+            kept[self.rows.start] = self.features, standard, found
+        return found
 
     @property
     def treated(self) -> NDArray[np.bool_]:
@@ -62,7 +80,7 @@ class TableRecords:
     def models(self, standard: Standard) -> Iterator[Block]:
         """Yield (1, z), treatment and outcome, a block at a time."""
         for part in self.parts():
-            yield standard.rows(part.x), part.treated.astype(np.float64), part.y
+            yield part.u(standard), part.treated.astype(np.float64), part.y
 
 
 # Whole numbers from the rows of a table and from public or released numbers; a function of a module, so that it can be

@@ -246,14 +246,14 @@ class AdjustedScore:
 
     def value(self, part: Part, /) -> Floats:
         """Return the scores of a block of rows."""
-        u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
+        u, t = part.u(self.standard), part.treated.astype(np.float64)
         return np.asarray(self._weights(u, t) * self.models.residual(u, t, part.y))
 
     def placed(self, part: Part, /) -> Floats:
         """Return the scores, or where few people carry the outcome what they would be for the longest residual."""
         if not self.crowded:
             return self.value(part)
-        return LONGEST_RESIDUAL * self._weights(self.standard.rows(part.x), part.treated.astype(np.float64))
+        return LONGEST_RESIDUAL * self._weights(part.u(self.standard), part.treated.astype(np.float64))
 
     def _weights(self, u: Floats, t: Floats) -> Floats:
         e = np.clip(self.models.score(u), self.least, 1 - self.least)
@@ -265,7 +265,7 @@ class AdjustedScore:
         All as parts of their bounds. Scores move by the last, the information, where every effect moves by one: by
         less on average where propensities are shrunk or kept away from 0 and 1.
         """
-        u, t = self.standard.rows(part.x), part.treated.astype(np.float64)
+        u, t = part.u(self.standard), part.treated.astype(np.float64)
         left = self.models.treatment_residual(u, t), self.models.residual(u, t, part.y)
         terms = (*left, self._weights(u, t) * (t - self.models.share))
         return tuple(term / bound for term, bound in zip(terms, self.left_bounds, strict=True))

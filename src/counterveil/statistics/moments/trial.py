@@ -336,7 +336,7 @@ class Prediction:
     def steps(self, part: Part) -> NDArray[np.int64]:
         """Return what is predicted of every row of a block in whole steps of the outcome."""
         most = self.bound_steps
-        p = _along(self.standard.rows(part.x), self.direction)
+        p = _along(part.u(self.standard), self.direction)
         found = np.clip(np.rint(self.slope * (p - self.middle) * HALF_RANGE), -most, most)
         return np.asarray(found.astype(np.int64))
 
