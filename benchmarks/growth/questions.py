@@ -150,6 +150,8 @@ GROUP_EFFECTS = {
     "difference in means": asked("groups", "difference_in_means", OUTCOME, PURE, GROUPS, kind="trial"),
     "weighting": asked("groups", "weighting", OUTCOME, PURE, GROUPS),
     "matching": asked("groups", "matching", OUTCOME, PURE, GROUPS),
+    "auto, pairs": asked("groups", "auto", PAIR, PURE, GROUPS),
+    "adjusted, pairs": asked("groups", "adjusted", PAIR, PURE, GROUPS),
     "auto, records": asked("groups", "auto", RECORD, GAUSSIAN, GROUPS),
     "arms": asked("groups", "arms", RECORD, PURE, GROUPS, kind="trial"),
     "adjusted": asked("groups", "adjusted", RECORD, GAUSSIAN, GROUPS),
@@ -195,6 +197,8 @@ FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
     "auto, outcomes": asked("cate", "auto", OUTCOME, GAUSSIAN),
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
+    "auto, pairs": asked("cate", "auto", PAIR, GAUSSIAN),
+    "series, pairs": asked("cate", "series", PAIR, GAUSSIAN),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
     "bins": asked(

@@ -159,6 +159,18 @@ RECORDS: tuple[Mutant, ...] = (
         "unit/statistics/pairs/test_pair_scores.py",
     ),
     _of(
+        "released_means",
+        "(low + high) / 2 - other.estimate",
+        "(low + high) / 2 + other.estimate",
+        "unit/statistics/pairs/test_effect.py",
+    ),
+    _of(
+        "Target.start",
+        "models.treated, -models.control",
+        "models.treated, models.control",
+        "unit/statistics/pairs/test_pair_scores.py",
+    ),
+    _of(
         "Target.of",
         "(tilt / e, tilt / (1 - e))",
         "(tilt / e, tilt / e)",

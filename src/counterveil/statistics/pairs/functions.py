@@ -241,7 +241,8 @@ def _model(
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
     groups = basis_groups(basis)
     sparse = spike_and_slab(steady, information @ weights, groups, slab(basis, width), _SCALES)
-    said = provenance(session, question, choice, {"functions": basis.size})
+    spread = sqrt(float(np.trace(white_noise)))
+    said = provenance(session, question, choice, {"functions": basis.size, "noise_of_effects": spread})
     said["method"] = "series regression of doubly robust scores"
     said["not_covered"] = (Caveat.NOT_POLYNOMIAL, *said["not_covered"])
     found = CateModel(
