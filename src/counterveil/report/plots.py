@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import refusal
+from counterveil.privacy.caveats import Caveat
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.numbers import percent
@@ -286,9 +287,10 @@ def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
     several = len({(one["epsilon"], one["rows"]) for one in answers}) > 1
     names = []
     for place, one in enumerate(reversed(answers)):
-        fill = INK if one["chosen"] else "white"
+        colour = GREY if Caveat.NOTHING_ADJUSTED in one["not_covered"] else INK
         ax.plot([0, one["half_width"]], [place, place], color=PALE, lw=1.5, zorder=1)
-        ax.plot(one["half_width"], place, "o", color=fill, mec=INK, mew=1.5, ms=7, zorder=5)
+        fill = colour if one["chosen"] else "white"
+        ax.plot(one["half_width"], place, "o", color=fill, mec=colour, mew=1.5, ms=7, zorder=5)
         at = f", epsilon {one['epsilon']:g}, {one['rows']:,} people" if several else ""
         names.append(f"{one['protects']}: {one['method']}{at}")
     changes = [
@@ -305,7 +307,7 @@ def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
     ax.set_xlim(left=0)
     ax.set_xlabel(f"half-width of the {percent(found.level)} interval")
     legend(ax)
-    note = "Filled: what auto takes. Medians of simulated studies. No private data were read and nothing was spent."
+    note = "Filled: what auto takes. Grey: nothing is adjusted for. Simulated; nothing was spent."
     framed(ax, f"Methods and levels: {found.treatment} on {found.outcome}", note, None)
     return ax
 

@@ -1,6 +1,8 @@
 """`method="auto"`: what it chooses from public numbers, what it says, and what it refuses before anything is spent."""
 
 from dataclasses import replace
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +10,8 @@ import pytest
 import counterveil as cv
 from counterveil.datasets import simulated_trial, synth
 from counterveil.errors import ParameterError, StudyError
+from counterveil.questions.ate import AteArguments
+from counterveil.questions.auto import choose, expected_widths
 from counterveil.session import SeededNoise
 
 KAPPA = cv.settings.Auto(kappa=0.25)
@@ -180,3 +184,33 @@ def test_more_features_than_one_release_holds_leave_the_declared_bound():
     found = cv.ate(frame, study, settings=cv.settings.Auto(kappa=0.2), **words)
     assert found.details["adjusted"] is False
     assert found.details["kappa"] == 0.2
+
+
+@pytest.mark.parametrize("covariates", [1, 3, 8, 20])
+@pytest.mark.parametrize("kappa", [None, 0.25])
+def test_of_private_records_the_shortest_expected_interval_is_taken(covariates, kappa):
+    study = cv.Study("t", "y", (0, 10), {f"x{place}": cv.Range(0, 1) for place in range(covariates)})
+    taken = set()
+    for rows, epsilon, delta in product((300, 1000, 4000, 16_000, 60_000), (0.5, 1, 2, 4, 8), (0, "1e-6")):
+        session = SimpleNamespace(study=study, batches=SimpleNamespace(rows=rows))
+        words = {"protects": "record", "epsilon": epsilon, "delta": delta}
+        settings = None if kappa is None else cv.settings.Auto(kappa=kappa)
+        question = AteArguments(**words, settings=settings).about(study)
+        widths = expected_widths(session, question)
+        # Where none is affordable the doubly robust form refuses, or compares under the declared bound.
+        wanted = min(widths, key=widths.get) if widths else "doubly_robust"
+        assert choose(session, question).question.method == wanted
+        assert all(width >= 1 for width in widths.values())
+        taken.add(wanted)
+    assert taken == {"doubly_robust", "fold_aggregation"}
+
+
+def test_a_named_method_has_the_noise_that_auto_gives_it():
+    data = synth(seed=1, n=1000)
+    auto, named = (
+        ask(data.frame, data.study, epsilon=4, method=name) for name in ("auto", "fold_aggregation")
+    )
+    assert chosen(auto) == "fold_aggregation"
+    assert auto.estimate == named.estimate
+    with_delta = ask(data.frame, data.study, epsilon=4, delta="1e-6", method="fold_aggregation")
+    assert with_delta.estimate == named.estimate

@@ -132,10 +132,10 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
 _SCORE_REACH, _MODELS = 4.0, 8.0
-# Beside other methods: what clipping adds at either end, in parts of the score's noise, and the variance of products of
-# errors in lines beside that of independent coordinates, for Gaussian and for pure noise. Measured on simulated people
-# of plans with 3, 8 and 20 covariates.
-_BIAS, _PRODUCTS = 0.35, (25.0, 110.0)
+# Beside other methods, with pure noise: what clipping adds at either end, in parts of the score's noise; the variance
+# of products of errors in lines beside that of independent coordinates; what noise of the Grams adds with richer
+# features. Measured on simulated people of plans with 3, 8 and 20 covariates.
+_CLIPPING, _PRODUCT_ERRORS, _RICHER = 0.35, 110.0, 10.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
 # The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
@@ -277,9 +277,9 @@ def width_beside_others(features: FeatureMap, design: Design) -> float:
     chain = ArmDesign(design)
     noise, size = _SCORE_REACH * chain.score_unit * sqrt(design.rows), design.features
     each = chain.index**2 / (4 * size)
-    models = _PRODUCTS[chain.pure] * (design.rows * each**2 + 2 * each)
-    models = (_MODELS * chain.index) ** 2 if features.pairs else models
-    return sqrt(1 + noise**2 + models) + _BIAS * noise
+    models = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
+    models = (_RICHER * chain.index) ** 2 if features.pairs else models
+    return sqrt(1 + noise**2 + models) + _CLIPPING * noise
 
 
 @dataclass(frozen=True, slots=True)

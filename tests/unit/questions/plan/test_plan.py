@@ -86,6 +86,88 @@ def test_the_command_line_says_the_same(tmp_path):
     assert "nothing was spent" in " ".join(text.split())
 
 
+OBSERVED = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1), "z": cv.Range(0, 1)})
+
+
+def test_all_methods_and_levels_are_compared_the_shortest_first():
+    plan = cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", draws=2)
+    assert plan.protects is None
+    levels = [one.protects.value for one in plan.answers]
+    assert list(dict.fromkeys(levels)) == ["outcome", "treatment and outcome", "record"]
+    for level in dict.fromkeys(levels):
+        own = [one for one in plan.answers if one.protects.value == level]
+        lengths = [one.half_width for one in own if one.half_width is not None]
+        assert lengths == sorted(lengths)
+        assert [one.half_width is None for one in own] == sorted(one.half_width is None for one in own)
+        (auto,) = [one for one in own if one.chosen]
+        asked = cv.plan(OBSERVED, rows=1000, protects=level, epsilon=2, draws=1).answers[0]
+        assert auto.method == asked.method
+    refused = {one.method: one.refusal for one in plan.answers if one.refusal}
+    assert refused["stratified"].startswith("CV-S071")
+    assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
+
+
+def test_a_comparison_says_what_methods_assume_and_what_levels_leave_public(tmp_path):
+    plan = cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", draws=2)
+    rows = {(one["protects"], one["method"]): one for one in plan.tidy()}
+    assert "inverse propensity score" in rows["record", "doubly_robust"]["assumes"]
+    assert "Nothing was adjusted for" in rows["record", "trial"]["assumes"]
+    assert rows["outcome", "stratified"]["assumes"] is None
+    text = str(plan)
+    assert max(map(len, text.splitlines())) < 80
+    assert "CV-S071" in text
+    assert "weighting *" in text
+    assert "who took part, with all covariates" in " ".join(text.split())
+    assert "weighting" in plan.to_markdown(tmp_path / "plan.md").read_text()
+    assert "weighting" in plan.to_html(tmp_path / "plan.html").read_text()
+    assert "record, trial: half-width" in plan.write_up()
+
+
+def test_few_studies_are_asked_where_lengths_are_alike():
+    plan = cv.plan(OBSERVED, rows=1000, epsilon=4, method="all", protects="outcome", draws=20)
+    assert {one.studies for one in plan.answers if one.half_width is not None} == {2}
+    assert len(plan.public) == 1
+
+
+def test_a_trial_is_compared_by_one_name_for_each_form():
+    plan = cv.plan(TRIAL, rows=400, epsilon=2, method="all", protects="treatment and outcome", draws=2)
+    assert [(one.method, one.chosen) for one in plan.answers] == [("trial", True)]
+    assert plan.tidy()[0]["assumes"] == "Nothing but that treatment was randomised."
+
+
+def test_what_is_no_comparison_is_refused():
+    with pytest.raises(cv.CounterveilError, match="CV-P701"):
+        cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", half_width=0.1)
+    with pytest.raises(cv.CounterveilError, match="CV-P001"):
+        cv.plan(OBSERVED, rows=1000, epsilon=2)
+
+
+def test_the_command_line_compares(tmp_path):
+    path = tmp_path / "study.toml"
+    path.write_text(OBSERVED.to_toml())
+    words = ["plan", "--study", str(path), "--rows", "300", "--epsilon", "2", "--draws", "2", "--compare"]
+    plan = cv.plan(OBSERVED, rows=300, epsilon=2, method="all", draws=2)
+    assert json.loads(CliRunner().invoke(app, [*words, "--json"]).output) == plan.to_dict()
+
+
+# How much longer than the shortest what `auto` takes may be: lengths are expected within about a quarter.
+LONGER = 1.3
+
+
+@pytest.mark.parametrize(
+    ("covariates", "rows", "epsilon", "delta"),
+    [(2, 1000, 4, 0), (8, 1000, 4, 0), (3, 1000, 1, "1e-6"), (8, 4000, 4, 0)],
+)
+def test_what_auto_takes_is_about_the_shortest_that_adjusts(covariates, rows, epsilon, delta):
+    columns = {f"x{place}": cv.Range(-3, 3) for place in range(covariates)}
+    study = cv.Study("t", "y", (0, 10), columns)
+    words = {"epsilon": epsilon, "delta": delta, "protects": "record", "draws": 4}
+    plan = cv.plan(study, rows=rows, method="all", **words)
+    adjusted = [one for one in plan.answers if one.half_width is not None and one.method != "trial"]
+    (auto,) = [one for one in adjusted if one.chosen]
+    assert auto.half_width <= LONGER * adjusted[0].half_width
+
+
 ALL = cv.Study("t", "y", (0, 10), {"x": cv.Range(0, 1), "site": cv.Categories(["a", "b"])})
 RECORD = {"rows": 3000, "protects": "record", "epsilon": 4, "delta": "1e-6", "draws": 2}
 
