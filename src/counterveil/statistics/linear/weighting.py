@@ -18,7 +18,7 @@ from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.privacy.caveats import Caveat, Fact, OtherFunctions, ResidualImbalance
+from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -91,6 +91,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         remarks=_remarks(settings),
         share=share,
         bias=_allowed_bias(table.study, settings, design, found, lines),
+        assumes=None if rows.study.randomised is True else LinearIn(found.features.shape[1]),
     )
 
 
