@@ -230,7 +230,8 @@ def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 
     Weights are not negative and add up to one in each arm. None is above one, and the sum of their squares is at most
     the largest: that bounds the largest variance, to which `rare` was added.
     """
-    hold(known.extra == known.bias == known.ball_variance == 0)
+    # Clamping to an interval within the range hides less than the range.
+    hold(known.bias == known.ball_variance == 0 <= known.extra <= float(width) ** 2)
     hold(known.variance_noise is not None or known.variance == known.variance_cap)
     check_budget(ask, [known.noise] if known.variance_noise is None else [known.noise, known.variance_noise])
     step = sensitivity_of(known.noise)

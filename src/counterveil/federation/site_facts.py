@@ -17,6 +17,7 @@ from counterveil.privacy.caveats import (
     Fact,
     FoldModels,
     LearnerBias,
+    LinearIn,
     LinearScores,
     NotAdjusted,
     NotExpressed,
@@ -39,8 +40,17 @@ _MODELS: _Facts = (*(LinearScores(*said) for said in product((False, True), repe
 def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
     allowed = _allowed(ask, declaration)
-    opening = all(getattr(result, name) in allowed.get(name, _SILENT) for name in OPENING)
+    opening = all(
+        getattr(result, name) in allowed.get(name, _SILENT) or _weighted(ask, name, getattr(result, name))
+        for name in OPENING
+    )
     return opening and all(_public(one) for one in result.not_covered)
+
+
+def _weighted(ask: Ask, name: str, fact: Fact | None) -> bool:
+    """Return whether a fact says what weights that are made of public columns assume."""
+    of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
+    return of_weights and name == "assumes" and isinstance(fact, LinearIn)
 
 
 def _public(fact: Fact) -> bool:

@@ -312,6 +312,13 @@ class LinearScores(Detail):
 
 
 @dataclass(frozen=True, slots=True)
+class LinearIn(Detail):
+    """That the propensity score or the outcome regression is linear in so many features that weights balance."""
+
+    features: int
+
+
+@dataclass(frozen=True, slots=True)
 class KeptPeople(Detail):
     """So many of all people, whose propensity scores are at least `limit` away from 0 and 1."""
 
@@ -349,7 +356,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
     ),
     "interval_of": (Target, WeightedContrast, LearnersAnswer, AtSites),
     "condition": (NotAdjusted, AtSites),
-    "assumes": (FoldModels, LinearScores, AtSites),
+    "assumes": (FoldModels, LinearScores, LinearIn, AtSites),
     "population": (KeptPeople, KeptByTrim, AtSites),
 }
 # What is stored only where there is something to say.

@@ -123,6 +123,8 @@ _FORMATS: dict[type, str] = {
     caveats.WeightedContrast: "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; "
     "it estimates the effect only if those scores are correct",
     caveats.LearnersAnswer: "the expected answer of {learner} on about {rows} rows",
+    caveats.LinearIn: "the propensity score or the outcome regression is linear in {features} features, up to the "
+    "allowance for bias",
     caveats.KeptByTrim: "people whose propensity scores trim={trim} keeps",
 }
 _PEOPLE = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}

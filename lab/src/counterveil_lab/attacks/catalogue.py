@@ -206,6 +206,9 @@ def _outcome_level() -> Iterator[Audited]:
     yield _outcome("ate", "weighting", "value alone", arguments={"settings": Weighting(variance_share=0)})
     yield _outcome("ate", "difference_in_means", declared=TRIAL)
     yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/13")
+    searched: dict[str, Any] = {"rows": 800, "epsilon": "4", **FEW}
+    yield _outcome("ate", "difference_in_means", "place", declared=TRIAL, **searched)
+    yield _outcome("ate", "weighting", "place", **searched)
     yield _outcome("ate", "stratified", declared=CUT)
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("arms", method, declared=THREE, base=several_arms)

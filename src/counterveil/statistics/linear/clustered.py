@@ -77,6 +77,7 @@ def clustered_effect(session: Session, question: Question, effect: LinearEffect)
             | cluster_details(clusters, table, freedom)
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,
+            assumes=effect.assumes,
         ).stored()
 
     return Result.from_dict(session.run(question.request(_plan(question, share), study), compute))
