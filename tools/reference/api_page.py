@@ -143,16 +143,24 @@ def _error(thing: Any) -> bool:
 
 
 def _arguments(function: Any) -> list[str]:
-    """Return the table of a function's arguments."""
-    given = parameters(function)
-    if not given:
-        return []
+    """Return the table of a function's arguments, without those that `cv.ate` has alike."""
+    alike = set() if function is cv.ate else set(_argument_rows(cv.ate))
+    every = _argument_rows(function)
+    rows = [row for row in every if row not in alike]
+    lines = [*table(("argument", "type", "default", "meaning"), rows), ""] if rows else []
+    if len(rows) < len(every):
+        others = ", ".join(row[0] for row in every if row in alike)
+        lines += [f"As for [`cv.ate`](#cvate): {others}.", ""]
+    return lines
+
+
+def _argument_rows(function: Any) -> list[tuple[str, str, str, str]]:
     said = ATTRIBUTES | doc_of(function).entries
     rows = []
-    for each in given:
+    for each in parameters(function):
         default = "required" if each.default is each.empty else f"`{shown_default(each.default)}`"
         rows.append((f"`{each.name}`", type_name(each.annotation), default, _resolved(each.name, said)))
-    return [*table(("argument", "type", "default", "meaning"), rows), ""]
+    return rows
 
 
 def _resolved(name: str, said: dict[str, str]) -> str:
@@ -174,34 +182,48 @@ def undescribed() -> list[str]:
 
 
 def _class_tables(kind: type, is_answer: bool) -> list[str]:
-    """Return the tables of a class: its fields or arguments, its properties, its methods."""
+    """Return the tables of a class, without what a public class that it inherits from has alike."""
+    base = next((each for each in kind.__mro__[1:] if each.__name__ in cv.results.__all__), None)
+    alike = {row for _, rows in _tables(base, True) for row in rows} if base else set()
+    lines = []
+    for headings, every in _tables(kind, is_answer or base is not None):
+        rows = [row for row in every if row not in alike]
+        lines += [*table(headings, rows), ""] if rows else []
+    if base:
+        full = f"cv.results.{base.__name__}"
+        lines += [f"Also what [`{full}`](#{full.replace('.', '').lower()}) has.", ""]
+    return lines
+
+
+def _tables(kind: type, is_answer: bool) -> Iterator[tuple[tuple[str, ...], list[tuple[str, ...]]]]:
+    """Yield headings and rows of a class: its fields or arguments, its properties, its methods."""
     said = ATTRIBUTES | doc_of(kind).entries
     fields = attributes(kind)
     own_init = not is_answer and bool(fields) and not kind.__dataclass_params__.init  # type: ignore[attr-defined]
+    rows: list[tuple[str, ...]]
     if fields and not own_init:
-        cells = [
+        rows = [
             (f"`{name}`", of, f"`{default}`" if default else "", said.get(name, ""))
             for name, of, default in fields
         ]
-        rows = [(name, of, text) for name, of, _, text in cells] if is_answer else cells
-        headings = ("attribute", "type", "meaning") if is_answer else ("field", "type", "default", "meaning")
-        if issubclass(kind, Settings):
+        headings: tuple[str, ...] = ("field", "type", "default", "meaning")
+        if is_answer:
+            rows, headings = [(row[0], row[1], row[3]) for row in rows], ("attribute", "type", "meaning")
+        elif issubclass(kind, Settings):
             ranges = [range_of(each) for each in dataclasses.fields(kind)]
             rows = [(*row[:3], said_range, row[3]) for row, said_range in zip(rows, ranges, strict=True)]
             headings = (*headings[:3], "range", headings[3])
-        lines = [*table(headings, rows), ""]
-    else:
-        lines = [] if _error(kind) else _arguments(kind)
+        yield headings, rows
+    elif not _error(kind) and parameters(kind):
+        yield ("argument", "type", "default", "meaning"), list(_argument_rows(kind))
     members = dict(_public(kind, {name for name, _, _ in fields}))
     properties = {name: thing for name, thing in members.items() if isinstance(thing, property)}
     methods = {name: thing for name, thing in members.items() if name not in properties}
     if properties:
         rows = [(f"`{name}`", " ".join(doc_of(thing).paragraphs)) for name, thing in properties.items()]
-        lines += [*table(("property", "meaning"), rows), ""]
+        yield ("property", "meaning"), rows
     if methods:
-        rows = [_method(name, thing) for name, thing in methods.items()]
-        lines += [*table(("method", "what it does"), rows), ""]
-    return lines
+        yield ("method", "what it does"), [_method(name, thing) for name, thing in methods.items()]
 
 
 def _public(kind: type, fields: set[str]) -> Iterator[tuple[str, Any]]:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.reference.markdown import table
+
 from counterveil.privacy import Unit
 from counterveil.questions.ate import METHODS, Method
 from counterveil.questions.cate.cate import FORMS
 
-PLACES = ("memory", "Parquet, CSV", "DuckDB", "PostgreSQL", "Spark")
-PASSES, ENGINE, READ, REFUSED = "passes", "in the engine", "read into memory", "refused (CV-D050)"
-HERE = "in memory"
-# What a method does with rows at each of the places.
-BY_PASSES = (PASSES,) * len(PLACES)
-BY_ENGINE = (HERE, *(ENGINE,) * (len(PLACES) - 1))
-BY_ROWS = (HERE, *(READ,) * (len(PLACES) - 2), REFUSED)
+# What a method does with rows.
+BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
 # Questions whose rows are added up in the same way whatever the method is.
 _OTHERS = {
     ("groups", "difference_in_means", Unit.OUTCOME): BY_PASSES,
@@ -55,14 +52,12 @@ The rows of a person (`person=`), or of a protected cluster, become one first. M
 as they do with `before=`, `where=` and `per=`. Clusters (`cluster=` alone) are read into memory, and refused in Spark
 (CV-S017).
 
-| question | protects | streaming | pushed down | in memory |
-|---|---|---|---|---|
 {lines}
 """
 
 
-def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
-    """Yield question, method, unit, and what the method does with rows at each place."""
+def lines() -> Iterator[tuple[str, str, Unit, str]]:
+    """Yield question, method, unit, and what the method does with rows."""
     for name, method in METHODS.items():
         for unit in method.forms:
             if name == "auto":
@@ -75,8 +70,7 @@ def lines() -> Iterator[tuple[str, str, Unit, tuple[str, ...]]]:
         yield question, method, unit, how
 
 
-def _how(method: Method, unit: Unit) -> tuple[str, ...]:
-    """Return what a method of `ate` does with rows at each place."""
+def _how(method: Method, unit: Unit) -> str:
     if unit in method.in_batches:
         return BY_PASSES
     return BY_ENGINE if method.on_aggregates else BY_ROWS
@@ -84,11 +78,8 @@ def _how(method: Method, unit: Unit) -> tuple[str, ...]:
 
 def carriers_page() -> str:
     """Return the text of the page."""
-    found: dict[tuple[str, str], dict[tuple[str, ...], list[str]]] = {}
+    found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for question, method, unit, how in lines():
-        found.setdefault((question, unit.value), {}).setdefault(how, []).append(method or "yes")
-    rows = [
-        f"| {question} | {unit} | {' | '.join(', '.join(by.get(how, ())) for how in (BY_PASSES, BY_ENGINE, BY_ROWS))} |"
-        for (question, unit), by in found.items()
-    ]
-    return _TEXT.format(lines="\n".join(rows))
+        found.setdefault((question, unit.value), {how: [] for how in HOW})[how].append(method or "yes")
+    rows = [(*key, *(", ".join(names) for names in by.values())) for key, by in found.items()]
+    return _TEXT.format(lines="\n".join(table(("question", "protects", *HOW), rows)))

@@ -14,6 +14,8 @@ from counterveil import errors
 from counterveil.cli import app as program
 from counterveil.cli.options import Described, described
 
+# The command whose options the others repeat.
+MODEL = "estimate"
 # Where the how-to of a command is.
 HOW_TO = {
     "arms": "[several arms](../how-to/several-arms.md)",
@@ -23,7 +25,7 @@ HOW_TO = {
     "federation coordinator create": "[ask several hospitals at once](../how-to/federation.md)",
     "federation site create": "[ask several hospitals at once](../how-to/federation.md)",
     "groups": "[effects by group](../how-to/effects-by-group.md)",
-    "ledger charter": "[what a charter says](ledger.md#charter)",
+    "ledger charter": "[access policies](ledger.md#charter)",
     "ledger create": "[register a budget](../how-to/register-a-budget.md), [anchors](ledger.md#anchors)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",
@@ -37,7 +39,10 @@ def cli_page() -> str:
     unknown = set(HOW_TO) - set(commands)
     if unknown:
         raise ValueError(f"no such command: {', '.join(sorted(unknown))}; put HOW_TO right")
-    sections = [_section(name, command) for name, command in commands.items()]
+    known = set(map(_row, described(commands[MODEL])))
+    sections = [
+        _section(name, command, set() if name == MODEL else known) for name, command in commands.items()
+    ]
     return template("cli.md", commands="\n".join(sections), exit_codes=_exit_codes())
 
 
@@ -49,14 +54,19 @@ def commands_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
         yield from commands_of(each.typer_instance, f"{before}{each.name} ")
 
 
-def _section(name: str, command: Any) -> str:
+def _section(name: str, command: Any, known: set[tuple[str, str, str]]) -> str:
+    """Return the section of a command; options that `estimate` has alike are named only."""
     options = described(command)
     words = [each.usage for each in options if each.is_argument]
     lines = [f"## `{' '.join(['counterveil', name, *words])}`", "", *_paragraphs(getdoc(command) or "")]
     if name in HOW_TO:
         lines += [f"See {HOW_TO[name]}.", ""]
-    if options:
-        lines += [*table(("argument or option", "default", "meaning"), map(_row, options)), ""]
+    rows = list(map(_row, options))
+    own = [row for row in rows if row not in known]
+    lines += [*table(("argument or option", "default", "meaning"), own), ""] if own else []
+    if len(own) < len(rows):
+        alike = ", ".join(row[0].partition(" ")[0].rstrip("`") + "`" for row in rows if row in known)
+        lines += [f"As for [`{MODEL}`](#counterveil-{MODEL}-data): {alike}.", ""]
     return "\n".join(lines)
 
 

@@ -38,11 +38,14 @@ def errors_page() -> str:
 
 def _code(code: str, rows: list[dict[str, str]]) -> Iterator[str]:
     yield f"### {code}"
-    for row in rows:
-        named = {"Expected": _plain(row.get("expected", "")), "To fix": _plain(row["fix"])}
-        said = [f"{word}: {text.rstrip('.')}." for word, text in named.items() if text]
-        yield " ".join([f"**{_plain(row['problem'])}**", *said])
+    yield from dict.fromkeys(map(_said, rows))
     yield rows[0]["why"]
+
+
+def _said(row: dict[str, str]) -> str:
+    named = {"Expected": _plain(row.get("expected", "")), "To fix": _plain(row["fix"])}
+    said = [f"{word}: {text.rstrip('.')}." for word, text in named.items() if text]
+    return " ".join([f"**{_plain(row['problem'])}**", *said])
 
 
 def _plain(text: str) -> str:

@@ -97,7 +97,7 @@ _WORDS: dict[Fact, str] = {
     Target.UNCLIPPED_CONTRAST: "the contrast weighted by unclipped noisy scores",
     Target.TREATED_TIMES_SHARE: "the effect on the treated times the share treated",
     Target.UNTREATED_TIMES_SHARE: "the effect on the untreated times their share",
-    Target.NO_QUANTITY: "no quantity: the scale of the published noise is private, so that none can be given",
+    Target.NO_QUANTITY: "no quantity: the scale of the published noise is private, so none can be given",
     FoldModels.OUTCOME: "the outcome regression in each arm is linear in the covariates",
     FoldModels.OUTCOME_OR_LOGIT: "the outcome regression or the logit of the propensity score is linear in the "
     "covariates",
@@ -119,7 +119,7 @@ _FORMATS: dict[type, str] = {
     caveats.Downweighted: "rows with unusual covariates are downweighted: about {share:.1%} of rows count less; where "
     "effects are not linear this shifts what a regression estimates",
     caveats.Shrinkage: "SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {factor:.2g}",
-    caveats.OneLook: "P-VALUE of this look alone: over all looks together, zero is ruled out only below {alpha:.3g}",
+    caveats.OneLook: "P-VALUE of this analysis alone: over all interim analyses, zero is ruled out only below {alpha:.3g}",
     caveats.WeightedContrast: "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; "
     "it estimates the effect only if those scores are correct",
     caveats.LearnersAnswer: "the expected answer of {learner} on about {rows} rows",

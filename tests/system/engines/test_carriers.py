@@ -10,7 +10,7 @@ import pytest
 from tests.system.engines.databases import make
 from tests.system.engines.people import check_people, visits
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
-from tools.reference.carriers_page import REFUSED, lines
+from tools.reference.carriers_page import BY_ROWS, lines
 
 import counterveil as cv
 from counterveil.data import (
@@ -259,7 +259,7 @@ def refused_by_name(table):
     """Check that what the table of methods says is refused is refused by its name, with nothing spent."""
     seen = 0
     for question, method, unit, how in lines():
-        if how[-1] != REFUSED:
+        if how != BY_ROWS:
             continue
         curator = cv.Curator(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
         words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
