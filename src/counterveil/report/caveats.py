@@ -119,7 +119,7 @@ _FORMATS: dict[type, str] = {
     caveats.Downweighted: "rows with unusual covariates are downweighted: about {share:.1%} of rows count less; where "
     "effects are not linear this shifts what a regression estimates",
     caveats.Shrinkage: "SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {factor:.2g}",
-    caveats.OneLook: "P-VALUE of this analysis alone: over all interim analyses, zero is ruled out only below {alpha:.3g}",
+    caveats.OneLook: "P-VALUE of this analysis alone: over all analyses, zero is ruled out only below {alpha:.3g}",
     caveats.WeightedContrast: "the contrast weighted by the released scores, which range from {low:.3g} to {high:.3g}; "
     "it estimates the effect only if those scores are correct",
     caveats.LearnersAnswer: "the expected answer of {learner} on about {rows} rows",

@@ -109,7 +109,7 @@ def _doubles() -> Refuted:
         FloatingPointLaplace(),
         (0.0, 1.0),
         "-b log(u) in doubles, added to the value, is Laplace noise",
-        "1 + x has the last bits of a number near 1, x alone those of a small one: a small output whose last bits are "
+        "1 + x has the last bits of a number near 1, x alone those of a small one. A small output whose last bits are "
         "fine cannot come from 1",
         "exact draws on a public grid: every mechanism of counterveil.mechanisms, audited in `counterveil audit --all`",
     )
