@@ -85,8 +85,8 @@ def reproduce(
     """Run the tables and figures of a paper again, and judge its claims; needs the package counterveil-lab.
 
     Every finished piece is kept at once: after Ctrl-C the same command goes on where it stopped. A table is a CSV file,
-    a figure SVG and PNG, and page.md has all of them with the verdict on every claim. Data sets are looked for below
-    COUNTERVEIL_DATA.
+    a figure SVG and PNG. claims.csv has the verdict on every claim; page.md links all of them and lists the claims that
+    fail. Data sets are looked for below COUNTERVEIL_DATA.
     """
     raise typer.Exit(laboratory().reproduce(paper, quick, figures or [], out, max(jobs, 1), listed))
 
