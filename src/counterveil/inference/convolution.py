@@ -101,6 +101,11 @@ def _standard(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float
     return found
 
 
+@lru_cache(maxsize=256)
+def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Floats:
+    return distribution.quantile(np.array(levels))
+
+
 class Noises:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
@@ -137,9 +142,10 @@ class Noises:
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
 
-    def points(self, of_one: Callable[[NoiseDistribution], Floats]) -> Floats:
-        """Return for each the points that a function of distributions gives, as lengths."""
-        return np.array([of_one(law) for law in self._laws])[self._which] * self._scales[:, None]
+    def points(self, levels: tuple[float, ...]) -> Floats:
+        """Return for each the x with P(X <= x) = level, for the same levels."""
+        found = [_quantiles(cast("Hashable", law), levels) for law in self._laws]
+        return np.asarray(np.array(found)[self._which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -154,7 +160,10 @@ class Noises:
         return found
 
 
-Asked, Answer, Found, Key = TypeVar("Asked"), TypeVar("Answer"), TypeVar("Found"), TypeVar("Key")
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+Found = TypeVar("Found")
+Key = TypeVar("Key")
 
 
 def in_step(
