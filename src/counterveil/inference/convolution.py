@@ -343,6 +343,12 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Float
     cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
+    # Pieces that are empty for all are left out.
+    first, last = (
+        np.count_nonzero(cuts <= -_REACH, axis=1).min(),
+        np.count_nonzero(cuts < _REACH, axis=1).max(),
+    )
+    cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
     z = (half[:, :, None] * _NODES + (cuts[:, :-1] + half)[:, :, None]).reshape(len(x), -1)
     weight = z * z
