@@ -101,6 +101,11 @@ def _standard(distribution: NoiseDistribution) -> tuple[NoiseDistribution, float
     return found
 
 
+@lru_cache(maxsize=256)
+def _quantiles(distribution: NoiseDistribution, levels: tuple[float, ...]) -> Floats:
+    return distribution.quantile(np.array(levels))
+
+
 class Noises:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
@@ -137,9 +142,10 @@ class Noises:
             points, lambda law, own, scales: law.quantile(own.ravel()).reshape(own.shape) * scales
         )
 
-    def points(self, of_one: Callable[[NoiseDistribution], Floats]) -> Floats:
-        """Return for each the points that a function of distributions gives, as lengths."""
-        return np.array([of_one(law) for law in self._laws])[self._which] * self._scales[:, None]
+    def points(self, levels: tuple[float, ...]) -> Floats:
+        """Return for each the x with P(X <= x) = level, for the same levels."""
+        found = [_quantiles(cast("Hashable", law), levels) for law in self._laws]
+        return np.asarray(np.array(found)[self._which] * self._scales[:, None])
 
     def _by_law(
         self, points: Floats, evaluate: Callable[[NoiseDistribution, Floats, Floats], Floats]
@@ -154,7 +160,10 @@ class Noises:
         return found
 
 
-Asked, Answer, Found, Key = TypeVar("Asked"), TypeVar("Answer"), TypeVar("Found"), TypeVar("Key")
+Asked = TypeVar("Asked")
+Answer = TypeVar("Answer")
+Found = TypeVar("Found")
+Key = TypeVar("Key")
 
 
 def in_step(
@@ -334,6 +343,12 @@ def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Float
     cuts = (x[:, None] - np.concatenate([kinks, -ladder, ladder], axis=1)) / sd[:, None]
     ends = np.broadcast_to(_NORMAL_ENDS, (len(x), len(_NORMAL_ENDS)))
     cuts = np.sort(np.concatenate([ends, np.clip(cuts, -_REACH, _REACH)], axis=1), axis=1)
+    # Pieces that are empty for all are left out.
+    first, last = (
+        np.count_nonzero(cuts <= -_REACH, axis=1).min(),
+        np.count_nonzero(cuts < _REACH, axis=1).max(),
+    )
+    cuts = cuts[:, first - 1 : last + 1]
     half = (cuts[:, 1:] - cuts[:, :-1]) / 2
     z = (half[:, :, None] * _NODES + (cuts[:, :-1] + half)[:, :, None]).reshape(len(x), -1)
     weight = z * z

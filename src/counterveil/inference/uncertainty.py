@@ -148,6 +148,7 @@ _Z, _W = _normal_rule(56, 6.0)
 _LEVELS, _SHARES = level_rule(64, 32)
 # Of the other noise the upper half matters, beyond the interval's end.
 _NOISE_LEVELS, _NOISE_SHARES = level_rule(16, 48)
+_NOISE_POINTS = tuple(_NOISE_LEVELS.tolist())
 
 
 def tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
@@ -170,15 +171,9 @@ def _narrow_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
 
 def _wide_tails(sd: Floats, h: Floats, noises: Noises) -> Floats:
     """Return P(N + X > h) as an average over X."""
-    points = noises.points(_noise_points) - h
+    points = noises.points(_NOISE_POINTS) - h
     points /= sd
     return np.asarray(ndtr(points, out=points) @ _NOISE_SHARES)
-
-
-@lru_cache(maxsize=256)
-def _noise_points(distribution: NoiseDistribution) -> Floats:
-    """Return the distribution's quantiles at the levels that average over it; not to be written to."""
-    return distribution.quantile(_NOISE_LEVELS)
 
 
 def half_widths(sd: Floats, noises: Noises, alpha: Floats) -> Floats:

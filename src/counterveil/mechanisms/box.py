@@ -90,7 +90,7 @@ class Box(VectorNoise):
             tail = np.maximum(tail, _LEAST)
             x = x + (np.log(tail) - aim) * tail * d / np.maximum(beyond, _LEAST)
         size = np.maximum(x, 0.0) * float(self.scale)
-        return np.where(p < 0.5, -size, size)
+        return np.asarray(np.where(p < 0.5, -size, size))
 
     def kinks(self, low: float, high: float, most: int) -> Reals:  # noqa: ARG002 - there is but one
         """Return the peak, the one point where the density of a coordinate is not smooth."""

@@ -1,0 +1,66 @@
+"""Effects solved together have the intervals and p-values that each has by itself."""
+
+import pytest
+
+from counterveil.inference import Uncertainty, convolution, uncertainty
+from counterveil.inference.uncertainty import solve_together
+from counterveil.mechanisms import Box, Gaussian, Laplace, Staircase
+
+# What the order of sums may change.
+ROUNDING = 1e-9
+LEVELS = (0.95, 0.9998)
+
+
+def forget():
+    for memory in (
+        convolution._TAILS,
+        convolution._HALF_WIDTHS,
+        uncertainty._LIKELY,
+        uncertainty._INFLATIONS,
+    ):
+        memory.clear()
+
+
+def errors():
+    """Return estimates whose noises have one shape or another, with and without a noisy variance."""
+    found = []
+    for size in (3, 40, 500):
+        for noise in (Staircase(f"5/{size}", 2), Laplace(f"1/{size}", 1), Gaussian(f"2/{size}", 1)):
+            variance = Staircase(f"25/{size**2}", "1/2")
+            found.append((0.3, Uncertainty(noise, 2 / size, 6 / size, variance)))
+            found.append((-0.1, Uncertainty(noise, 2 / size, 2 / size)))
+        found.append(
+            (0.0, Uncertainty(Box(f"1/{size}", 1, 7), -0.1, 1 / size, Box(f"1/{size**2}", 1, 7), bias=0.01))
+        )
+    return [*found, (0.5, Uncertainty(None, 0.2, 0.2)), (0.5, Uncertainty(Laplace(1, 1), 0.0, 0.0))]
+
+
+def shown():
+    return [
+        number
+        for estimate, known in errors()
+        for level in LEVELS
+        for number in (known.half_width(level), known.p_value(estimate, level), known.sampling_sd)
+    ]
+
+
+@pytest.mark.parametrize("most", [16_384, 3])
+def test_effects_solved_together_have_the_numbers_of_each_alone(most, monkeypatch):
+    monkeypatch.setattr(convolution, "_MOST_REMEMBERED", most)
+    forget()
+    alone = shown()
+    forget()
+    solve_together(errors(), LEVELS)
+    assert shown() == pytest.approx(alone, rel=ROUNDING, abs=1e-15)
+
+
+def test_what_was_solved_together_is_not_solved_again(monkeypatch):
+    forget()
+    solve_together(errors(), LEVELS)
+
+    def again(*_):
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr(convolution, "_tails_and_densities", again)
+    monkeypatch.setattr(uncertainty, "_inflations", again)
+    shown()
