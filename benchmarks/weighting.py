@@ -11,7 +11,7 @@ import numpy as np
 
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.kernels.weight_features import weight_features
+from counterveil.statistics.linear.kernels.weight_features import parted_features
 
 TITLE = "Balancing weights, 20 covariates: CPU seconds beside the propensity fit of the same run"
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
@@ -42,7 +42,7 @@ def run() -> list[dict[str, str]]:
 def _row(n: int) -> dict[str, str]:
     X, treated = population(n)
     fitting, fit = cpu(lambda: fit_propensity(X, treated, 1 / n))
-    building, features = cpu(lambda: weight_features(X, KINDS, fit.scores))
+    building, features = cpu(lambda: parted_features(X, KINDS, fit.scores)[0])
     solving, weights = cpu(lambda: balance_weights(features, treated, noise_variance=NOISE_VARIANCE))
     return {
         "rows": f"{n:,}",
@@ -60,7 +60,7 @@ def _row(n: int) -> dict[str, str]:
 def _peak(X: np.ndarray, treated: np.ndarray, scores: np.ndarray) -> int:
     """Return the most memory held at once by features and weights together, in bytes."""
     tracemalloc.start()
-    balance_weights(weight_features(X, KINDS, scores), treated, noise_variance=NOISE_VARIANCE)
+    balance_weights(parted_features(X, KINDS, scores)[0], treated, noise_variance=NOISE_VARIANCE)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     return peak

@@ -24,8 +24,8 @@ from .measuring import PEER
 from .questions import ASKED
 
 SIZES = (100_000, 1_000_000)
-# Threads of linear algebra that wait for each other count as busy: with one, CPU is work, for the peer as well.
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# Threads that wait for each other count as busy, and copies of a process not at all: with one core, CPU is work.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "COUNTERVEIL_CORES"), "1")
 Figures = Mapping[str, float]
 
 

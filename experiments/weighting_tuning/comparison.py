@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from counterveil.statistics.linear.kernels.balancing import WeightSettings, balance_weights
-from counterveil.statistics.linear.kernels.weight_features import FeatureShares, weight_features
+from counterveil.statistics.linear.kernels.weight_features import FeatureShares, parted_features
 from experiments.weighting_tuning.expected_error import (
     staircase_absolute,
     staircase_variance,
@@ -54,7 +54,7 @@ def one_draw(instance: Instance, weights: np.ndarray, epsilon: float) -> Errors:
 def balanced(
     instance: Instance, epsilon: float, near_matching: bool, settings: WeightSettings, shares: FeatureShares
 ) -> np.ndarray:
-    features = weight_features(instance.covariates, instance.kinds, instance.scores, shares)
+    features, _ = parted_features(instance.covariates, instance.kinds, instance.scores, shares)
     return balance_weights(
         features,
         instance.treated,

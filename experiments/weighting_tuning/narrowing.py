@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from counterveil.statistics.linear.kernels.balancing import balance_weights
-from counterveil.statistics.linear.kernels.weight_features import weight_features
+from counterveil.statistics.linear.kernels.weight_features import parted_features
 from experiments.weighting_tuning.comparison import balanced_by_default, one_draw, print_row
 from experiments.weighting_tuning.expected_error import staircase_absolute, staircase_variance
 from experiments.weighting_tuning.instances import TUNING, Instance, load
@@ -26,7 +26,7 @@ DRAWS = 400
 def windowed(instance: Instance, epsilon: float, width: float, near: bool) -> tuple[float, float]:
     """Return the relative errors to matching (mean absolute) and to the truth (root mean square)."""
     left = epsilon * (1 - SHARE_FOR_MEANS)
-    features = weight_features(instance.covariates, instance.kinds, instance.scores)
+    features, _ = parted_features(instance.covariates, instance.kinds, instance.scores)
     weights = balance_weights(
         features,
         instance.treated,

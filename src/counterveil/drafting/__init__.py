@@ -1,5 +1,6 @@
 """What the holder of data declares: codebooks, drafts of studies, rules for missing values, charters, and checks."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from counterveil.accounting import Charter
@@ -16,9 +17,6 @@ __all__ = ["Charter", "Draft", "Drop", "Entry", "Fill", "Finding", "buy", "check
 
 
 def __getattr__(name: str) -> Any:
-    # Loaded on first use: it brings all of statistics, which a check does not need.
-    if name != "buy":
-        raise AttributeError(f"module 'counterveil.drafting' has no attribute {name!r}")
-    from counterveil.drafting.buying import buy
-
-    return buy
+    if name == "buy":  # it loads statistics, which a check does not need
+        return import_module("counterveil.drafting.buying").buy
+    raise AttributeError(f"module 'counterveil.drafting' has no attribute {name!r}")

@@ -91,7 +91,7 @@ def column_balances(
     """
     w = np.stack([used * inside for used in (1.0, weights) for inside in (treated, ~treated)])
     totals, sizes = w.sum(axis=1), np.einsum("ij,ij->i", w, w)
-    share = np.divide(w, totals[:, None], out=np.zeros_like(w), where=totals[:, None] > 0)
+    share = np.divide(w, totals[:, None], out=w, where=totals[:, None] > 0)
     mean, variance = _moments(raw, share)
     parts = [
         _levels(raw[j], count, share) if count else (mean[:, j : j + 1], variance[:, j : j + 1])

@@ -145,7 +145,8 @@ def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) 
     if not found.guarantee.unit.treatment_public:
         return replace(found, repeat=repeat, by_arm={} if session.study.covariates else None)
     rows = session.in_memory
-    return replace(found, repeat=repeat, by_arm=None if rows is None else rows.once("table one", lambda: table_one(rows)))
+    by_arm = None if rows is None else rows.once("table one", lambda: table_one(rows))
+    return replace(found, repeat=repeat, by_arm=by_arm)
 
 
 def ask_once(

@@ -77,16 +77,21 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     found = weighted(table, design, settings, question.estimand, noise_variance, lines)
     by_row = settings.variance_by == BY_ROW
     variance = None if by_row else chosen_residual_variance(found, table.treated, question)
+    pairs = covariate_pairs(table.treated, found.features) if by_row else None
+    not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
+    weights, score = found.weights, design.score
+    # The features, which take the most memory, are not needed beside what follows.
+    del found, design
     return LinearEffect(
         method="weighting for balance",
-        coefficients=found.weights,
-        pairs=covariate_pairs(table.treated, found.features) if by_row else None,
+        coefficients=weights,
+        pairs=pairs,
         variance=variance,
         pages=(PAGE,) if by_row else (PAGE, VARIANCE_PAGE),
-        expected_part=1.0 if variance is None else expected_part(variance, found.weights),
-        not_covered=caveats(rows.study, found, settings),
-        details=weighting_details(design, found),
-        diagnostics=covariate_diagnostics(table, lines, design.score, found.weights),
+        expected_part=1.0 if variance is None else expected_part(variance, weights),
+        not_covered=not_covered,
+        details=details,
+        diagnostics=covariate_diagnostics(table, lines, score, weights),
         table=table,
         remarks=_remarks(settings),
         share=share,

@@ -41,12 +41,12 @@ class Part:
         """Return what `make` returns; of every block the last one is kept, for the passes that follow."""
         if self.features.size > MOST_KEPT * len(self.batch.covariates):
             return make()
-        kept = self.batch.once("features", dict[int, tuple[FeatureMap, Standard | None, Floats]])
-        features, standardised, found = kept.get(self.rows.start, (None, None, None))
-        if found is None or standardised is not standard or features != self.features:
+        kept = self.batch.once("features", dict[int, tuple[object, Floats]])
+        made, found = kept.get(self.rows.start, (None, np.empty(0)))
+        if made != (self.features, standard):
             found = make()
             found.setflags(write=False)
-            kept[self.rows.start] = self.features, standard, found
+            kept[self.rows.start] = (self.features, standard), found
         return found
 
     @property

@@ -583,11 +583,6 @@ def _leave(
     mix[place] = change / sqrt(variance)
 
 
-OUTCOMES_PAGES = (
-    "statistics/moments/outcome_moments.proof.md",
-    "statistics/moments/record_moments.proof.md",
-    "statistics/moments/orthogonal_score.proof.md",
-)
 # Percents of the budget, Gaussian and pure; what is left is for the second moments. Chosen like those for records.
 _OUTCOMES_PERCENTS = {
     False: {"centre": 3, "first reach": 2, "first moments": 12, "reach": 3},

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
@@ -67,29 +67,6 @@ class FeatureShares:
             raise refusal("CV-P265", what=self)
 
 
-def weight_features(
-    covariates: NDArray[np.floating],
-    kinds: Sequence[ColumnKind],
-    scores: NDArray[np.float64],
-    shares: FeatureShares | None = None,
-    dtype: type[np.floating] = np.float32,
-    total: float | None = None,
-    followed: TreatmentTerms | None = None,
-    leaves: Inside | None = None,
-) -> NDArray[np.floating]:
-    """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
-
-    With a `total` they are multiplied by what makes them add up to it. `followed` are the terms that treatment
-    follows and `leaves` (m, n) the groups of rows, where they have a share.
-
-    `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
-    indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
-    are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
-    column; covariates are read fastest if they are kept like that, too.
-    """
-    return parted_features(covariates, kinds, scores, shares, dtype, total, followed, leaves)[0]
-
-
 def parted_features(
     covariates: NDArray[np.floating],
     kinds: Sequence[ColumnKind],
@@ -100,7 +77,18 @@ def parted_features(
     followed: TreatmentTerms | None = None,
     leaves: Inside | None = None,
 ) -> tuple[NDArray[np.floating], int]:
-    """Return the same, and how many of the first columns are made of covariates alone: lines, squares and products."""
+    """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
+
+    With it comes how many of the first columns are made of covariates alone: lines, squares and products.
+
+    With a `total` variances are multiplied by what makes them add up to it. `followed` are the terms that treatment
+    follows and `leaves` (m, n) the groups of rows, where they have a share.
+
+    `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
+    indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
+    are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
+    column; covariates are read fastest if they are kept like that, too.
+    """
     shares = shares or FeatureShares()
     _check(covariates, kinds, scores)
     raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
@@ -115,7 +103,9 @@ def parted_features(
     lines = np.empty((int(ends[-1]), len(covariates)), dtype)
     held = sum(float(block.variances.sum()) for block in blocks)
     scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
-    for block, first, end in zip(blocks, ends, ends[1:], strict=False):
+    for first, end in pairwise(ends):
+        # Dropped once it is written, with what it was made of.
+        block = blocks.pop(0)
         block.write(scale * np.sqrt(block.variances), lines[first:end])
     return lines.T, own
 
