@@ -7,18 +7,20 @@ what it was measured on.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf
+from math import inf, sqrt
 
 from counterveil.data import Layout, Range, Study
 from counterveil.data.features import feature_map
 from counterveil.errors import ParameterError
+from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.session import Session
 from counterveil.settings import Auto, DoublyRobust, Trial
 from counterveil.statistics.folds.aggregation import expected_width as folds_width
-from counterveil.statistics.moments.adjusted import arm_design, arms_affordable, width_beside_others
+from counterveil.statistics.moments.adjusted import SCORE_REACH, ArmDesign, arm_design, arms_affordable
+from counterveil.statistics.moments.orthogonal import Design
 from counterveil.statistics.moments.trial import chosen
 
 AUTO = "auto"
@@ -31,6 +33,10 @@ _ROWS_A_FEATURE = 25
 # The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
 # confounding makes other answers possible.
 _FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
+# Doubly robust answers beside folds, with pure noise: what clipping adds at either end, in parts of the score's noise;
+# the variance of products of errors in lines beside that of independent coordinates; what noise of the Grams adds with
+# richer features. Set on simulated people of plans with 3, 8 and 20 covariates.
+_CLIPPING, _PRODUCT_ERRORS, _RICHER = 0.35, 110.0, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +128,7 @@ def expected_widths(session: Session, question: Question) -> dict[str, float]:
     """
     adjusting = _adjusting(question)
     features, design = arm_design(session, adjusting, adjusting.settings)
-    found = {"doubly_robust": width_beside_others(features, design)} if arms_affordable(design) else {}
+    found = {"doubly_robust": _width(features, design)} if arms_affordable(design) else {}
     folds = replace(question.in_pure_noise(), method="fold_aggregation", settings=None)
     # With Gaussian noise moments by arm are the shorter ones wherever they are affordable.
     if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian" or (found and not design.pure):
@@ -133,6 +139,19 @@ def expected_widths(session: Session, question: Question) -> dict[str, float]:
         return found
     most = _FOLD_NOISE["none" if adjusting.settings.kappa is None else "declared"]
     return found | ({"fold_aggregation": width} if noise <= most else {})
+
+
+def _width(features: FeatureMap, design: Design) -> float:
+    """Return about how many times wider a doubly robust interval is than one without privacy.
+
+    The product of both models' errors is of second order: noise of variance t^2 in a coordinate of both adds about
+    n t^4 + 2 t^2 to the variance of sampling.
+    """
+    chain = ArmDesign(design)
+    noise, each = SCORE_REACH * chain.score_unit * sqrt(design.rows), chain.index**2 / (4 * design.features)
+    lines = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
+    models = (_RICHER * chain.index) ** 2 if features.pairs else lines
+    return sqrt(1 + noise**2 + models) + _CLIPPING * noise
 
 
 def _adjusting(question: Question) -> Question:

@@ -136,3 +136,13 @@ def test_overlap_shows_the_scores_of_both_arms():
     assert "propensity score" in texts(ax)
     with pytest.raises(ParameterError, match="CV-P026"):
         cv.plots.overlap(cv.ate(rows(600), study(share=0.5), protects="record", epsilon=1))
+
+
+def test_methods_and_levels_are_drawn_with_what_auto_takes():
+    observed = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)})
+    plan = cv.plan(observed, rows=400, epsilon=4, method="all", draws=2)
+    ax = cv.plots.plan(plan)
+    answered = [one for one in plan.answers if one.half_width is not None]
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names == [f"{one.protects.value}: {one.method}" for one in reversed(answered)]
+    assert "Filled: what auto takes" in texts(ax)

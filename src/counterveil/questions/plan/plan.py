@@ -1097,46 +1097,28 @@ def _plan(
     """Return the plan of a question with its `options`, for people of whom something is assumed."""
     draws, seed, half_width = trials.draws, trials.seed, trials.half_width
     level, measure, received = options["level"], options["measure"], options["received"]
-    check_level(level)
-    check_study(study)
-    refuse_censored(study.event, question)
     compared = question == "ate" and options["method"] == ALL
-    units = tuple(Unit) if compared and options["protects"] is None else (Unit.parse(options["protects"]),)
-    if not compared:
-        refuse_shape(study, units[0])
-        refuse_clusters(study, "plan", options["method"], units[0])
-    elif half_width is not None:
-        raise _unfit("half_width", "half_width= with one method", f"method={ALL!r}", "name a method")
-    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
-    check_numbers(sizes, draws, seed, half_width)
+    units = _units(study, question, options, compared, half_width)
+    sizes = _sizes(rows, trials)
     chosen, study = study, study.changed(where=None)  # people are planned for that belong to it
     _refuse_unplanned(study, question, sample, options)
     target = usual_estimand(study, options["estimand"])
-    options = options | {"estimand": target.value}
-    ask, searched = asked(question, study, options, target, sizes)
-    if sample is not None:
-        assumed, draw = _sampled(study, chosen, sample)
-    else:
-        assumed = _assumed(study, people, more, received)
-        draw = partial(people_of_question, study, assumed, question == "event_study", received)
+    own = options | {"estimand": target.value}
+    own |= {"method": AUTO, "protects": units[0].value} if compared else {}
+    ask, searched = asked(question, study, own, target, sizes)
+    known = None if sample is None else _sampled(study, chosen, sample)
+    assumed, draw = known or _assumed(study, people, more, received, question)
     budgets = _budgets(epsilon, delta, max(sizes))
     first = sizes[-1] if question == "interim" else sizes[0]
     by_least_squares = question in _BY_LEAST_SQUARES and measure == DIFFERENCE and study.per is None
-    noiseless = Budget(_HARDLY_ANY, delta)
-    plain = partial(_least_squares, level) if by_least_squares else partial(_plain, searched, noiseless)
+    hardly_any = partial(_plain, searched, Budget(_HARDLY_ANY, delta))
+    plain = partial(_least_squares, level) if by_least_squares else hardly_any
     levels = _levels(study, sizes, budgets[0], level, options["spending"]) if question == "interim" else {}
-    tried = [(budget, size) for size in sizes for budget in budgets]
+    cells = [Trial(ask, budget, size, units[0], levels.get(size)) for size in sizes for budget in budgets]
     if compared:
-        cells = [
-            one
-            for pair in tried
-            for unit in units
-            for one in _every_method(study, options, target, unit, *pair)
-        ]
-    else:
-        cells = [Trial(ask, budget, size, units[0], levels.get(size)) for budget, size in tried]
+        ways = [(unit, cell) for cell in cells for unit in units]
+        cells = [trial for way in ways for trial in _every_method(study, own, target, *way)]
     free = run(cells, draw, draws, seed, trials.tell, plain, first)
-    answers = [cell.answer() for cell in cells if not cell.repeats_auto]
     search = Search(searched, draw, seed, min(draws, SEARCH_DRAWS), budgets, half_width)
     return Plan(
         question=question,
@@ -1149,7 +1131,7 @@ def _plan(
         level=level,
         assumed=assumed,
         without_privacy=free,
-        answers=tuple(_by_length(answers) if compared else answers),
+        answers=_by_length(cells) if compared else tuple(cell.answer() for cell in cells),
         wanted=half_width,
         least_epsilon=search.epsilon(first),
         least_rows=search.rows(first),
@@ -1160,8 +1142,32 @@ def _plan(
     )
 
 
+def _sizes(rows: int | Sequence[int], trials: _Trials) -> list[int]:
+    sizes = list(rows) if isinstance(rows, Sequence) else [rows]
+    check_numbers(sizes, trials.draws, trials.seed, trials.half_width)
+    return sizes
+
+
+def _units(
+    study: Study, question: str, options: Mapping[str, Any], compared: bool, half_width: float | None
+) -> tuple[Unit, ...]:
+    """Return what is to be protected, which is everything in turn where levels are compared; checks the question."""
+    check_level(options["level"])
+    check_study(study)
+    refuse_censored(study.event, question)
+    if compared and half_width is not None:
+        raise _unfit("half_width", "half_width= with one method", f"method={ALL!r}", "name a method")
+    if compared and options["protects"] is None:
+        return tuple(Unit)
+    unit = Unit.parse(options["protects"])
+    if not compared:
+        refuse_shape(study, unit)
+        refuse_clusters(study, "plan", options["method"], unit)
+    return (unit,)
+
+
 def _every_method(
-    study: Study, options: Mapping[str, Any], target: Estimand, unit: Unit, budget: Budget, rows: int
+    study: Study, options: Mapping[str, Any], target: Estimand, unit: Unit, cell: Trial
 ) -> list[Trial]:
     """Return the trials of `auto` and of every method that has a form for what is protected."""
 
@@ -1169,24 +1175,24 @@ def _every_method(
         own = {"protects": unit.value, "method": method}
         # Settings are those of `auto`.
         settings = options["settings"] if method == AUTO else None
-        return asked("ate", study, {**options, **own, "settings": settings}, target, [rows])[0]
+        return asked("ate", study, {**options, **own, "settings": settings}, target, [cell.rows])[0]
 
-    auto = Trial(ask(AUTO), budget, rows, unit, method=AUTO)
+    auto = replace(cell, ask=ask(AUTO), protects=unit, method=AUTO, answers=[])
     # Two names of one form, of which that for trials stands first.
     named = reversed(METHODS.items()) if study.randomised is True else METHODS.items()
     others = {
         method.forms[unit]: name for name, method in named if name != AUTO and unit in method.forms
     }.values()
-    return [auto, *(Trial(ask(name), budget, rows, unit, method=name, auto=auto) for name in others)]
+    return [auto, *(replace(auto, ask=ask(name), method=name, auto=auto, answers=[]) for name in others)]
 
 
-def _by_length(answers: list[PlannedAnswer]) -> list[PlannedAnswer]:
+def _by_length(cells: list[Trial]) -> tuple[PlannedAnswer, ...]:
     """Return the answers of methods, the shortest intervals of a level first; a refusal of `auto` is its method's."""
+    answers = [cell.answer() for cell in cells if not cell.repeats_auto]
     kept = [one for one in answers if one.method != AUTO]
     places = {unit: place for place, unit in enumerate(Unit)}
-    return sorted(
-        kept, key=lambda one: (one.rows, one.budget.epsilon, places[one.protects], one.half_width or inf)
-    )
+    kept.sort(key=lambda one: (one.rows, one.budget.epsilon, places[one.protects], one.half_width or inf))
+    return tuple(kept)
 
 
 # Questions whose half-width is shown beside that of least squares; the others beside their own with hardly any noise.
@@ -1204,12 +1210,15 @@ def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> floa
     return trial.half
 
 
-def _assumed(study: Study, people: dict[str, Any], more: _Further, received: str | None) -> Assumptions:
-    """Return what is assumed of people."""
+def _assumed(
+    study: Study, people: dict[str, Any], more: _Further, received: str | None, question: str
+) -> tuple[Assumptions, Draw]:
+    """Return what is assumed of people, and what draws them."""
     others = {name: kind for name, kind in study.covariates.items() if name != received}
     own = at_the_horizon(study.changed(covariates=others))
     found = assumed_of(own, people, more.together, more.denominator, more.complying, received)
-    return replace(found, lost=lost_share(study, more.lost))
+    found = replace(found, lost=lost_share(study, more.lost))
+    return found, partial(people_of_question, study, found, question == "event_study", received)
 
 
 def _sampled(study: Study, declared: Study, sample: Any) -> tuple[Assumptions, Draw]:

@@ -131,11 +131,7 @@ _CONSTANT, _OUTCOME = 0.7, 0.3
 # Squared lengths of standardised rows are about this many times the number of features.
 _LENGTH = 1.5
 # Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
-_SCORE_REACH, _MODELS = 4.0, 8.0
-# Beside other methods, with pure noise: what clipping adds at either end, in parts of the score's noise; the variance
-# of products of errors in lines beside that of independent coordinates; what noise of the Grams adds with richer
-# features. Measured on simulated people of plans with 3, 8 and 20 covariates.
-_CLIPPING, _PRODUCT_ERRORS, _RICHER = 0.35, 110.0, 10.0
+SCORE_REACH, _MODELS = 4.0, 8.0
 # Adjustment is affordable where the noise of the Grams is below these.
 _MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
 # The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
@@ -264,22 +260,8 @@ def expected_width(design: Design) -> float:
     never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
     """
     chain = ArmDesign(design)
-    noise = _SCORE_REACH * chain.score_unit * sqrt(design.rows)
+    noise = SCORE_REACH * chain.score_unit * sqrt(design.rows)
     return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
-
-
-def width_beside_others(features: FeatureMap, design: Design) -> float:
-    """Return the same for a comparison with other methods: with the bias of clipping, and of lines products of errors.
-
-    Such a product is of second order: noise of variance t^2 in a coordinate of both models adds about n t^4 + 2 t^2 to
-    the variance of sampling.
-    """
-    chain = ArmDesign(design)
-    noise, size = _SCORE_REACH * chain.score_unit * sqrt(design.rows), design.features
-    each = chain.index**2 / (4 * size)
-    models = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
-    models = (_RICHER * chain.index) ** 2 if features.pairs else models
-    return sqrt(1 + noise**2 + models) + _CLIPPING * noise
 
 
 @dataclass(frozen=True, slots=True)

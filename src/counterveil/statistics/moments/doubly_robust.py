@@ -115,11 +115,6 @@ def _orthogonal(
     return Result.from_dict(session.run(question.request(plan, session.study), compute))
 
 
-def adjusts(session: Session, question: Question) -> bool:
-    """Return whether public numbers afford the adjusted effect at the default settings; nothing is spent."""
-    return arms_affordable(arm_design(session, question, DoublyRobust())[1])
-
-
 def _public_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
     """Return the features of public correlations; refuses declared sizes that do not fit, whatever the rows are."""
     assert settings.covariance is not None

@@ -10,7 +10,7 @@ Fieller's interval (1954), which stays right where a denominator is hardly large
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
 
@@ -150,10 +150,6 @@ def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], s
 
 def compare_ratios(session: Session, question: Question) -> RatioResult:
     """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
-    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
-        # A ledger that adds up Gaussian noise counts pure noise dearly.
-        forms = [replace(question, mechanism=mechanism) for mechanism in ("gaussian", "staircase")]
-        question = min(forms, key=lambda one: _expected_noise(Design.of(session, one), ratio_plan(one)))
     source, design = session.batches, Design.of(session, question)
     plan = ratio_plan(question)
 
@@ -164,17 +160,6 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
         return _result(session, question, design, (arms[0].count, source.rows), found).stored()
 
     return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
-
-
-def _expected_noise(design: Design, plan: Plan) -> float:
-    """Return the variance of the noise of N - r D summed over an arm, r at the middle of both ranges."""
-    name = f"sums of {_ARMS[0] if design.public_arms else 'both arms'}"
-    amount = plan.amount(name, Kind.VECTOR if design.gaussian else Kind.CELLS)
-    variance = (
-        (design.sums.length / amount) ** 2 if design.gaussian else 2 * (design.sums.total / amount) ** 2
-    )
-    ratio = sum(design.above) / sum(design.below)
-    return float(variance * (1 / design.weights[0] ** 2 + (ratio / design.weights[1]) ** 2))
 
 
 def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list[NoisyRatio]:

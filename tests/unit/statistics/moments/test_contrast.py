@@ -100,7 +100,7 @@ def test_a_declared_share_is_joined_with_the_released_one():
 
 def test_refusals():
     with pytest.raises(ParameterError, match="CV-P240"):
-        ask_for(trial(100), study(), delta=1e-6)
+        ask_for(trial(100), study(), delta=1e-6, mechanism="gaussian")
     with pytest.raises(ParameterError, match="CV-P018"):
         cv.ate(trial(100), study(), protects="outcome", method="trial", epsilon=1)
     with pytest.raises(ParameterError, match="CV-P019"):
