@@ -115,7 +115,7 @@ def best_basis(table: Table, budget: Budget, settings: Series) -> Basis | None:
     found: list[tuple[float, Basis]] = []
     for degree in (settings.degree,) if settings.degree else (1, 2, 3):
         basis = largest_basis(table, replace(settings, degree=degree))
-        if basis is None or int(basis.orders.max()) < degree or basis.size * table.rows > MOST_NUMBERS:
+        if basis is None or basis.size * table.rows > MOST_NUMBERS:
             continue
         left = PLAUSIBLE**2 * (degree + 1) ** (1 - FALL)
         sampling = (2 * TYPICAL_SD) ** 2 * basis.size / table.rows
