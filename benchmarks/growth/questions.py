@@ -197,8 +197,8 @@ FUNCTIONS = {
     "auto": asked("cate", "auto", PURE),
     "auto, outcomes": asked("cate", "auto", OUTCOME, GAUSSIAN),
     "series": asked("cate", "series", OUTCOME, GAUSSIAN),
-    "auto, pairs": asked("cate", "auto", PAIR, GAUSSIAN),
-    "series, pairs": asked("cate", "series", PAIR, GAUSSIAN),
+    "auto, pairs": asked("cate", "auto", PAIR, PURE),
+    "series, pairs": asked("cate", "series", PAIR, PURE),
     "t_learner": asked("cate", "t_learner", PURE),
     "r_learner": asked("cate", "r_learner", PURE),
     "bins": asked(

@@ -84,7 +84,7 @@ def test_joint_means_follow_from_the_mean_of_everyone_and_the_difference():
     joint = JointMeans(0.3, None, 0.1, known, 0.25, 0.0, 1000, (0.0, 1.0))
     assert joint.values == pytest.approx((0.375, 0.275))
     # Of a variance of 4e-4 the larger weight falls on what the range allows of it.
-    sd, noise = joint.errors(0.05)(1.0, 2.0, (1.0, 1.0))
+    sd, noise, _ = joint.errors(0.05)(1.0, 2.0, (1.0, 1.0))
     cap = joint._caps(0.05)[1]
     assert noise is None
     assert cap == pytest.approx(min(0.25, cap * 750) / 750)

@@ -347,10 +347,10 @@ def provenance(
     """Return what every answer of this level says of itself."""
     study, pure = session.study, question.budget.pure
     pages = PAGES if searched(study) else PAGES[1:]
+    laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
+    drawn = ("ball" if pure else "gaussian", *laplace)
     return {
-        "guarantee": question.guarantee(
-            session, pages, mechanisms=("ball" if pure else "gaussian", "laplace")
-        ),
+        "guarantee": question.guarantee(session, pages, mechanisms=drawn),
         "method": "doubly robust score with public covariates",
         "releases": _releases(choice.plan, pure),
         "not_covered": _not_covered(study),

@@ -115,9 +115,12 @@ def best_basis(table: Table, budget: Budget, settings: Series) -> Basis | None:
     found: list[tuple[float, Basis]] = []
     for degree in (settings.degree,) if settings.degree else (1, 2, 3):
         basis = largest_basis(table, replace(settings, degree=degree))
-        if basis is None or int(basis.orders.max()) < degree or basis.size * table.rows > MOST_NUMBERS:
+        if basis is None or basis.size * table.rows > MOST_NUMBERS:
             continue
-        left = PLAUSIBLE**2 * (degree + 1) ** (1 - FALL)
+        # Intervals allow for orders beyond the last as for those of a function with a kink.
+        left = (
+            PLAUSIBLE**2 * degree ** (2 - FALL) * sum(order**-2.0 for order in range(degree + 1, degree + 7))
+        )
         sampling = (2 * TYPICAL_SD) ** 2 * basis.size / table.rows
         found.append((_noise(basis.size, table, budget) ** 2 + sampling + left, basis))
     return min(found, key=lambda one: one[0])[1] if found else None
