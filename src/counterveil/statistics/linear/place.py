@@ -19,14 +19,9 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Plan
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, Sensitivities, effect_plan
-from counterveil.statistics.outcome_place import DISTANCES, ENDS, PLACES, count_octaves
+from counterveil.statistics.outcome_place import DISTANCES, ENDS, PLACE_WORDS, count_octaves
 
 PAGE = "statistics/histogram.proof.md"
-# What is said of the two releases.
-SEARCHED = (
-    ("histogram of the outcome over its range", "sensitivity 2"),
-    ("histogram of distances from the outcomes' centre", "sensitivity 2"),
-)
 # Parts of the budget that the place may take, the largest first.
 _PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
 # Most by which the search may lengthen an interval whose range is right, and least by which it must shorten one whose
@@ -143,9 +138,21 @@ def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
     return own + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
 
 
+def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return what to say of the releases that find the place, nothing where none was planned."""
+    parts = plan.parts
+    return tuple((words, f"{parts[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in parts)
+
+
+def mechanisms(plan: Plan) -> tuple[str, ...]:
+    """Return the noise of a plan: counts of a pure search have Laplace noise."""
+    laplace = ("laplace",) if searched(plan) and plan.mechanism == "staircase" else ()
+    return (plan.mechanism, *laplace)
+
+
 def find_interval(gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitivities) -> Interval:
     """Return the interval of least expected error from two releases, the whole range if none was planned."""
-    if not PLACES.keys() <= dict(plan.amounts).keys():
+    if not searched(plan):
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
     tails, sds = octaves.tails()
