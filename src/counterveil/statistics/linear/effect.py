@@ -139,7 +139,8 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
 
     part = Fraction(0)
     if effect.share is None:
-        part = place_part(table.study, table.rows, sensitivity, form.squares, share, question)
+        squares = sensitivity.squares * sensitivity.factor
+        part = place_part(table.study, table.rows, sensitivity, squares, share, question)
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))

@@ -31,7 +31,7 @@ _MOST_COST, _LEAST_GAIN, _TOO_WIDE = 1.04, 1.21, 20
 _FOUND = 15
 # Most noise of an octave's count, as a part of the rows.
 _MOST_NOISE = 1 / 100
-# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else they may be anywhere.
+# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else nothing is clamped.
 # A tail is there where it exceeds the second of these.
 _SEEN, _SURE = 6.0, 2.5
 # What the clamped parts of outcomes of both arms may differ by, beside one arm's.
@@ -101,8 +101,8 @@ def place_part(
 ) -> Fraction:
     """Return the part of the budget that finds the place of outcomes, 0 where it does not pay; reads public numbers.
 
-    `squares` is the sum of squared coefficients, `share` the variance's of what is left. Outcomes from 0 to 1 are not
-    searched.
+    `squares` is the sum of squared coefficients times what is allowed for bias, `share` the variance's of what is left.
+    Outcomes from 0 to 1 are not searched.
     """
     low, high = study.outcome_range
     if (low == 0 and high == 1) or not share:
@@ -156,7 +156,9 @@ def find_interval(gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitiv
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
     tails, sds = octaves.tails()
-    shares = octaves.shares(bool(tails[1] < _SEEN * sds[1]), _SURE)
+    if tails[1] < _SEEN * sds[1]:
+        return WHOLE_RANGE
+    shares = octaves.shares(False, _SURE)
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
     found = [(noise, WHOLE_RANGE)]
