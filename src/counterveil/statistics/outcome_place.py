@@ -23,6 +23,10 @@ OUTCOME_BITS = 16
 # Releases and their parts of what the place costs.
 PLACES = {"centre": Fraction(1, 3), "spread": Fraction(2, 3)}
 PLACE_KINDS = dict.fromkeys(PLACES, Kind.CELLS)
+PLACE_WORDS = {
+    "centre": "histogram of the outcome over its range",
+    "spread": "histogram of distances from the outcomes' centre",
+}
 _CELLS, _OCTAVES = 32, 8
 # Outcomes of a cell: where they lie on average, in parts of its end; the innermost cell begins at the centre.
 _WITHIN, _INNERMOST = 0.72, 0.55

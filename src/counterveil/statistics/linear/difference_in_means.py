@@ -23,7 +23,14 @@ from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan,
 from counterveil.statistics.linear.clustered import clustered_effect
 from counterveil.statistics.linear.effect import LinearEffect
 from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
-from counterveil.statistics.linear.place import SEARCHED, WHOLE_RANGE, Interval, find_interval, place_part
+from counterveil.statistics.linear.place import (
+    WHOLE_RANGE,
+    Interval,
+    find_interval,
+    mechanisms,
+    place_part,
+    searched,
+)
 from counterveil.statistics.linear.sensitivity import DifferenceInMeans
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
@@ -51,10 +58,12 @@ def difference_in_means(session: Session, question: Question) -> Result:
         return Result(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
-            guarantee=question.guarantee(session, (PAGE, PLACE_PAGE) if part else PAGE),
+            guarantee=question.guarantee(
+                session, (PAGE, PLACE_PAGE) if part else PAGE, mechanisms=mechanisms(plan)
+            ),
             method="difference in means",
             **question.effect_terms(study),
-            releases=(*(SEARCHED if part else ()), *_releases(bounds, share > 0)),
+            releases=(*searched(plan), *_releases(bounds, share > 0)),
             not_covered=causal_caveats(study, question.estimand) + place.said(study),
             details={
                 "rows": source.rows,

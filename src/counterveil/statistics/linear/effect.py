@@ -26,7 +26,7 @@ from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
-from counterveil.statistics.linear.place import SEARCHED, find_interval, place_part
+from counterveil.statistics.linear.place import find_interval, mechanisms, place_part, searched
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 PAGE = "statistics/linear/linear_estimate.proof.md"
@@ -139,7 +139,8 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
 
     part = Fraction(0)
     if effect.share is None:
-        part = place_part(table.study, table.rows, sensitivity, form.squares, share, question)
+        squares = sensitivity.squares * sensitivity.factor
+        part = place_part(table.study, table.rows, sensitivity, squares, share, question)
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
@@ -153,7 +154,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
         cap = float(bounds.variance_cap)
         own = (cap, None) if variance is None else (float(variance), variance.noise)
         known = Uncertainty(released.noise, own[0], cap, own[1], place.hidden(table.study) ** 2)
-        releases = [*SEARCHED] if part else []
+        releases = [*searched(plan)]
         releases.append(("effect", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
             releases.append(("its variance", f"sensitivity {float(bounds.variance):.6g}"))
@@ -161,7 +162,10 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             guarantee=question.guarantee(
-                session, (*effect.pages, PLACE_PAGE) if part else effect.pages, effect.remarks
+                session,
+                (*effect.pages, PLACE_PAGE) if part else effect.pages,
+                effect.remarks,
+                mechanisms=mechanisms(plan),
             ),
             method=effect.method,
             # Not those of the table, whose outcomes may be residuals of a prediction.

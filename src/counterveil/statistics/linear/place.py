@@ -19,14 +19,9 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Plan
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, Sensitivities, effect_plan
-from counterveil.statistics.outcome_place import DISTANCES, ENDS, PLACES, count_octaves
+from counterveil.statistics.outcome_place import DISTANCES, ENDS, PLACE_WORDS, count_octaves
 
 PAGE = "statistics/histogram.proof.md"
-# What is said of the two releases.
-SEARCHED = (
-    ("histogram of the outcome over its range", "sensitivity 2"),
-    ("histogram of distances from the outcomes' centre", "sensitivity 2"),
-)
 # Parts of the budget that the place may take, the largest first.
 _PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
 # Most by which the search may lengthen an interval whose range is right, and least by which it must shorten one whose
@@ -36,7 +31,7 @@ _MOST_COST, _LEAST_GAIN, _TOO_WIDE = 1.04, 1.21, 20
 _FOUND = 15
 # Most noise of an octave's count, as a part of the rows.
 _MOST_NOISE = 1 / 100
-# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else they may be anywhere.
+# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else nothing is clamped.
 # A tail is there where it exceeds the second of these.
 _SEEN, _SURE = 6.0, 2.5
 # What the clamped parts of outcomes of both arms may differ by, beside one arm's.
@@ -106,8 +101,8 @@ def place_part(
 ) -> Fraction:
     """Return the part of the budget that finds the place of outcomes, 0 where it does not pay; reads public numbers.
 
-    `squares` is the sum of squared coefficients, `share` the variance's of what is left. Outcomes from 0 to 1 are not
-    searched.
+    `squares` is the sum of squared coefficients times what is allowed for bias, `share` the variance's of what is left.
+    Outcomes from 0 to 1 are not searched.
     """
     low, high = study.outcome_range
     if (low == 0 and high == 1) or not share:
@@ -143,13 +138,27 @@ def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
     return own + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
 
 
+def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return what to say of the releases that find the place, nothing where none was planned."""
+    parts = plan.parts
+    return tuple((words, f"{parts[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in parts)
+
+
+def mechanisms(plan: Plan) -> tuple[str, ...]:
+    """Return the noise of a plan: counts of a pure search have Laplace noise."""
+    laplace = ("laplace",) if searched(plan) and plan.mechanism == "staircase" else ()
+    return (plan.mechanism, *laplace)
+
+
 def find_interval(gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitivities) -> Interval:
     """Return the interval of least expected error from two releases, the whole range if none was planned."""
-    if not PLACES.keys() <= dict(plan.amounts).keys():
+    if not searched(plan):
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
     tails, sds = octaves.tails()
-    shares = octaves.shares(bool(tails[1] < _SEEN * sds[1]), _SURE)
+    if tails[1] < _SEEN * sds[1]:
+        return WHOLE_RANGE
+    shares = octaves.shares(False, _SURE)
     lo, hi = source.study.outcome_range
     noise, width = _noise(plan, sensitivity), float(hi - lo)
     found = [(noise, WHOLE_RANGE)]

@@ -26,7 +26,7 @@ from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
-from counterveil.statistics.outcome_place import PLACE_KINDS, PLACES, WHOLE, Spread, find_place
+from counterveil.statistics.outcome_place import PLACE_KINDS, PLACE_WORDS, PLACES, WHOLE, Spread, find_place
 from counterveil.statistics.pairs.models import Models, Sums, fit_models
 from counterveil.statistics.pairs.rows import (
     CURVES,
@@ -365,9 +365,7 @@ def _assumes(rows: PublicRows) -> LinearScores:
     return LinearScores(False, squares, products)
 
 
-_WORDS = {
-    "centre": "histogram of the outcome over its range",
-    "spread": "histogram of distances from the outcomes' centre",
+_WORDS = PLACE_WORDS | {
     "models": "sums of features with treatment and with outcomes of both arms",
     "score": "sums of scores and of their squares",
     "effects": "sums of functions of covariates with scores, and of squared scores",
