@@ -63,7 +63,7 @@ def request(visit: Visit) -> Page:
     }
     if len(entries) == 1:
         return Page("result.html", facts)
-    result = _result(entries)
+    result = _answer_of(entries)
     if result is None:
         return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
     return Page("result.html", facts | {"result": _shown(result), "files": list(_files(result))})
@@ -72,7 +72,7 @@ def request(visit: Visit) -> Page:
 def download(visit: Visit) -> Download:
     """Return one of the files of an answered request."""
     _, entries = _entries(visit)
-    result = _result(entries) if len(entries) > 1 else None
+    result = _answer_of(entries) if len(entries) > 1 else None
     files = {} if result is None else _files(result)
     name = visit.path["file"]
     if name not in files:
@@ -93,7 +93,7 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
         return data, book.of_request(data.account.dataset, first[0].request_id)
 
 
-def _result(entries: list[Entry]) -> Any:
+def _answer_of(entries: list[Entry]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
     asked: Any = entries[0].facts["description"]
     try:

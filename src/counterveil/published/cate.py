@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,8 +25,9 @@ from counterveil.numerics.public_choices import public_uniforms
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion
-from counterveil.results.functions import CateAnswers, Queries
-from counterveil.session import Kind, Plan, Request, Session
+from counterveil.results.answering import Facts
+from counterveil.results.functions import Queries
+from counterveil.session import Kind, Plan, Session
 from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 from counterveil.statistics.folds.learners import quietly
 
@@ -431,11 +432,6 @@ def paper_plan(question: PublishedQuestion) -> Plan:
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
-def paper_request(question: PublishedQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
-    """Return the request, with the settings that hold where none were given."""
-    return replace(question, settings=settings).request(plan, study)
-
-
 def paper_answers(
     session: Session,
     question: PublishedQuestion,
@@ -446,17 +442,16 @@ def paper_answers(
     method: str,
     release: str,
     interval_of: Target,
-) -> CateAnswers:
+) -> Facts:
     """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)
-    return CateAnswers(
+    return Facts(
         queries=queries.rows,
         estimates=tuple(float(answer) for answer in answers),
         sampling=(0.0,) * len(queries),
         noise=(noise,) * len(queries),
         guarantee=question.guarantee(session, (), (remark,), Proof.REFUTED),
         method=method,
-        **question.terms(session.study),
         releases=(("effects at the queries", release),),
         not_covered=NOT_COVERED,
         distinct=len(queries),

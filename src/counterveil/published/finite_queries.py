@@ -7,7 +7,7 @@ record times 5 sqrt(2 ln n ln(2/delta)) / (epsilon n).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
 
@@ -34,10 +34,10 @@ from counterveil.published.cate import (
     loss_at,
     paper_answers,
     paper_plan,
-    paper_request,
     require_learners,
 )
 from counterveil.published.gate import release_vector_scaled
+from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Session
 
@@ -70,7 +70,7 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
@@ -90,9 +90,10 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
             "noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
             interval_of=Target.NO_QUANTITY,
-        ).stored()
+        )
 
-    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
+    # With the settings that hold where none were given.
+    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.

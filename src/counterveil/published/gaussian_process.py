@@ -7,7 +7,7 @@ Lipschitz constant of the loss. The scale is public, and for every number of que
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, pi, sqrt
 
@@ -37,9 +37,9 @@ from counterveil.published.cate import (
     loss_at,
     paper_answers,
     paper_plan,
-    paper_request,
     require_learners,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Kind, Plan, Session
 
@@ -223,7 +223,7 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
@@ -245,9 +245,10 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
             "as published",
             release=f"one path of a Gaussian process, standard deviation {form.scale:.4g} at a point",
             interval_of=Target.KERNEL_REGRESSION,
-        ).stored()
+        )
 
-    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
+    # With the settings that hold where none were given.
+    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.

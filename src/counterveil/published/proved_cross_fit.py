@@ -33,6 +33,7 @@ from counterveil.privacy import Estimand, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm
 from counterveil.published.proved_weighting import shrunk
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -146,11 +147,24 @@ def _cross_fit(session: Session, question: Question) -> Result:
     table = session.table
     design = design_of(session.study, table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         scored = release(gate, table, design, question.estimand)
-        return _result(session, question, design, scored).stored()
+        low, high = session.study.outcome_range
+        estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
+        return Facts(
+            estimate=estimate,
+            uncertainty=uncertainty,
+            method="doubly robust score, cross-fitted with private models",
+            releases=releases(design.plan, design.declared),
+            not_covered=not_covered(design.penalty, design.declared),
+            assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
+            details=details(
+                design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept
+            )
+            | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
+        )
 
-    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
+    return settled(Result, session, question, design.plan, compute, pages=pages(question.mechanism))
 
 
 # What analysts call.
@@ -251,24 +265,6 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     bias = sum(part * half.bias for part, half in pairs) * unit / left
     known = Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra, bias)
     return effect * unit, known
-
-
-def _result(session: Session, question: Question, design: CrossFit, scored: Scored) -> Result:
-    study = session.study
-    low, high = study.outcome_range
-    estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
-    return Result(
-        estimate=estimate,
-        uncertainty=uncertainty,
-        guarantee=question.guarantee(session, pages(question.mechanism)),
-        method="doubly robust score, cross-fitted with private models",
-        **question.effect_terms(study),
-        releases=releases(design.plan, design.declared),
-        not_covered=not_covered(design.penalty, design.declared),
-        assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
-        details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
-    )
 
 
 def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> CounterveilError:

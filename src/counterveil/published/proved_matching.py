@@ -28,6 +28,7 @@ from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand, Unit, caveats, exact
 from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.published.asking import EffectForm
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
@@ -91,15 +92,33 @@ def _record_matching(session: Session, question: Question) -> Result:
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
     checked_tolerance(session.table.rows, features.columns + 1, 2, USUAL.penalty, None)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         z = features.values(session.table)
         fitted = fit_propensity(z, session.table.treated, USUAL.penalty).weights
         scores, responses = release_scores(gate, session.table, features, z, fitted)
         matched = match(scores, responses, float(plan.amount("effect")))
         effect, sensitivity = release_sum(gate, session.table, matched)
-        return _result(session, question, effect, sensitivity, shrinkage_of(responses)).stored()
+        shrinkage = shrinkage_of(responses)
+        cap = float(sensitivity.variance_cap)
+        shrunk = Uncertainty(effect.noise, cap, cap)
+        return Facts(
+            estimate=float(effect),
+            uncertainty=shrunk,
+            method="matching on released scores",
+            releases=record_releases(sensitivity, shrinkage),
+            not_covered=not_covered(shrinkage),
+            details={
+                "rows": session.table.rows,
+                "mechanism": question.mechanism,
+                "shrinkage": shrinkage.factor,
+                "randomized_share": shrinkage.share,
+                "debiased_estimate": float(effect) / shrinkage.factor,
+                "se_debiased": shrunk.total_sd / shrinkage.factor,
+            },
+            interval_of=Target.SHRUNK_CONTRAST,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(Result, session, question, plan, compute, pages=PAGES)
 
 
 # What analysts call.
@@ -162,35 +181,6 @@ def shrinkage_of(responses: Responses) -> Shrinkage:
     q = min(max(recovered, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
     s = p * q + (1 - p) * (1 - q)
     return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
-
-
-def _result(
-    session: Session,
-    question: Question,
-    effect: Released,
-    sensitivity: MatchedSum,
-    shrinkage: Shrinkage,
-) -> Result:
-    study, cap = session.study, float(sensitivity.variance_cap)
-    shrunk = Uncertainty(effect.noise, cap, cap)
-    return Result(
-        estimate=float(effect),
-        uncertainty=shrunk,
-        guarantee=question.guarantee(session, PAGES),
-        method="matching on released scores",
-        **question.effect_terms(study),
-        releases=record_releases(sensitivity, shrinkage),
-        not_covered=not_covered(shrinkage),
-        details={
-            "rows": session.table.rows,
-            "mechanism": question.mechanism,
-            "shrinkage": shrinkage.factor,
-            "randomized_share": shrinkage.share,
-            "debiased_estimate": float(effect) / shrinkage.factor,
-            "se_debiased": shrunk.total_sd / shrinkage.factor,
-        },
-        interval_of=Target.SHRUNK_CONTRAST,
-    )
 
 
 def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tuple[str, str], ...]:

@@ -42,6 +42,7 @@ from counterveil.privacy.caveats import (
     WeightedContrast,
 )
 from counterveil.published.asking import EffectForm
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -188,11 +189,20 @@ def _ipw(session: Session, question: Question) -> Result:
     table = session.table
     design = design_of(session.study, table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         nuisances, weighing, weighted = release(gate, table, design, question.estimand)
-        return _result(session, question, design, nuisances, weighing, weighted).stored()
+        study = session.study
+        return Facts(
+            estimate=effect_of(study, weighing, weighted)[0],
+            uncertainty=uncertainty_of(study, weighing, weighted),
+            method="inverse probability weighting" + (", normalised" if design.centred else ""),
+            releases=releases(study, design, weighing),
+            not_covered=not_covered(design, question.estimand),
+            details=details(study, session.table.rows, design, nuisances, weighing),
+            interval_of=interval_of(study, nuisances, weighing),
+        )
 
-    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
+    return settled(Result, session, question, design.plan, compute, pages=PAGES)
 
 
 # What analysts call.
@@ -283,28 +293,6 @@ def uncertainty_of(study: Study, weighing: Weighing, weighted: Weighted) -> Unce
     cap = factor**2 * weighted.rows
     extra = (beyond / weighted.size) ** 2 * weighted.count_variance
     return Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra)
-
-
-def _result(
-    session: Session,
-    question: Question,
-    design: Design,
-    nuisances: Nuisances,
-    weighing: Weighing,
-    weighted: Weighted,
-) -> Result:
-    study = session.study
-    return Result(
-        estimate=effect_of(study, weighing, weighted)[0],
-        uncertainty=uncertainty_of(study, weighing, weighted),
-        guarantee=question.guarantee(session, PAGES),
-        method="inverse probability weighting" + (", normalised" if design.centred else ""),
-        **question.effect_terms(study),
-        releases=releases(study, design, weighing),
-        not_covered=not_covered(design, question.estimand),
-        details=details(study, session.table.rows, design, nuisances, weighing),
-        interval_of=interval_of(study, nuisances, weighing),
-    )
 
 
 # What is learned before rows are weighed: a propensity model and the arms' centres, one vector, released once. The

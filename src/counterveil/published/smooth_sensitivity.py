@@ -26,6 +26,7 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
 from counterveil.statistics.strata.exact_matching import caveats
@@ -62,11 +63,44 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
     plan = ClassicalPlan.of(Plan.split(question.budget, thirds, "laplace"), "scale")
     found = published(session, layout, float(question.budget.epsilon) / 3, float(question.budget.delta) / 3)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         effect, variance, scale = release(gate, found)
-        return _result(session, question, plan, found, effect, variance, scale).stored()
+        study, width = session.study, study_width(session)
+        # Unbiased for S, as published: a log-normal's mean is above its median.
+        bound = exp(float(scale) - scale.noise.variance / 2)
+        known = max(float(variance), 0.0) * width**2
+        noise = plan.noise("effect", Fraction(2 * bound * width))
+        return Facts(
+            estimate=float(effect) * width,
+            uncertainty=Uncertainty(noise, known, max(known, width**2)),
+            method="exact matching with smooth sensitivity, as published",
+            releases=(
+                ("matched contrast", "Laplace noise on the printed bound"),
+                ("its variance", "Laplace noise on the printed bound"),
+                ("logarithm of the bound", "Gaussian noise, textbook scale"),
+            ),
+            not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
+            details={
+                "rows": session.table.rows,
+                "mechanism": "laplace",
+                "beta": found.smoothness,
+                "sensitivity_bound": bound,
+            },
+            interval_of=Target.PUBLISHED_ESTIMATE,
+            variance_apart=True,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=PAGE,
+        remarks=(REMARK,),
+        proof=Proof.REFUTED,
+        mechanisms=("laplace", "gaussian"),
+    )
 
 
 # What analysts call.
@@ -97,45 +131,6 @@ def release(gate: Gate, found: Published) -> tuple[Fraction, Fraction, Released]
         release_scaled(gate, "effect", found.effect, 2 * Fraction(found.effect_bound), one),
         release_scaled(gate, "variance", found.variance, 2 * Fraction(found.variance_bound), one**2),
         release_classical(gate, "scale", Fraction(log(found.effect_bound)), Fraction(found.smoothness)),
-    )
-
-
-def _result(
-    session: Session,
-    question: PublishedQuestion,
-    plan: Plan,
-    found: Published,
-    effect: Fraction,
-    variance: Fraction,
-    scale: Released,
-) -> Result:
-    study, width = session.study, study_width(session)
-    # Unbiased for S, as published: a log-normal's mean is above its median.
-    bound = exp(float(scale) - scale.noise.variance / 2)
-    known = max(float(variance), 0.0) * width**2
-    noise = plan.noise("effect", Fraction(2 * bound * width))
-    return Result(
-        estimate=float(effect) * width,
-        uncertainty=Uncertainty(noise, known, max(known, width**2)),
-        guarantee=question.guarantee(
-            session, PAGE, (REMARK,), Proof.REFUTED, mechanisms=("laplace", "gaussian")
-        ),
-        method="exact matching with smooth sensitivity, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("matched contrast", "Laplace noise on the printed bound"),
-            ("its variance", "Laplace noise on the printed bound"),
-            ("logarithm of the bound", "Gaussian noise, textbook scale"),
-        ),
-        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
-        details={
-            "rows": session.table.rows,
-            "mechanism": "laplace",
-            "beta": found.smoothness,
-            "sensitivity_bound": bound,
-        },
-        interval_of=Target.PUBLISHED_ESTIMATE,
-        variance_apart=True,
     )
 
 

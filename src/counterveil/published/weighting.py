@@ -15,7 +15,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study, Table
+from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
@@ -27,8 +27,9 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
+from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.session.plan import in_branches
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
@@ -71,13 +72,48 @@ def _ipw(session: Session, question: PublishedQuestion) -> Result:
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         parts = two_parts(session.table.rows, fit_rows(session.table.rows))
         published = release(gate, plan, session.table, parts, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
-        return _result(session, question, published, noise).stored()
+        rows = session.table.rows
+        cap = min(published.true / 2, _LARGEST) ** 2 * rows
+        target = _SHRUNK.get(question.estimand, Target.UNCLIPPED_CONTRAST)
+        return Facts(
+            estimate=published.value,
+            uncertainty=Uncertainty(noise, cap, cap),
+            method="inverse probability weighting, as published",
+            releases=(
+                ("weights of the propensity model", "Gaussian noise with the classical constant"),
+                (
+                    "weighted sum",
+                    f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
+                ),
+            ),
+            not_covered=(
+                Caveat.ERRORS_OF_NOISY_WEIGHTS,
+                Caveat.CONFOUNDING_LEFT_BY_PENALTY,
+            ),
+            details={
+                "rows": rows,
+                "mechanism": "gaussian, classical constant",
+                "claimed_sensitivity": float(published.claimed),
+                "max_sensitivity": published.true,
+                "max_delta_loss": lost_delta(question, published),
+            },
+            interval_of=target,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=(PAGE, "session/branches.proof.md"),
+        remarks=(REMARK,),
+        proof=Proof.REFUTED,
+    )
 
 
 # What analysts call.
@@ -168,38 +204,3 @@ def lost_delta(question: PublishedQuestion, published: Published) -> float:
     ratio = published.true / float(published.claimed)
     mu = Fraction(min(ratio * float(epsilon) / textbook_constant(float(delta)), 1e6))
     return float(delta_of(mu, epsilon))
-
-
-def _result(
-    session: Session, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
-) -> Result:
-    study: Study = session.study
-    rows = session.table.rows
-    cap = min(published.true / 2, _LARGEST) ** 2 * rows
-    target = _SHRUNK.get(question.estimand, Target.UNCLIPPED_CONTRAST)
-    return Result(
-        estimate=published.value,
-        uncertainty=Uncertainty(noise, cap, cap),
-        guarantee=question.guarantee(session, (PAGE, "session/branches.proof.md"), (REMARK,), Proof.REFUTED),
-        method="inverse probability weighting, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("weights of the propensity model", "Gaussian noise with the classical constant"),
-            (
-                "weighted sum",
-                f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
-            ),
-        ),
-        not_covered=(
-            Caveat.ERRORS_OF_NOISY_WEIGHTS,
-            Caveat.CONFOUNDING_LEFT_BY_PENALTY,
-        ),
-        details={
-            "rows": rows,
-            "mechanism": "gaussian, classical constant",
-            "claimed_sensitivity": float(published.claimed),
-            "max_sensitivity": published.true,
-            "max_delta_loss": lost_delta(question, published),
-        },
-        interval_of=target,
-    )

@@ -222,7 +222,7 @@ class MeasureResult(Result):
         if isinstance(numbers, Linear) and check_measure(measure) != NEEDED:
             raise ValueError("the means of both arms are missing")
         sites = len(numbers.sites) if isinstance(numbers, PooledMeans) else 0
-        if len(terms["site_sources"]) != sites:
+        if len(terms.get("site_sources", ())) != sites:
             raise ValueError("sources of other sites")
         return cls.of(check_measure(measure), numbers, **terms)
 

@@ -31,6 +31,7 @@ from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
@@ -268,11 +269,50 @@ def fold_aggregation(session: Session, question: Question) -> Result:
     """Return the noisy average of a learner's effects in separate folds; everything about a person is private."""
     folding = folding_of(session.study, session.table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         clip, weighted = release(gate, session.table, folding)
-        return _result(session, question, folding, clip, weighted).stored()
+        study, name = session.study, learner_name(folding.learner)
+        bound, size = float(clip.bound), session.table.rows // clip.folds
+        own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
+        return Facts(
+            estimate=float(clip.centre) + bound * weighted.mean,
+            uncertainty=uncertainty_of(clip, weighted, question.level),
+            method=f"average over folds of {name}",
+            releases=(
+                *(
+                    (("comparison of the arms", "it centres and bounds the effects"),)
+                    if folding.centred
+                    else ()
+                ),
+                ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
+                ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
+            ),
+            not_covered=(
+                LearnerBias(name, size),
+                Caveat.FAILED_FOLDS,
+                ClippedFolds(bound, float(clip.centre)),
+                Caveat.CLAMPING,
+            ),
+            details={
+                "rows": session.table.rows,
+                "mechanism": question.mechanism,
+                "learner": name,
+                "rows_per_fold": size,
+                **details(clip),
+            },
+            interval_of=LearnersAnswer(name, size) if own else None,
+            assumes=None if study.randomised is True else _LINEAR.get(name),
+        )
 
-    return Result.from_dict(session.run(question.request(folding.plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        folding.plan,
+        compute,
+        pages=PAGES,
+        remarks=learner_remarks(folding.learner),
+    )
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
@@ -338,36 +378,3 @@ def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
 
 # What must be linear in the covariates for the learner to be right.
 _LINEAR = {"ols": FoldModels.OUTCOME, "aipw": FoldModels.OUTCOME_OR_LOGIT}
-
-
-def _result(session: Session, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
-    study, name = session.study, learner_name(folding.learner)
-    bound, size = float(clip.bound), session.table.rows // clip.folds
-    own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
-    return Result(
-        estimate=float(clip.centre) + bound * weighted.mean,
-        uncertainty=uncertainty_of(clip, weighted, question.level),
-        guarantee=question.guarantee(session, PAGES, learner_remarks(folding.learner)),
-        method=f"average over folds of {name}",
-        **question.effect_terms(study),
-        releases=(
-            *((("comparison of the arms", "it centres and bounds the effects"),) if folding.centred else ()),
-            ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
-            ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
-        ),
-        not_covered=(
-            LearnerBias(name, size),
-            Caveat.FAILED_FOLDS,
-            ClippedFolds(bound, float(clip.centre)),
-            Caveat.CLAMPING,
-        ),
-        details={
-            "rows": session.table.rows,
-            "mechanism": question.mechanism,
-            "learner": name,
-            "rows_per_fold": size,
-            **details(clip),
-        },
-        interval_of=LearnersAnswer(name, size) if own else None,
-        assumes=None if study.randomised is True else _LINEAR.get(name),
-    )

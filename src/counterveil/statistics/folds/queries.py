@@ -20,7 +20,8 @@ from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.results.functions import CateAnswers, CateQuestion, Queries, vector_plan
+from counterveil.results.answering import Facts, settled
+from counterveil.results.functions import CateAnswers, CateQuestion, vector_plan
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate, FoldQueries
 from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
@@ -65,18 +66,42 @@ def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     assert asked is not None  # the question refuses this method without queries
     folding = folding_of(session.study, session.table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         mean, square, sd = release(gate, session.table, folding)
-        return _answers(session, question, asked, folding, mean, square, sd).stored()
+        at = folding.projection.answers(folding.basis.features(asked.columns))
+        bound, rank = folding.bound, folding.projection.rank
+        reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
+        between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
+        sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
+        return Facts(
+            queries=asked.rows,
+            estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
+            sampling=tuple((reach * sampling_sd).tolist()),
+            noise=tuple((reach * sd).tolist()),
+            method=f"mean of {learner_name(folding.learner)} in folds, on {rank} public functions",
+            releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
+            not_covered=(
+                Caveat.ERRORS_OF_ALL_FOLDS,
+                Caveat.NOT_IN_PUBLIC_FUNCTIONS,
+            ),
+            distinct=len({row.tobytes() for row in at}),
+            rank=rank,
+            noise_tail="laplace" if question.budget.pure else "normal",
+            interval_of=Target.ONE_FOLD,
+            details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
+        )
 
-    request = question.request(
+    return settled(
+        CateAnswers,
+        session,
+        question,
         folding.plan,
-        session.study,
-        folds=folding.folds,
-        bound=folding.bound,
-        functions=folding.basis.to_dict(),
+        compute,
+        pages=PAGES,
+        remarks=learner_remarks(folding.learner),
+        mechanisms=("ball" if question.budget.pure else "gaussian",),
+        said={"folds": folding.folds, "bound": folding.bound, "functions": folding.basis.to_dict()},
     )
-    return CateAnswers.from_dict(session.run(request, compute))
 
 
 def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
@@ -157,41 +182,3 @@ def fold_effects(learner: Any, x: Floats, t: Floats, y: Floats, points: Floats) 
 
     found = quietly(learned)
     return np.zeros(len(points)) if found is None or found.shape != (len(points),) else found
-
-
-def _answers(
-    session: Session,
-    question: CateQuestion,
-    asked: Queries,
-    folding: Folding,
-    mean: Floats,
-    square: float,
-    sd: float,
-) -> CateAnswers:
-    at = folding.projection.answers(folding.basis.features(asked.columns))
-    bound, rank = folding.bound, folding.projection.rank
-    reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
-    between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
-    sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
-    mechanism = "ball" if question.budget.pure else "gaussian"
-    return CateAnswers(
-        queries=asked.rows,
-        estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
-        sampling=tuple((reach * sampling_sd).tolist()),
-        noise=tuple((reach * sd).tolist()),
-        guarantee=question.guarantee(
-            session, PAGES, learner_remarks(folding.learner), mechanisms=(mechanism,)
-        ),
-        method=f"mean of {learner_name(folding.learner)} in folds, on {rank} public functions",
-        **question.terms(session.study),
-        releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
-        not_covered=(
-            Caveat.ERRORS_OF_ALL_FOLDS,
-            Caveat.NOT_IN_PUBLIC_FUNCTIONS,
-        ),
-        distinct=len({row.tobytes() for row in at}),
-        rank=rank,
-        noise_tail="laplace" if question.budget.pure else "normal",
-        interval_of=Target.ONE_FOLD,
-        details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
-    )

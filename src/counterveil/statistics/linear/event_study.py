@@ -29,6 +29,7 @@ from counterveil.inference import Uncertainty
 from counterveil.numerics.arms import Arms
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy import Budget
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
@@ -140,12 +141,39 @@ def outcome_event_study(session: Session, question: Question, place: int) -> Eve
         made = comparison(changes_from(complete(session.table), place), one)
     plan = periods_plan(question, count, place, made.share, before.change is not None)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         released = release(gate, made, before, place)
-        return _result(session, question, place, made, released).stored()
+        labels, cap = before.labels(study.outcome), float(made.sensitivity.variance_cap)
+        width = float(made.sensitivity.width)
+        reference = released.values.get(place)
+        effects = []
+        for period, label in enumerate(labels):
+            if period == place:
+                continue
+            value, variance = released.values[period], released.variances.get(period)
+            known = (cap, None) if variance is None else (float(variance), variance.noise)
+            estimate = float(value.value - (0 if reference is None else reference.value))
+            linear = Linear(estimate, Uncertainty(value.noise, known[0], cap, known[1]), (-width, width))
+            effects.append(Effect(label, linear, question.level, len(labels) - 1))
+        effect = made.effect if isinstance(made, Comparison) else None
+        pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
+        return Facts(
+            periods=tuple(effects),
+            reference=labels[place],
+            place=place,
+            outcome=study.outcome,
+            earlier=before.earlier,
+            reference_noise=None if reference is None else reference.noise,
+            guarantee=question.guarantee(session, pages, reference=labels[place]),
+            method="difference in means" if effect is None else effect.method,
+            releases=_releases(labels, released),
+            not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
+            details=_details(session.batches.rows, question, made),
+            diagnostics={} if effect is None else effect.diagnostics,
+        )
 
-    request = question.request(plan, study, question="event_study", reference=place)
-    return EventStudyResult.from_dict(session.run(request, compute))
+    said = {"question": "event_study", "reference": place}
+    return settled(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def mean_changes(source: Carrier, question: Question) -> MeanChanges:
@@ -203,48 +231,6 @@ def release(gate: Gate, made: Comparison | MeanChanges, before: Before, place: i
             name = _name(period, "variance")
             variances[period] = gate.release(name, variance, made.sensitivity.variance)
     return ReleasedPeriods(values, variances)
-
-
-def _result(
-    session: Session,
-    question: Question,
-    place: int,
-    made: Comparison | MeanChanges,
-    released: ReleasedPeriods,
-) -> EventStudyResult:
-    study, before = session.study, session.study.before
-    assert before is not None
-    labels, cap = before.labels(study.outcome), float(made.sensitivity.variance_cap)
-    width = float(made.sensitivity.width)
-    reference = released.values.get(place)
-    effects = []
-    for period, label in enumerate(labels):
-        if period == place:
-            continue
-        value, variance = released.values[period], released.variances.get(period)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        estimate = float(value.value - (0 if reference is None else reference.value))
-        uncertainty = Uncertainty(value.noise, known[0], cap, known[1])
-        effects.append(
-            Effect(label, Linear(estimate, uncertainty, (-width, width)), question.level, len(labels) - 1)
-        )
-    effect = made.effect if isinstance(made, Comparison) else None
-    pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
-    return EventStudyResult(
-        periods=tuple(effects),
-        reference=labels[place],
-        place=place,
-        earlier=before.earlier,
-        estimand=question.estimand,
-        reference_noise=None if reference is None else reference.noise,
-        guarantee=question.guarantee(session, pages, reference=labels[place]),
-        method="difference in means" if effect is None else effect.method,
-        **(question.terms(study) | {"outcome": study.outcome}),
-        releases=_releases(labels, released),
-        not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
-        details=_details(session.batches.rows, question, made),
-        diagnostics={} if effect is None else effect.diagnostics,
-    )
 
 
 def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tuple[str, str], ...]:

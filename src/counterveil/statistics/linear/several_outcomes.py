@@ -7,7 +7,7 @@ means of every arm in parallel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, effective_size
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
@@ -144,16 +145,30 @@ def outcome_effects(session: Session, question: Question, outcomes: Outcomes) ->
     adjusts = bool(outcomes.measured_before)
     plan = effects_plan(question, made, adjusts)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if adjusts:
             chosen = with_slopes(gate, made.source, outcomes, made.squares, _unit_noise(plan, made, outcomes))
         found = release(gate, made, chosen)
-        return _result(session, question, made, chosen, found).stored()
+        return Facts(
+            guarantee=question.guarantee(
+                session,
+                (*made.pages, *((EARLIER_PAGE,) if chosen.slopes else ())),
+                mechanisms=chosen.mechanisms(question.mechanism),
+            ),
+            released=tuple(_effects(made, chosen, found)),
+            measure=question.measure,
+            method=made.method + (", less earlier numbers" if chosen.slopes else ""),
+            releases=_releases(made, chosen),
+            not_covered=made.not_covered,
+            details=made.details
+            | slopes_said(chosen)
+            | {"mechanism": chosen.drawn(question.mechanism), "variance_budget_share": float(made.share)},
+            diagnostics=made.diagnostics,
+        )
 
-    said = {"importance": [str(weight) for weight in outcomes.weights]}
-    request = question.request(plan, session.study, question="outcomes", **said)
-    return OutcomesResult.from_dict(session.run(request, compute))
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
 
 
 def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
@@ -283,14 +298,10 @@ def _known(group: Group, width: Fraction, pair: tuple[Released, Released | None]
     return Uncertainty(value.noise, float(variance), cap, variance.noise)
 
 
-def _result(
-    session: Session,
-    question: Question,
-    made: Compared,
-    outcomes: Outcomes,
-    found: list[list[tuple[Released, Released | None]]],
-) -> OutcomesResult:
-    effects = []
+def _effects(
+    made: Compared, outcomes: Outcomes, found: list[list[tuple[Released, Released | None]]]
+) -> Iterator[OutcomeEffect]:
+    """Yield what is known of every outcome: the difference, or the means of an arm and of the reference."""
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
         known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
@@ -298,7 +309,7 @@ def _result(
         if not made.labels:
             limits = float(low - high), float(high - low)
             whole = with_rare_events(known[0], (low, high), made.groups[0].sizes)
-            effects.append(OutcomeEffect(name, None, Linear(values[0], whole, limits)))
+            yield OutcomeEffect(name, None, Linear(values[0], whole, limits))
             continue
         for arm in range(1, len(values)):
             means = ApartMeans(
@@ -308,25 +319,7 @@ def _result(
                 (made.groups[arm].sizes[0], made.groups[0].sizes[0]),
             )
             label = made.labels[arm] if len(values) > 2 else None
-            effects.append(OutcomeEffect(name, label, means))
-    return OutcomesResult(
-        released=tuple(effects),
-        measure=question.measure,
-        estimand=question.estimand,
-        guarantee=question.guarantee(
-            session,
-            (*made.pages, *((EARLIER_PAGE,) if outcomes.slopes else ())),
-            mechanisms=outcomes.mechanisms(question.mechanism),
-        ),
-        method=made.method + (", less earlier numbers" if outcomes.slopes else ""),
-        **question.terms(session.study),
-        releases=_releases(made, outcomes),
-        not_covered=made.not_covered,
-        details=made.details
-        | slopes_said(outcomes)
-        | {"mechanism": outcomes.drawn(question.mechanism), "variance_budget_share": float(made.share)},
-        diagnostics=made.diagnostics,
-    )
+            yield OutcomeEffect(name, label, means)
 
 
 def _releases(made: Compared, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:

@@ -54,6 +54,7 @@ from counterveil.numerics.products import (
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -70,6 +71,7 @@ from counterveil.statistics.moments.kernels.arm_scores import (
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, counts_between
 from counterveil.statistics.moments.orthogonal import (
     Design,
+    Effect,
     affordable,
     overlap_width,
     release_norms,
@@ -1256,64 +1258,75 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
 def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
     # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
-    low, high = session.study.outcome_range
+    study, (low, high) = session.study, session.study.outcome_range
     chain = ArmDesign(design, searched=low != 0 or high != 1)
     question = replace(question, mechanism=design.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
-        return _result(session, question, chain, effect, features).stored()
+        unit = float(high - low) / 2
+        more = {
+            "model_bias_bound": effect.bias * unit,
+            "moved_by_squares_and_products": effect.degrees * unit,
+        }
+        return Facts(
+            **error_of_score(effect, effect.bias, unit, design, 2),
+            method="doubly robust with moments by arm",
+            releases=_releases(chain),
+            not_covered=(
+                Caveat.UNDECLARED_COVARIATES,
+                Caveat.NONLINEARITY,
+                Caveat.CLAMPING,
+                Caveat.CLIPPED_SCORES,
+                Caveat.COVERAGE_MEASURED,
+            ),
+            # Weights of a trial are right whatever the covariates.
+            assumes=None if study.randomised is True else linear_scores(features, inverse=True),
+            details={"adjusted": True} | figures(effect, effect.share, unit, design, chain.passes) | more,
+        )
 
-    return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
+    drawn = mechanisms_of(design)
+    return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+
+
+def error_of_score(
+    effect: ArmEffect | Effect, bias: float, unit: float, design: Design, coordinates: int
+) -> Facts:
+    """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
+
+    Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
+    """
+    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
+    extra, ball, dimensions = (product, noise, coordinates) if design.pure else (noise + product, 0.0, 0)
+    known = Uncertainty(None, sampling, sampling, None, extra, bias * unit, ball, dimensions)
+    return Facts(estimate=effect.value * unit, uncertainty=known)
+
+
+def figures(
+    effect: ArmEffect | Effect, share: float, unit: float, design: Design, passes: int
+) -> dict[str, float | str]:
+    """Return the single figures of an adjusted effect; all of them are public or released."""
+    return {
+        "rows": design.rows,
+        "features": design.features,
+        "mechanism": design.drawn,
+        "share_treated": share,
+        "residual_passes": passes,
+        "se_sampling": sqrt(effect.sampling) * unit,
+        "se_score_noise": sqrt(effect.noise) * unit,
+        "se_models": sqrt(effect.product) * unit,
+    }
+
+
+def mechanisms_of(design: Design) -> tuple[str, ...]:
+    """Return the mechanisms of a chain's noise."""
+    return ("ball", "laplace") if design.pure else ("gaussian",)
 
 
 def linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
     """Return that a score or the outcome regression is linear in these features."""
     squares, products = any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs)
     return LinearScores(inverse, squares, products)
-
-
-def _result(
-    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, features: FeatureMap
-) -> Result:
-    study = session.study
-    low, high = study.outcome_range
-    unit = float(high - low) / 2
-    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
-    # Pure noise is a coordinate of the ball of mean and mean square.
-    extra, ball, dimensions = (product, noise, 2) if chain.pure else (noise + product, 0.0, 0)
-    return Result(
-        estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, None, extra, effect.bias * unit, ball, dimensions),
-        guarantee=question.guarantee(
-            session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
-        ),
-        method="doubly robust with moments by arm",
-        **question.effect_terms(study),
-        releases=_releases(chain),
-        not_covered=(
-            Caveat.UNDECLARED_COVARIATES,
-            Caveat.NONLINEARITY,
-            Caveat.CLAMPING,
-            Caveat.CLIPPED_SCORES,
-            Caveat.COVERAGE_MEASURED,
-        ),
-        # Weights of a trial are right whatever the covariates.
-        assumes=None if study.randomised is True else linear_scores(features, inverse=True),
-        details={
-            "adjusted": True,
-            "rows": chain.design.rows,
-            "features": chain.design.features,
-            "mechanism": chain.design.drawn,
-            "share_treated": effect.share,
-            "residual_passes": chain.passes,
-            "se_sampling": sqrt(effect.sampling) * unit,
-            "se_score_noise": sqrt(effect.noise) * unit,
-            "se_models": sqrt(effect.product) * unit,
-            "model_bias_bound": effect.bias * unit,
-            "moved_by_squares_and_products": effect.degrees * unit,
-        },
-    )
 
 
 def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:

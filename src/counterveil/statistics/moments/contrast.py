@@ -12,7 +12,7 @@ variance has chance in the number treated in it: a declared share is joined with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -25,6 +25,7 @@ from counterveil.numerics.arms import Arms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Session
@@ -74,16 +75,20 @@ def compare(session: Session, question: Question, centre: str, interval_of: Targ
     lo, hi = study.outcome_range
     plan = plan_of(centre, source.rows, question.budget, question.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
         found = release(gate, plan, Arms.of(sums), step, hi - lo, study.treated_share, centre)
         sensitivity = CentredContrast(hi - lo, source.rows, found[0].share, found[0].centre)
         noise = plan.noise("moment", sensitivity.second_moment / source.rows)
-        result = result_of(session, question, centre, *found, sensitivity, noise)
-        return replace(result, interval_of=interval_of).stored()
+        return Facts(
+            **facts_of(session, question, centre, *found, sensitivity, noise),
+            method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
+            interval_of=interval_of,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
+    return settled(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
 
 
 def arm_sums(table: Table) -> Sums:
@@ -263,7 +268,7 @@ def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fra
     return first * unit / arms.count, second * unit**2 / arms.count
 
 
-def result_of(
+def facts_of(
     session: Session,
     question: Question,
     centre: str,
@@ -272,30 +277,19 @@ def result_of(
     square: Released,
     sensitivity: CentredContrast,
     variance_noise: KnownSensitivityMechanism,
-) -> Result:
-    """Return the result from what was released of the contrast."""
+) -> Facts:
+    """Return the effect and what is said of it, from what was released of the contrast."""
     study, rows = session.study, session.batches.rows
-    mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
-    return Result(
+    return Facts(
         estimate=float(effect),
         uncertainty=with_rare_events(
             uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise),
             study.outcome_range,
             setting.arm_sizes(rows),
         ),
-        guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
-        method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
-        **question.effect_terms(study),
         releases=releases(centre, sensitivity),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details={
-            "rows": rows,
-            "share_treated": float(setting.share),
-            "mechanism": question.mechanism,
-        },
+        not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+        details={"rows": rows, "share_treated": float(setting.share), "mechanism": question.mechanism},
     )
 
 

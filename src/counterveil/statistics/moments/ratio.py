@@ -22,6 +22,7 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.ratio import RatioResult
@@ -156,14 +157,39 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
         question = min(forms, key=lambda one: _expected_noise(Design.of(session, one), ratio_plan(one)))
     source, design = session.batches, Design.of(session, question)
     plan = ratio_plan(question)
+    noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
+    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(pair_sums)
         arms = [PairSums.of(arm) for arm in sums]
         found = release(gate, design, arms, source.rows)
-        return _result(session, question, design, (arms[0].count, source.rows), found).stored()
+        treated = arms[0].count
+        public = {"treated": treated, "control": source.rows - treated} if design.public_arms else {}
+        return Facts(
+            ratios=[Effect(name, one, question.level) for name, one in zip(_ARMS, found, strict=True)],
+            method="difference of ratios of sums",
+            releases=(
+                (
+                    "sums of numerator and denominator of both arms",
+                    f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
+                ),
+                (
+                    "sums of squared residuals of both arms",
+                    f"{norm}sensitivity {float(bounds[1]):.6g}, scaled",
+                ),
+            ),
+            not_covered=(*causal_caveats(session.study, question.estimand), Caveat.OWN_RATIOS),
+            details={
+                "rows": source.rows,
+                **public,
+                "ratio_treated": found[0].estimate,
+                "ratio_control": found[1].estimate,
+                "mechanism": noise,
+            },
+        )
 
-    return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
 
 
 def _expected_noise(design: Design, plan: Plan) -> float:
@@ -240,42 +266,4 @@ def _known(
         limit=design.limit(rows),
         heavy=not design.gaussian,
         least=0.0,
-    )
-
-
-def _result(
-    session: Session, question: Question, design: Design, people: tuple[int, int], found: list[NoisyRatio]
-) -> RatioResult:
-    study, (treated, rows) = session.study, people
-    assert study.per is not None
-    public: dict[str, float | str] = {}
-    if design.public_arms:
-        public = {"treated": treated, "control": rows - treated}
-    noise = ("gaussian",) if design.gaussian else ("laplace",)
-    norm = "l2 " if design.gaussian else ""
-    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
-    return RatioResult.of(
-        [Effect(name, one, question.level) for name, one in zip(_ARMS, found, strict=True)],
-        guarantee=question.guarantee(session, PAGE, mechanisms=noise),
-        method="difference of ratios of sums",
-        **question.terms(study),
-        estimand=question.estimand,
-        releases=(
-            (
-                "sums of numerator and denominator of both arms",
-                f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
-            ),
-            ("sums of squared residuals of both arms", f"{norm}sensitivity {float(bounds[1]):.6g}, scaled"),
-        ),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            Caveat.OWN_RATIOS,
-        ),
-        details={
-            "rows": rows,
-            **public,
-            "ratio_treated": found[0].estimate,
-            "ratio_control": found[1].estimate,
-            "mechanism": noise[0],
-        },
     )

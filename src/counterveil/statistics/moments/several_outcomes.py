@@ -18,6 +18,7 @@ from counterveil.numerics.arms import Arms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
@@ -62,17 +63,45 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
     rows = source.rows
     plan = effects_plan(question, outcomes, rows)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    means = question.measure in OF_MEANS
+
+    def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if outcomes.measured_before:
             chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
         arms = [Arms(treated, control) for control, treated in totals_by_arm(source, chosen)]
         found = release(gate, plan, arms, chosen, study.treated_share)
-        return _result(session, question, plan, chosen, found).stored()
+        pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
+        drawn = (*chosen.mechanisms(question.mechanism), question.mechanism)
+        return Facts(
+            guarantee=question.guarantee(session, pages, mechanisms=drawn),
+            released=tuple(
+                OutcomeEffect(name, None, _numbers(one, plan, place, chosen, means))
+                for place, (name, one) in enumerate(zip(chosen.names, found, strict=True))
+            ),
+            measure=question.measure,
+            method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
+            releases=_releases(chosen, rows),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details=slopes_said(chosen)
+            | {
+                "rows": rows,
+                "share_treated": float(found[0].setting.share),
+                "mechanism": chosen.drawn(question.mechanism),
+            },
+            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+        )
 
-    said = {"importance": [str(weight) for weight in outcomes.weights]}
-    request = question.request(plan, study, question="outcomes", **said)
-    return OutcomesResult.from_dict(session.run(request, compute))
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
+
+
+def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
+    return (
+        ("share treated", f"sensitivity {1 / rows:.6g}"),
+        *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
+        *((f"{what}s of {len(outcomes.names)} outcomes", "each moves by its own bound") for what in _VECTORS),
+    )
 
 
 def effects_plan(question: Question, outcomes: Outcomes, rows: int) -> Plan:
@@ -151,43 +180,4 @@ def _numbers(one: Contrast, plan: Plan, place: int, outcomes: Outcomes, means: b
         share_sd=sqrt(one.setting.share_variance),
         rows=rows,
         range=ends,
-    )
-
-
-def _result(
-    session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast]
-) -> OutcomesResult:
-    study, count, rows = session.study, len(outcomes.names), session.batches.rows
-    drawn = outcomes.drawn(question.mechanism)
-    means = question.measure in OF_MEANS
-    pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
-    return OutcomesResult(
-        released=tuple(
-            OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, means))
-            for place, (name, one) in enumerate(zip(outcomes.names, found, strict=True))
-        ),
-        measure=question.measure,
-        estimand=question.estimand,
-        guarantee=question.guarantee(
-            session, pages, mechanisms=(*outcomes.mechanisms(question.mechanism), question.mechanism)
-        ),
-        method="difference in means (centred contrast)"
-        + (", less earlier numbers" if outcomes.slopes else ""),
-        **question.terms(study),
-        releases=(
-            ("share treated", f"sensitivity {1 / rows:.6g}"),
-            *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
-            *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
-        ),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details=slopes_said(outcomes)
-        | {
-            "rows": rows,
-            "share_treated": float(found[0].setting.share),
-            "mechanism": drawn,
-        },
-        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )

@@ -38,8 +38,9 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised
-from counterveil.privacy import Budget, Guarantee
+from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
@@ -52,12 +53,12 @@ from counterveil.statistics.moments.contrast import (
     POOLED,
     arm_sums,
     compare,
+    facts_of,
     pays,
     plan_of,
     pooled_shares,
     release,
     releases,
-    result_of,
     uncertainty_of,
 )
 from counterveil.statistics.moments.kernels.scores import Models
@@ -89,12 +90,28 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
     plan = means_plan(source.rows, question.budget, question.mechanism)
     lo, hi = study.outcome_range
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
         means = released_means(gate, plan, Arms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
-        return _result(session, question, means).stored()
+        treated, control = means.values
+        sensitivity = CentredContrast(hi - lo, means.rows, Fraction(means.share), (hi - lo) / 2)
+        return Facts(
+            measure=question.measure,
+            numbers=means,
+            method="means of both arms (centred contrast and mean of everyone)",
+            releases=releases(POOLED, sensitivity),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details={
+                "rows": means.rows,
+                "share_treated": means.share,
+                "mechanism": question.mechanism,
+                "mean_treated": treated,
+                "mean_control": control,
+            },
+            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+        )
 
-    return MeasureResult.from_dict(session.run(question.request(plan, study), compute))
+    return settled(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
 
 
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
@@ -122,35 +139,6 @@ def released_means(
         share_sd=sqrt(setting.share_variance),
         rows=rows,
         range=(float(bounds[0]), float(bounds[1])),
-    )
-
-
-def _result(session: Session, question: Question, means: JointMeans) -> MeasureResult:
-    study = session.study
-    treated, control = means.values
-    sensitivity = CentredContrast(
-        study.outcome_bounds.width, means.rows, Fraction(means.share), study.outcome_bounds.width / 2
-    )
-    return MeasureResult.of(
-        question.measure,
-        means,
-        guarantee=question.guarantee(session, PAGES[POOLED]),
-        method="means of both arms (centred contrast and mean of everyone)",
-        **question.terms(study),
-        estimand=question.estimand,
-        releases=releases(POOLED, sensitivity),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details={
-            "rows": means.rows,
-            "share_treated": means.share,
-            "mechanism": question.mechanism,
-            "mean_treated": treated,
-            "mean_control": control,
-        },
-        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )
 
 
@@ -525,12 +513,18 @@ def _adjusted(session: Session, question: Question) -> Result:
     plan = shares.plan(numbers)
     records = Records(session.batches, feature_map(study, 1))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
+    # The page of what joins pure and Gaussian draws.
+    pages = pages if question.budget.pure else (*pages, "accounting/filters.proof.md")
+    own = "ball" if question.budget.pure else "gaussian"
+
+    def compute(gate: Gate) -> Facts:
         found = learn(gate, records, numbers.design(shares.part), shares.form)
         found = replace(found, bound=found.cut(plan, numbers.rows))
-        return _compared(gate, session, question, plan, shares, records, found).stored()
+        return _compared(gate, session, question, plan, shares, records, found)
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    drawn = (own, CENTRES_MECHANISM, question.mechanism)
+    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
 def numbers_of(session: Session, question: Question) -> Numbers:
@@ -565,43 +559,30 @@ def _compared(
     shares: Split,
     records: Records,
     prediction: Prediction,
-) -> Result:
+) -> Facts:
     """Return the contrast of outcomes less what is predicted of them."""
     rows = session.batches.rows
     arms, unit, width = residual_totals(records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / rows)
-    plain = result_of(session, question, ARMS, *released, sensitivity, noise)
-    plain = replace(plain, guarantee=_guarantee(session, question, shares))
-    return _described(plain, shares, records.features.size, prediction)
-
-
-def _guarantee(session: Session, question: Question, shares: Split) -> Guarantee:
-    """Return the guarantee with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
-    pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
-    own = "ball"
-    if not question.budget.pure:
-        pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
-    return question.guarantee(session, pages, mechanisms=(own, CENTRES_MECHANISM, question.mechanism))
-
-
-def _described(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
+    plain = facts_of(session, question, ARMS, *released, sensitivity, noise)
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
-    mechanisms = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
-    if not plain.spent.pure:
-        mechanisms = dict.fromkeys(_WORDS, "Gaussian")
-    words = tuple((said, f"{mechanisms[name]} noise") for name, said in _WORDS.items())
-    return replace(
-        plain,
-        method="contrast adjusted for covariates" if used else "contrast; covariates explain too little",
-        releases=(*words, *plain.releases),
-        details=plain.details
-        | {
-            "adjusted": used,
-            "features": features,
-            "model_budget_share": float(shares.part),
-            "explained_variance": min(explained, 1.0),
-        },
+    drawn = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
+    if not question.budget.pure:
+        drawn = dict.fromkeys(_WORDS, "Gaussian")
+    plain["releases"] = (
+        *((said, f"{drawn[name]} noise") for name, said in _WORDS.items()),
+        *plain["releases"],
     )
+    plain["method"] = (
+        "contrast adjusted for covariates" if used else "contrast; covariates explain too little"
+    )
+    plain["details"] |= {
+        "adjusted": used,
+        "features": records.features.size,
+        "model_budget_share": float(shares.part),
+        "explained_variance": min(explained, 1.0),
+    }
+    return plain

@@ -21,6 +21,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
@@ -78,7 +79,8 @@ class Cells:
 def clustered_trial(session: Session, question: Question) -> Result:
     """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
     settings = question.settings or Trial()
-    study = session.study
+    study, cluster = session.study, session.study.cluster
+    assert cluster is not None
     if settings.adjustment == "covariates":
         raise _not_adjusted(study)
     if question.open_noise:
@@ -96,13 +98,31 @@ def clustered_trial(session: Session, question: Question) -> Result:
     )
     _refuse_small(study, cells, table.rows, float(plan.amount("counts", Kind.CELLS)))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         people, totals = release(gate, cells, table, sensitivity)
         noises = (people.variance, totals.variance)
         found = compared(cells, people.floats(), totals.floats(), noises, float(width))
-        return _result(session, question, cells, found, table.rows).stored()
+        control, treated = cells.by_arm
+        return Facts(
+            estimate=found.effect,
+            uncertainty=found.uncertainty,
+            method=f"comparison of means; standard error clustered by {cluster.column}, {cells.clusters} clusters",
+            releases=(
+                ("number of people by cluster and arm", "sensitivity 2"),
+                ("sums of outcomes by cluster and arm", f"sensitivity {float(width):.6g}"),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
+            details={
+                "rows": table.rows,
+                "clusters": cells.clusters,
+                **({"clusters_treated": treated, "clusters_control": control} if cluster.assigned else {}),
+                "share_treated": found.share,
+                "degrees_of_freedom": found.uncertainty.freedom,
+                "mechanism": "laplace",
+            },
+        )
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    return settled(Result, session, question, plan, compute, pages=PAGE, mechanisms=("laplace",))
 
 
 def release(
@@ -168,32 +188,6 @@ def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> floa
     total, squares = np.bincount(cells.arm, own, 2), np.bincount(cells.arm, own**2, 2)
     free = np.maximum(total**2 / squares - 1, 1.0)
     return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
-
-
-def _result(session: Session, question: Question, cells: Cells, found: Compared, rows: int) -> Result:
-    study = session.study
-    assert study.cluster is not None
-    control, treated = cells.by_arm
-    return Result(
-        estimate=found.effect,
-        uncertainty=found.uncertainty,
-        guarantee=question.guarantee(session, PAGE, mechanisms=("laplace",)),
-        method=f"comparison of means; standard error clustered by {study.cluster.column}, {cells.clusters} clusters",
-        **question.effect_terms(study),
-        releases=(
-            ("number of people by cluster and arm", "sensitivity 2"),
-            ("sums of outcomes by cluster and arm", f"sensitivity {float(study.outcome_bounds.width):.6g}"),
-        ),
-        not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
-        details={
-            "rows": rows,
-            "clusters": cells.clusters,
-            **({"clusters_treated": treated, "clusters_control": control} if study.cluster.assigned else {}),
-            "share_treated": found.share,
-            "degrees_of_freedom": found.uncertainty.freedom,
-            "mechanism": "laplace",
-        },
-    )
 
 
 def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None:
