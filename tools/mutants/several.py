@@ -44,7 +44,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/questions/test_event_study.py",
     ),
     _of(
-        "Design.squares",
+        "RatioDesign.squares",
         "2 * unit * step * cross",
         "unit * step * cross",
         "unit/statistics/moments/test_ratio.py",

@@ -165,7 +165,7 @@ def _checked(name: str, learner: object, known: tuple[str, ...], method: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StageRows:
     """Rows as the learners see them: features in the unit box, treatments, outcomes."""
 
     x: Floats
@@ -175,13 +175,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def part(self, places: NDArray[np.intp]) -> Rows:
+    def part(self, places: NDArray[np.intp]) -> StageRows:
         """Return the rows at these places."""
-        return Rows(self.x[places], self.treated[places], self.y[places])
+        return StageRows(self.x[places], self.treated[places], self.y[places])
 
 
 @dataclass(frozen=True, slots=True)
-class Nuisances:
+class StageModels:
     """Fitted functions of the features: the propensity and the expected outcome in each arm."""
 
     propensity: Function
@@ -189,10 +189,10 @@ class Nuisances:
     treated: Function
 
 
-def fitted_nuisances(rows: Rows, outcome: object, propensity: object, clip: float) -> Nuisances:
+def fitted_nuisances(rows: StageRows, outcome: object, propensity: object, clip: float) -> StageModels:
     """Return the nuisances, one outcome model an arm."""
     own = rows.treated
-    return Nuisances(
+    return StageModels(
         fitted_classifier(propensity, rows.x, own, clip),
         fitted_regressor(outcome, rows.x[~own], rows.y[~own]),
         fitted_regressor(outcome, rows.x[own], rows.y[own]),
@@ -213,7 +213,7 @@ class Loss:
         return self.slope * y + self.offset
 
 
-def loss_at(nuisances: Nuisances, learner: str, x: Floats, treated: Flags) -> Loss:
+def loss_at(nuisances: StageModels, learner: str, x: Floats, treated: Flags) -> Loss:
     """Return the loss of the R- or the DR-learner at these features and treatments.
 
     R: lambda = pi(1 - pi), so rho = (a - pi)^2 and phi = (y - mu_a)/(a - pi) + mu_1 - mu_0.
@@ -231,7 +231,7 @@ def loss_at(nuisances: Nuisances, learner: str, x: Floats, treated: Flags) -> Lo
     return Loss(np.ones(len(x)), slope, offset, np.ones(len(x)))
 
 
-def fitted_effect(rows: Rows, nuisances: Nuisances, learner: str, second: object) -> Function:
+def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second: object) -> Function:
     """Return the second stage: the regression of phi on the features with weights rho."""
     loss = loss_at(nuisances, learner, rows.x, rows.treated)
     # A learner that takes no weights is refused before, unless they are all one.
@@ -270,11 +270,11 @@ class FeatureBox:
             ]
         )
 
-    def rows(self, table: Table) -> Rows:
+    def rows(self, table: Table) -> StageRows:
         """Return the table's rows as learners see them."""
         low = float(table.study.outcome_range[0])
         y = low + float(table.outcome_unit) * table.outcome.astype(np.float64)
-        return Rows(self.points(table.covariates), table.treated, y)
+        return StageRows(self.points(table.covariates), table.treated, y)
 
     def points(self, columns: Mapping[str, Floats]) -> Floats:
         """Return the features of columns by name: numbers inside their bounds, or codes of labels."""
@@ -345,7 +345,7 @@ class StageSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SupremumSearch:
     """How hard the supremum is looked for: searches beside the one from the centre, and random points."""
 
     starts: int = 8
@@ -376,9 +376,9 @@ class InfluenceSettings(StageSettings):
             raise refusal("CV-P562", kind=type(self.effect).__name__)
 
     @property
-    def search(self) -> Search:
+    def search(self) -> SupremumSearch:
         """How hard the supremum is looked for."""
-        return Search(self.starts, self.points)
+        return SupremumSearch(self.starts, self.points)
 
 
 @dataclass(frozen=True, slots=True)

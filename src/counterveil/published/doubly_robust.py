@@ -27,7 +27,7 @@ from counterveil.published.gate import release_scaled
 from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
-from counterveil.statistics.folds.kernels import FoldModels, Predict
+from counterveil.statistics.folds.kernels import FoldNuisances, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
 
 PAGE = "published/robust_score.proof.md"
@@ -52,7 +52,7 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedScore:
     """A draw of the published form: both numbers after noise, and the standard deviations of their noise."""
 
     effect: float
@@ -144,7 +144,7 @@ def influence(table: Table, clip: float) -> Influence:
     return Influence(effect, variance, largest, max(abs(largest**2 - variance), variance), table.rows)
 
 
-def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+def model_answers(models: FoldNuisances | None, z: Floats, half: float, clip: float) -> Floats:
     """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
 
     def asked(predict: Predict | None, low: float, high: float) -> Floats:
@@ -166,7 +166,7 @@ def calibration(plan: Plan, rows: int) -> float:
     return 5 * sqrt(2 * log(max(rows, 2)) * log(2 / delta)) / (epsilon * rows)
 
 
-def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published:
+def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> PublishedScore:
     """Return one draw: both numbers with noise that follows their influence functions."""
     factor = calibration(plan, found.rows)
     width = table.study.outcome_range[1] - table.study.outcome_range[0]
@@ -177,6 +177,6 @@ def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published
     ):
         bound = Fraction(factor * largest) * plan.amount(name)
         numbers.append(float(release_scaled(gate, name, Fraction(value), bound, least / found.rows)))
-    return Published(
+    return PublishedScore(
         numbers[0], numbers[1], factor * found.largest, factor * found.largest_of_variance, found.rows
     )

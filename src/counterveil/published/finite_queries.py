@@ -24,9 +24,9 @@ from counterveil.published.cate import (
     FeatureBox,
     Function,
     InfluenceSettings,
-    Nuisances,
-    Rows,
-    Search,
+    StageModels,
+    StageRows,
+    SupremumSearch,
     asked_queries,
     fitted_effect,
     fitted_nuisances,
@@ -53,7 +53,7 @@ REMARK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedQueries:
     """The non-private answers and the private scale of their noise."""
 
     effects: Floats
@@ -101,13 +101,13 @@ cate_finite = QueryForm("cate_finite", InfluenceSettings, _finite_queries)
 
 
 def published(
-    rows: Rows,
-    nuisances: Nuisances,
+    rows: StageRows,
+    nuisances: StageModels,
     points: Floats,
     box: FeatureBox,
     settings: InfluenceSettings,
     factor: float,
-) -> Published:
+) -> PublishedQueries:
     """Return the answers of the second stage fitted to these rows, and their scale; private numbers.
 
     `factor` is what the largest influence is multiplied by.
@@ -117,10 +117,10 @@ def published(
     supremum = largest_influence(nuisances, effect, settings.learner, box, (low, high), settings.search).value
     if settings.formula == PROOF:
         supremum /= float(np.mean(loss_at(nuisances, settings.learner, rows.x, rows.treated).weight))
-    return Published(effect(points), supremum * factor)
+    return PublishedQueries(effect(points), supremum * factor)
 
 
-def release(gate: Gate, found: Published, box: FeatureBox, rows: int) -> Floats:
+def release(gate: Gate, found: PublishedQueries, box: FeatureBox, rows: int) -> Floats:
     """Return the noisy answers."""
     low, high = box.study.outcome_range
     least = Fraction(high - low) / rows
@@ -148,12 +148,12 @@ class Supremum:
 
 
 def largest_influence(
-    nuisances: Nuisances,
+    nuisances: StageModels,
     effect: Function,
     learner: str,
     box: FeatureBox,
     outcome_range: tuple[float, float],
-    search: Search,
+    search: SupremumSearch,
 ) -> Supremum:
     """Return the supremum of |rho (phi - g)| over the box, both treatments and the range of the outcome."""
 

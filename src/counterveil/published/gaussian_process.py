@@ -30,8 +30,8 @@ from counterveil.published.cate import (
     FeatureBox,
     Function,
     KernelSettings,
-    Nuisances,
-    Rows,
+    StageModels,
+    StageRows,
     asked_queries,
     fitted_nuisances,
     loss_at,
@@ -204,7 +204,7 @@ class PublishedFunction:
         return cls(kernel, scale * float(np.sqrt(kernel.height)), penalty)
 
     def effects(
-        self, rows: Rows, nuisances: Nuisances, learner: str, centres: Floats | None, points: Floats
+        self, rows: StageRows, nuisances: StageModels, learner: str, centres: Floats | None, points: Floats
     ) -> Floats:
         """Return the non-private regression at these points."""
         loss = loss_at(nuisances, learner, rows.x, rows.treated)

@@ -34,7 +34,7 @@ from counterveil.published.proved_matching import PAGE as RECORD_PAGE
 from counterveil.published.proved_matching import (
     SCORE_STEPS,
     USUAL,
-    Published,
+    PaperNumbers,
     ScoreRange,
     not_covered,
     record_matching_plan,
@@ -286,7 +286,7 @@ def release_scores(
 
 
 def match_records(
-    scores: Floats, responses: Responses, settings: Published, epsilon: float, limit: int | None = None
+    scores: Floats, responses: Responses, settings: PaperNumbers, epsilon: float, limit: int | None = None
 ) -> PublishedMatch:
     """Return the matching under equation 12 or a fixed limit, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))

@@ -22,7 +22,7 @@ from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import linear_form
-from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.matching import MatchedUnits, adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand, Unit, caveats, exact
@@ -36,7 +36,7 @@ from counterveil.statistics.moments.sensitivity import PenalisedFit
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PaperNumbers:
     """The numbers of the paper: neighbours, penalty (0.1 is customary), h of equation 11, and parts of the budget."""
 
     neighbours: int = 5
@@ -54,7 +54,7 @@ class Published:
         }
 
 
-USUAL = Published()
+USUAL = PaperNumbers()
 
 
 def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> Plan:
@@ -76,7 +76,7 @@ PAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shrinkage:
+class ResponseShrinkage:
     """What randomized response does to a contrast: `factor` multiplies it; `share` is the share treated."""
 
     truth: float
@@ -149,7 +149,7 @@ def release_scores(
     return scores, gate.respond("treatments", table.treated)
 
 
-def match(scores: Floats, responses: Responses, epsilon: float) -> Matching:
+def match(scores: Floats, responses: Responses, epsilon: float) -> MatchedUnits:
     """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
     treated = int(np.count_nonzero(responses.values))
     control = len(scores) - treated
@@ -164,7 +164,7 @@ def match(scores: Floats, responses: Responses, epsilon: float) -> Matching:
     return matching_coefficients(responses.values, scores, USUAL.neighbours, first, second)
 
 
-def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, MatchedSum]:
+def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, MatchedSum]:
     """Return the released sum of c_i y_i and its sensitivity, the matching being made of released numbers."""
     form = linear_form(matched.coefficients)
     lo, hi = table.study.outcome_range
@@ -174,16 +174,16 @@ def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, 
     return gate.release("effect", value, sensitivity.estimate), sensitivity
 
 
-def shrinkage_of(responses: Responses) -> Shrinkage:
+def shrinkage_of(responses: Responses) -> ResponseShrinkage:
     """Return the factor by which randomized response shrinks a contrast, from the released treatments."""
     p = responses.truth
     recovered = (float(responses.values.mean()) - (1 - p)) / (2 * p - 1)
     q = min(max(recovered, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
     s = p * q + (1 - p) * (1 - q)
-    return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
+    return ResponseShrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
 
 
-def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tuple[str, str], ...]:
+def record_releases(sensitivity: MatchedSum, shrinkage: ResponseShrinkage) -> tuple[tuple[str, str], ...]:
     """Return what was released, in words."""
     return (
         ("weights of the propensity model", "noise on the whole vector"),
@@ -193,7 +193,7 @@ def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tupl
     )
 
 
-def not_covered(shrinkage: Shrinkage) -> tuple[Fact, ...]:
+def not_covered(shrinkage: ResponseShrinkage) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
     return caveats.Shrinkage(shrinkage.factor), Caveat.CONFOUNDING_BEHIND_NOISY_SCORES, Caveat.CLAMPING
 

@@ -43,7 +43,7 @@ _CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedStrata:
     """The three published statistics and their printed bounds, outcomes in [0, 1]."""
 
     effect: Fraction
@@ -107,14 +107,14 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
 smooth_matching = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
 
 
-def published(session: Session, layout: Layout, epsilon: float, delta: float) -> Published:
+def published(session: Session, layout: Layout, epsilon: float, delta: float) -> PublishedStrata:
     """Return the statistics of the attached table; private numbers."""
     table, strata = session.table, strata_of_table(session.table, layout, prefix=True)
     rows, beta = table.rows, printed_smoothness(epsilon, delta)
     counts = StratumCounts.of(strata.treated, strata.control, strata.public)
     partner, uses = match_in_order(strata_codes(table, layout), table.treated)
     total = Fraction(float(published_variance(table.outcome, partner, uses)))
-    return Published(
+    return PublishedStrata(
         Fraction(single_effect_sum(strata), RANGE_STEPS * rows),
         total / RANGE_STEPS**2 / (2 * rows**2),
         printed_smooth_change(counts, beta) / rows,
@@ -124,7 +124,7 @@ def published(session: Session, layout: Layout, epsilon: float, delta: float) ->
     )
 
 
-def release(gate: Gate, found: Published) -> tuple[Fraction, Fraction, Released]:
+def release(gate: Gate, found: PublishedStrata) -> tuple[Fraction, Fraction, Released]:
     """Return the noisy effect, variance and logarithm of the bound, as published."""
     one = Fraction(1, found.rows)
     return (

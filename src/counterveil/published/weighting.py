@@ -54,7 +54,7 @@ _LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSum:
     """A draw of the published form: its value, before and after the last noise, and its two sensitivities.
 
     `claimed` is the published bound of how far a record moves the sum, `true` the bound at the noisy weights.
@@ -156,7 +156,7 @@ def release(
     table: Table,
     parts: tuple[Indices, Indices],
     estimand: Estimand,
-) -> Published:
+) -> PublishedSum:
     """Return one draw of the published algorithm on the two parts of the rows."""
     first, second = parts
     z = unit_rows(UnitFeatures.of(table.study), table)
@@ -172,7 +172,7 @@ def release(
     value = gate.release("effect", Fraction(partly), bound * classical(plan, "effect")).value
     odds = exp(min(float(np.linalg.norm(weights)), 700.0))
     true = float(unit) * (1 + odds if estimand is Estimand.ATE else odds)
-    return Published(partly, float(value), bound, true)
+    return PublishedSum(partly, float(value), bound, true)
 
 
 def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand: Estimand) -> float:
@@ -198,7 +198,7 @@ def _claimed_weight(estimand: Estimand) -> float:
     return max(1.0, high / (1 - high), (1 - low) / low)
 
 
-def lost_delta(question: PublishedQuestion, published: Published) -> float:
+def lost_delta(question: PublishedQuestion, published: PublishedSum) -> float:
     """Return the delta that the last step loses at the epsilon of the claim, for this draw of the weights."""
     epsilon, delta = question.budget.epsilon, question.budget.delta
     ratio = published.true / float(published.claimed)

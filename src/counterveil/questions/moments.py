@@ -28,9 +28,9 @@ from counterveil.statistics.moments.regression import (
     MOST_NOISE,
     PAGES,
     Columns,
-    Design,
     OutcomeMoments,
     ReleasedMoments,
+    RowPlan,
     outcome_plan,
     release_outcome_moments,
     release_regression_moments,
@@ -125,7 +125,7 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
     session.attach_batches()
     refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
     records = Records(session.batches, columns.features)
-    design = Design(records.count, columns, question.budget, question.mechanism)
+    design = RowPlan(records.count, columns, question.budget, question.mechanism)
     private = question.unit is Unit.RECORD
     if private:
         _refuse_noise(design)
@@ -168,7 +168,7 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
     )
 
 
-def _refuse_noise(design: Design) -> None:
+def _refuse_noise(design: RowPlan) -> None:
     """Raise CV-P790 where the noise would hide the moments; from public numbers alone, before anything is spent."""
     if design.noise > MOST_NOISE:
         raise refusal(

@@ -46,12 +46,12 @@ from counterveil.results.measures import (
     refuse_of_difference,
     refuse_range,
 )
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import sentence_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison(Released):
+class Comparison(ReleasedAnswer):
     """Released effects of a treatment, which an omitted confounder could change."""
 
     @property

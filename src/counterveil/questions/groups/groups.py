@@ -35,8 +35,8 @@ from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.scoring import (
-    Cells,
     Score,
+    Tallies,
     cell_variances,
     model_errors,
     scoring,
@@ -73,7 +73,7 @@ def record_groups(session: Session, question: Question, layout: Layout) -> Group
     )
 
 
-def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
+def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
     """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
     variances = cell_variances(cells)
     shift, extra = model_errors(cells, score)
@@ -95,7 +95,7 @@ def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[N
 
 
 def _effects(
-    session: Session, question: Question, layout: Layout, cells: Cells, score: Score
+    session: Session, question: Question, layout: Layout, cells: Tallies, score: Score
 ) -> tuple[Effect, ...]:
     low, high = session.study.outcome_range
     width = float(high - low)

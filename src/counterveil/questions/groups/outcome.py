@@ -17,7 +17,7 @@ from counterveil.data import Carrier, Layout, Range, Study, Sums, Table, strata_
 from counterveil.data.encoding import outcome_unit
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.numerics.arms import Arm, Arms, cell_totals
+from counterveil.numerics.arms import Arm, TwoArms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.groups.question import caveats, group_names
@@ -33,7 +33,7 @@ from counterveil.statistics.linear import outcome_variance as weighting_variance
 from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching import matched_effect
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans, LinearEstimate
+from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 
 _FEWEST = 2  # people in either arm of a group that has an effect
@@ -43,7 +43,7 @@ _FEWEST = 2  # people in either arm of a group that has an effect
 class GroupMeans:
     """The difference of the arms' means in one group."""
 
-    sensitivity: DifferenceInMeans
+    sensitivity: MeanContrast
     share: Fraction
 
     @property
@@ -158,7 +158,7 @@ def _means(source: Carrier, question: Question, layout: Layout) -> dict[int, Gro
     found = {}
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
-            bounds = DifferenceInMeans(source.study.outcome_bounds.width, int(treated), int(control))
+            bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
             found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
     return found
 
@@ -191,7 +191,7 @@ def release(
     unit, found = outcome_unit(source.study.outcome_bounds), []
     for k, (place, one) in enumerate(statistics.items()):
         assert isinstance(one, GroupMeans)
-        arms = Arms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
+        arms = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
         names = release_names(k)
         found.append(difference_in_means.release(gate, arms, unit, one.sensitivity, one.share > 0, names))
     return found

@@ -61,11 +61,11 @@ from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import counts_between
 from counterveil.statistics.moments.records import Part, Records, TableRecords
 from counterveil.statistics.moments.scoring import (
-    Cells,
     Codes,
     Placing,
     Score,
     Scoring,
+    Tallies,
     model_errors,
     scoring,
 )
@@ -466,7 +466,7 @@ def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost
     return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
 
 
-def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
+def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
     """Return the sums of (effect - cost) over released cells; `unit` is half the outcome's range."""
     shift, extra = model_errors(cells, score)
     # Sizes add up to the public number of rows: what is missing is shared by all cells.

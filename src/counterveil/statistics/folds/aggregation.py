@@ -42,7 +42,7 @@ from counterveil.statistics.moments.contrast import POOLED
 from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
-from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
+from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
 
@@ -335,7 +335,7 @@ def expected_noise(study: Study, rows: int, question: Question) -> float:
     return sqrt(average_noise(folding.plan, clip.sensitivity.mean).variance)
 
 
-def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, Weighted]:
+def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, WeightedMeans]:
     """Return where effects were clipped, and the released moments of the folds' effects."""
     clip = released_clip(gate, table, folding)
     steps = fold_effects(table, folding, clip)
@@ -361,7 +361,7 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
 
-def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
+def uncertainty_of(clip: Clip, weighted: WeightedMeans, level: float) -> Uncertainty:
     """Return the uncertainty of the average from the variance between folds, with K - 1 degrees of freedom."""
     bound, folds = float(clip.bound), clip.folds
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2

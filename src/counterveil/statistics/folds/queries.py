@@ -24,7 +24,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers, CateQuestion, vector_plan
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate, FoldQueries
-from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
+from counterveil.statistics.folds.kernels import PublicFunctions, coefficient_sums, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
     is_stacked,
     learner_name,
@@ -47,14 +47,14 @@ _FEWEST_ROWS, _ROWS_A_COLUMN, _FEWEST_FOLDS = 60, 6, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class QueryFolding:
     """What is known before a row is read."""
 
     learner: Any
     features: UnitFeatures
     basis: Basis
     points: Floats  # features of the public points
-    projection: Projection
+    projection: PublicFunctions
     folds: int
     bound: float
     plan: Plan
@@ -104,7 +104,7 @@ def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     )
 
 
-def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
+def folding_of(study: Study, rows: int, question: CateQuestion) -> QueryFolding:
     """Return the public design, or refuse it; no row is looked at."""
     settings = question.settings or FoldQueries()
     features = UnitFeatures.of(study)
@@ -116,9 +116,9 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     plan = vector_plan(question, {"coefficients": Fraction(1)})
     points = public_points(study, _POINTS)
     basis = _basis(study, question, folds)
-    projection = Projection.of(basis.features(points))
+    projection = PublicFunctions.of(basis.features(points))
     values = features.values_of(points, study)
-    return Folding(settings.learner, features, basis, values, projection, folds, float(high - low), plan)
+    return QueryFolding(settings.learner, features, basis, values, projection, folds, float(high - low), plan)
 
 
 def _basis(study: Study, question: CateQuestion, folds: int) -> Basis:
@@ -135,7 +135,7 @@ def _basis(study: Study, question: CateQuestion, folds: int) -> Basis:
     return basis
 
 
-def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, float]:
+def release(gate: Gate, table: Table, folding: QueryFolding) -> tuple[Floats, float, float]:
     """Return the noisy mean coefficients, their noisy mean squared length, and the noise of a coefficient."""
     x, t = folding.features.values(table), table.treated.astype(np.float64)
     low = float(table.study.outcome_range[0])
@@ -153,7 +153,7 @@ def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, 
 
 
 def effects_by_fold(
-    folding: Folding, x: Floats, t: Floats, y: Floats, folds: list[Indices]
+    folding: QueryFolding, x: Floats, t: Floats, y: Floats, folds: list[Indices]
 ) -> Iterator[Floats]:
     """Yield what the learner says of the points after seeing each fold; zeros where it fails.
 

@@ -19,7 +19,7 @@ from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import require_covariates
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
-from counterveil.numerics.arms import Arm, Arms
+from counterveil.numerics.arms import Arm, TwoArms
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
 from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
@@ -86,7 +86,7 @@ def plain_means(session: Session, question: Question) -> MeasureResult:
 
     def values() -> Values:
         (sums,) = source.run(arm_sums)
-        arms = Arms.of(sums)
+        arms = TwoArms.of(sums)
         return plain_mean(arms.treated, unit), plain_mean(arms.control, unit)
 
     said = LinearEffect(

@@ -71,7 +71,7 @@ from counterveil.statistics.moments.kernels.arm_scores import (
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, counts_between
 from counterveil.statistics.moments.orthogonal import (
     Design,
-    Effect,
+    ScoredEffect,
     affordable,
     overlap_width,
     release_norms,
@@ -313,7 +313,7 @@ _ONE_CELL, _RESOLVED = 0.75, 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Centre:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
     `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
@@ -339,7 +339,7 @@ class Place:
 
 
 # Where a place is not looked for, or noise may hide outcomes that matter.
-WHOLE = Place(0.0, 1.0, 0.0, 1.0, whole=True)
+WHOLE = Centre(0.0, 1.0, 0.0, 1.0, whole=True)
 
 
 def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
@@ -354,7 +354,7 @@ def _outcomes_between(records: Records, edges: Floats) -> NDArray[np.int64]:
     return records.run(outcome_counts, edges, covariates=False)[0]
 
 
-def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
+def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centre:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
     low, high = -1.0, 1.0
     for look in (1, 2):
@@ -377,7 +377,7 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
     return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
-def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
+def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
@@ -395,11 +395,11 @@ def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
     off = (middles - centre) / scale
     size = np.abs(off)
     tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
-    return Place(centre, scale, tail, reach, float(weights @ off**3))
+    return Centre(centre, scale, tail, reach, float(weights @ off**3))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FeatureMeans:
     """Released means and mean squares of features, and their noise; a square's is `sd` over SQUARE_WEIGHT.
 
     `treated` is the share treated where it was released, and `treated_sd` its noise.
@@ -425,7 +425,7 @@ def look_sums(records: TableRecords) -> Sums:
 
 def release_look(
     gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
-) -> Look:
+) -> FeatureMeans:
     """Return moments of the `chosen` features and, if `share`, the share treated.
 
     `counted` bounds how many of the chosen features one record moves; the others have mean 0 and square 1.
@@ -449,12 +449,12 @@ def release_look(
     means[places] = found[: len(places)]
     squares[squared] = found[len(places) : len(places) + len(squared)] / float(SQUARE_WEIGHT)
     if not share:
-        return Look(means, squares, sd)
-    return Look(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
+        return FeatureMeans(means, squares, sd)
+    return FeatureMeans(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class RowScale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
     `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
@@ -462,7 +462,7 @@ class Scale:
     """
 
     standard: Standard
-    place: Place
+    place: Centre
     constant: float
     outcome: float
     reach: float
@@ -493,7 +493,7 @@ class Scale:
             yield self.standard.rows(x), t, (y - self.place.centre) / self.unit
 
 
-def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
+def arm_gram_sums(records: TableRecords, scale: RowScale, bits: int) -> Sums:
     """Return the sums of v v' over the untreated and over the treated, v = (a, z, b y)."""
     a, b = sqrt(scale.constant), sqrt(scale.outcome)
 
@@ -505,7 +505,7 @@ def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
     return exact_arm_grams(rows(), bits)
 
 
-def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Floats, float]:
+def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Floats, float]:
     """Return the means over all rows of v v' in each arm, (2, m + 1, m + 1), v = (1, z, y), and an entry's noise.
 
     The noise is that of an entry between features; those with the constant or the outcome are divided by roots of
@@ -540,14 +540,14 @@ class ArmResiduals:
     square_sd: float
 
 
-def arm_residuals(records: TableRecords, scale: Scale, lines: ArmLines, clip: float) -> Sums:
+def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
     """Return the sums of `residual_sums`."""
     sums, square = residual_sums(scale.rows(records), lines, clip, scale.longest)
     return np.array(sums, dtype=object), np.array([square], dtype=object)
 
 
 def release_arm_residuals(
-    gate: Gate, name: str, records: Records, scale: Scale, lines: ArmLines, clip: float
+    gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
 ) -> ArmResiduals:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
     n, reach = records.count, scale.longest
@@ -567,13 +567,13 @@ def release_arm_residuals(
     )
 
 
-def size_counts(records: TableRecords, scale: Scale, score: ArmScore, edges: Floats) -> Sums:
+def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
     """Return how many scores lie between edges of their size."""
     return (counts_between(edges, score_sizes(scale.rows(records), score)),)
 
 
 def release_sizes(
-    gate: Gate, records: Records, scale: Scale, score: ArmScore, edges: Floats, pure: bool
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
     released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
@@ -590,13 +590,13 @@ class ScoreMoments:
     square_sd: float
 
 
-def arm_score_sums(records: TableRecords, scale: Scale, score: ArmScore, clip: float) -> Sums:
+def arm_score_sums(records: TableRecords, scale: RowScale, score: ArmScore, clip: float) -> Sums:
     """Return the sums of scores and of their squares."""
     return (np.array(score_sums(scale.rows(records), score, clip), dtype=object),)
 
 
 def release_arm_score(
-    gate: Gate, records: Records, scale: Scale, score: ArmScore, clip: float
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, clip: float
 ) -> ScoreMoments:
     """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
     n = records.count
@@ -614,8 +614,6 @@ def release_arm_score(
     )
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
@@ -637,7 +635,7 @@ RESIDUAL_REACH = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class ArmMoments:
+class ArmSecond:
     """What the Grams say about both arms; noise is a variance of one entry.
 
     `shares` (2,), `means` (2, d), `covariances` (2, d, d), `errors` (2,) of their entries, `levels` (2,) of outcomes,
@@ -661,7 +659,7 @@ class ArmMoments:
     directions: Floats  # of confounding
 
 
-def arm_moments(grams: Floats, sd: float, scale: Scale, share: float, share_sd: float) -> ArmMoments:
+def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_sd: float) -> ArmSecond:
     """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
     a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
     d = m - 1
@@ -684,7 +682,7 @@ def arm_moments(grams: Floats, sd: float, scale: Scale, share: float, share_sd: 
     second = float(pooled[m, m])
     spread = max(sqrt(max(second - float(shares @ levels) ** 2, 0.01)), _LEAST_SD)
     left = max(second - float(shares @ levels**2), 0.02 * spread**2)
-    return ArmMoments(
+    return ArmSecond(
         shares,
         overall,
         sd / a,
@@ -755,7 +753,7 @@ class ArmSlopes:
         return np.asarray((self.values**2).sum(axis=1) + self.errors)
 
 
-def fitted_slopes(moments: ArmMoments, products: Floats, noise: Floats) -> ArmSlopes:
+def fitted_slopes(moments: ArmSecond, products: Floats, noise: Floats) -> ArmSlopes:
     """Return the posterior of both arms' slopes b from products C b + noise, by empirical Bayes.
 
     Slopes are a part that both arms share and a part of their own, each normal around zero, with variances of a grid.
@@ -779,7 +777,7 @@ def _prior(common: float, own: float, along: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ArmFit:
     """Lines of both arms and what is known about them.
 
     `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
@@ -798,13 +796,13 @@ class Fit:
     step: float = 0.0  # explained by the last correction
     first: Floats = field(default_factory=lambda: np.ones(2))  # part of `products` that comes from the Grams
 
-    def lines(self, moments: ArmMoments) -> ArmLines:
+    def lines(self, moments: ArmSecond) -> ArmLines:
         """Return the lines on (1, z)."""
         constants = self.levels - (moments.means * self.slopes.values).sum(axis=1)
         return ArmLines(np.column_stack([constants, self.slopes.values]))
 
 
-def first_fit(moments: ArmMoments, square_sd: float) -> Fit:
+def first_fit(moments: ArmSecond, square_sd: float) -> ArmFit:
     """Return the lines from the Grams alone; `square_sd` is the noise of the outcome's mean square."""
     noise = moments.noise + 0.1 * moments.errors * moments.outcome_sd**2
     slopes = fitted_slopes(moments, moments.products, noise)
@@ -814,16 +812,16 @@ def first_fit(moments: ArmMoments, square_sd: float) -> Fit:
     left = max(moments.left - explained, 0.02 * moments.outcome_sd**2)
     left += float(moments.shares @ slopes.errors) + square_sd
     left = min(left, 1.5 * moments.outcome_sd**2)
-    return Fit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
+    return ArmFit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
 
 
-def explained_by(moments: ArmMoments, slopes: Floats) -> float:
+def explained_by(moments: ArmSecond, slopes: Floats) -> float:
     """Return the variance that slopes (2, d) explain within the arms."""
     own = np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes)
     return float(moments.shares @ own)
 
 
-def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
+def refined(moments: ArmSecond, fit: ArmFit, residuals: ArmResiduals) -> ArmFit:
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
     level_noise = (residuals.sd / moments.shares) ** 2
@@ -850,19 +848,17 @@ def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
     return replace(found, residual=min(_left(moments, found), fit.residual))
 
 
-def _left(moments: ArmMoments, fit: Fit) -> float:
+def _left(moments: ArmSecond, fit: ArmFit) -> float:
     """Return an upper estimate of the residual variance: a quarter of the measured one at least, plus doubt."""
     left = max(fit.square - max(fit.step, 0.0), fit.square / 4)
     return left + float(moments.shares @ fit.slopes.errors) + fit.square_sd / 2
 
 
-def residual_clip(fit: Fit) -> float:
+def residual_clip(fit: ArmFit) -> float:
     """Return where residuals are clipped when their moments are released."""
     return RESIDUAL_REACH * sqrt(fit.residual)
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
 _WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # Least alignment of what weights and lines leave out: this many times what chance would give.
 _ALIGNMENT = 3.0
@@ -886,7 +882,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class BalancedScore:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
@@ -913,7 +909,7 @@ class _Side:
     sampling: float
 
 
-def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
+def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, guard: Guard) -> BalancedScore:
     """Return the score for an estimand, with the ridge of least expected error in each arm."""
     p = moments.shares
     target = _target(moments, estimand)
@@ -934,12 +930,12 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
     slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    return Weighted(
+    return BalancedScore(
         ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared, sampling
     )
 
 
-def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: int, rows: int) -> float:
+def moved_by_richer(moments: ArmSecond, fit: ArmFit, estimand: Estimand, plain: int, rows: int) -> float:
     """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
 
     `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
@@ -958,7 +954,7 @@ def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: in
 
 
 def _contrast(
-    moments: ArmMoments, slopes: ArmSlopes, estimand: Estimand, residual: float
+    moments: ArmSecond, slopes: ArmSlopes, estimand: Estimand, residual: float
 ) -> tuple[float, float]:
     """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
     off = _target(moments, estimand) - moments.means
@@ -970,13 +966,13 @@ def _contrast(
     return float(along[1] - along[0]), float(noise) + residual * float((spread / moments.shares).sum())
 
 
-def _target(moments: ArmMoments, estimand: Estimand) -> Floats:
+def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     """Return the mean of z over the people asked about."""
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     return moments.overall if own is None else np.asarray(moments.means[own])
 
 
-def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
+def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
     p, d = moments.shares, len(target)
     noise = moments.mean_sd**2 * (
@@ -1009,7 +1005,7 @@ def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Est
     return best[1]
 
 
-def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> float:
+def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> float:
     """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
 
     With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
@@ -1019,8 +1015,6 @@ def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> fl
     return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/NOTES.md`.
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
@@ -1083,7 +1077,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
-def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, Look]:
+def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, FeatureMeans]:
     """Return the rows with numbers taken within windows around their means, and the first look."""
     plain = Records(records.source, FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
@@ -1099,7 +1093,9 @@ def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, 
     return Records(records.source, replace(records.features, windows=windows)), look
 
 
-def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tuple[Scale, float, float]:
+def _scale(
+    gate: Gate, records: Records, first: FeatureMeans, design: ArmDesign
+) -> tuple[RowScale, float, float]:
     """Return how rows enter the Grams, and the share treated with its noise."""
     everything = np.ones(records.features.size, dtype=np.bool_)
     look = release_look(
@@ -1113,11 +1109,11 @@ def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tupl
     standard = replace(standard, squared_length=length)
     reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
-    scale = Scale(standard, place, design.constant * length, design.outcome * length, reach)
+    scale = RowScale(standard, place, design.constant * length, design.outcome * length, reach)
     return scale, first.treated, first.treated_sd
 
 
-def _standard(look: Look, two_valued: NDArray[np.bool_], limit: float) -> Standard:
+def _standard(look: FeatureMeans, two_valued: NDArray[np.bool_], limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance, doubt = look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2
     means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
@@ -1130,11 +1126,11 @@ def _standard(look: Look, two_valued: NDArray[np.bool_], limit: float) -> Standa
 def _scored(
     gate: Gate,
     records: Records,
-    scale: Scale,
+    scale: RowScale,
     design: ArmDesign,
-    moments: ArmMoments,
-    fit: Fit,
-    found: Weighted,
+    moments: ArmSecond,
+    fit: ArmFit,
+    found: BalancedScore,
     least: float,
 ) -> ArmEffect:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
@@ -1148,7 +1144,7 @@ def _scored(
     return _effect(seen, found, moments, scale, records.count, typical, lost)
 
 
-def _far_weight(moments: ArmMoments, weights: Floats) -> float:
+def _far_weight(moments: ArmSecond, weights: Floats) -> float:
     """Return about the largest weight of a row in either arm."""
     slopes = weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
@@ -1194,9 +1190,9 @@ def chosen_clip(
 
 def _effect(
     seen: ScoreMoments,
-    found: Weighted,
-    moments: ArmMoments,
-    scale: Scale,
+    found: BalancedScore,
+    moments: ArmSecond,
+    scale: RowScale,
     rows: int,
     typical: float,
     lost: float,
@@ -1290,7 +1286,7 @@ def arm_adjusted(session: Session, question: Question, features: FeatureMap, des
 
 
 def error_of_score(
-    effect: ArmEffect | Effect, bias: float, unit: float, design: Design, coordinates: int
+    effect: ArmEffect | ScoredEffect, bias: float, unit: float, design: Design, coordinates: int
 ) -> Facts:
     """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
 
@@ -1303,7 +1299,7 @@ def error_of_score(
 
 
 def figures(
-    effect: ArmEffect | Effect, share: float, unit: float, design: Design, passes: int
+    effect: ArmEffect | ScoredEffect, share: float, unit: float, design: Design, passes: int
 ) -> dict[str, float | str]:
     """Return the single figures of an adjusted effect; all of them are public or released."""
     return {

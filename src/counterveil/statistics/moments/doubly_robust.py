@@ -39,9 +39,9 @@ from counterveil.statistics.moments.adjusted import (
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
+    ChainSplit,
     Design,
-    Known,
-    Split,
+    PublicCovariates,
     affordable,
     bounded,
     fewest_rows,
@@ -118,7 +118,7 @@ def _orthogonal(
     low, high = session.study.outcome_range
     known = None
     if settings.covariance is not None:
-        known = Known(np.array(settings.covariance), settings.means, settings.sds)
+        known = PublicCovariates(np.array(settings.covariance), settings.means, settings.sds)
 
     def compute(gate: Gate) -> Facts:
         answer = orthogonal_effect(gate, Records(session.batches, features), design, shares, known, kappa)
@@ -169,7 +169,7 @@ def _public_design(session: Session, question: Question, settings: DoublyRobust)
     return features, design
 
 
-def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
+def _releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     words = {
         "centre": "means and mean squares of covariates, treatment and outcome",

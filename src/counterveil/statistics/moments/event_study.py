@@ -11,7 +11,7 @@ from fractions import Fraction
 from counterveil.data import OUTCOME_STEPS
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import Arms
+from counterveil.numerics.arms import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy.caveats import SmallArms
 from counterveil.results.answering import Facts, settled
@@ -93,7 +93,7 @@ def _name(what: str, period: int) -> str:
 def release(
     gate: Gate,
     plan: Plan,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
     share: tuple[Fraction, float],
     period: int,

@@ -71,7 +71,7 @@ def pair_sums(table: Table) -> Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class RatioDesign:
     """What is public about a ratio: ranges, weights of both sums, and whether arms are public."""
 
     above: Bounds
@@ -81,7 +81,7 @@ class Design:
     gaussian: bool
 
     @classmethod
-    def of(cls, session: Session, question: Question) -> Design:
+    def of(cls, session: Session, question: Question) -> RatioDesign:
         """Return the design of a study with per=; weights from the middles of both ranges."""
         study, gaussian = session.study, question.mechanism == "gaussian"
         assert study.per is not None
@@ -154,8 +154,8 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
     if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
         # A ledger that adds up Gaussian noise counts pure noise dearly.
         forms = [replace(question, mechanism=mechanism) for mechanism in ("gaussian", "staircase")]
-        question = min(forms, key=lambda one: _expected_noise(Design.of(session, one), ratio_plan(one)))
-    source, design = session.batches, Design.of(session, question)
+        question = min(forms, key=lambda one: _expected_noise(RatioDesign.of(session, one), ratio_plan(one)))
+    source, design = session.batches, RatioDesign.of(session, question)
     plan = ratio_plan(question)
     noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
     bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
@@ -192,7 +192,7 @@ def compare_ratios(session: Session, question: Question) -> RatioResult:
     return settled(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
 
 
-def _expected_noise(design: Design, plan: Plan) -> float:
+def _expected_noise(design: RatioDesign, plan: Plan) -> float:
     """Return the variance of the noise of N - r D summed over an arm, r at the middle of both ranges."""
     name = f"sums of {_ARMS[0] if design.public_arms else 'both arms'}"
     amount = plan.amount(name, Kind.VECTOR if design.gaussian else Kind.CELLS)
@@ -203,7 +203,7 @@ def _expected_noise(design: Design, plan: Plan) -> float:
     return float(variance * (1 / design.weights[0] ** 2 + (ratio / design.weights[1]) ** 2))
 
 
-def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
+def release(gate: Gate, design: RatioDesign, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
     """Return what is known of both arms' ratios: treated, then control."""
     groups = [(name, [arm]) for name, arm in zip(_ARMS, arms, strict=True)]
     if not design.public_arms:
@@ -227,7 +227,7 @@ def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list
     return found
 
 
-def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> ReleasedVector:
+def _draw(gate: Gate, design: RatioDesign, name: str, values: list[Fraction]) -> ReleasedVector:
     """Return numbers with Gaussian noise by their joint length, or Laplace noise by their joint change."""
     bounds = design.sums if name.startswith("sums") else design.residuals
     if design.gaussian:
@@ -235,7 +235,9 @@ def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> Rele
     return gate.release_cells(name, values, bounds.total)
 
 
-def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
+def _unscaled(
+    design: RatioDesign, arm: PairSums, sums: ReleasedVector, place: int
+) -> tuple[Fraction, Fraction]:
     """Return an arm's noisy sums of N and D."""
     above, below = (
         value / weight
@@ -246,14 +248,14 @@ def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -
     return above + arm.count * design.above[0], below + arm.count * design.below[0]
 
 
-def _plain(design: Design, above: Fraction, below: Fraction, variance: float) -> Fraction:
+def _plain(design: RatioDesign, above: Fraction, below: Fraction, variance: float) -> Fraction:
     """Return the ratio that residuals are taken around, from released numbers; with a denominator above its noise."""
     least = Fraction(sqrt(variance)) / design.weights[1]
     return (above / max(below, least)).limit_denominator(10**9)
 
 
 def _known(
-    design: Design, pair: tuple[Fraction, Fraction], squares: float, variance: float, rows: int
+    design: RatioDesign, pair: tuple[Fraction, Fraction], squares: float, variance: float, rows: int
 ) -> NoisyRatio:
     total, size = map(float, pair)
     total_sd, size_sd = (sqrt(variance) / float(weight) for weight in design.weights)

@@ -14,7 +14,7 @@ from math import sqrt
 from counterveil.data import OUTCOME_STEPS, silence
 from counterveil.inference import with_rare_events
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import Arms
+from counterveil.numerics.arms import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
@@ -34,7 +34,7 @@ from counterveil.statistics.moments.contrast import (
     release_share,
     uncertainty_of,
 )
-from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 from counterveil.statistics.moments.trial import MEAN_PART
 from counterveil.statistics.outcome_list import NAME as EARLIER
 from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
@@ -69,7 +69,7 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
         chosen = outcomes
         if outcomes.measured_before:
             chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
-        arms = [Arms(treated, control) for control, treated in totals_by_arm(source, chosen)]
+        arms = [TwoArms(treated, control) for control, treated in totals_by_arm(source, chosen)]
         found = release(gate, plan, arms, chosen, study.treated_share)
         pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
         drawn = (*chosen.mechanisms(question.mechanism), question.mechanism)
@@ -130,7 +130,7 @@ def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
 
 # Proof: several_outcomes.proof.md
 def release(
-    gate: Gate, plan: Plan, arms: Sequence[Arms], outcomes: Outcomes, declared: Fraction | None
+    gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
 ) -> list[Contrast]:
     """Return the released contrast of every outcome."""
     rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
@@ -140,7 +140,9 @@ def release(
         Fraction(one.treated.total + one.control.total, rows) * unit
         for one, unit in zip(arms, units, strict=True)
     ]
-    means = gate.release_several("centre", pooled, [Totals(width, rows).mean for width in widths], weights)
+    means = gate.release_several(
+        "centre", pooled, [ShareAndMean(width, rows).mean for width in widths], weights
+    )
     noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
     settings = []
     for mean, width, own in zip(means, widths, noise, strict=True):

@@ -33,7 +33,7 @@ from counterveil.data import Sums
 from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
@@ -61,7 +61,7 @@ from counterveil.statistics.moments.contrast import (
     releases,
     uncertainty_of,
 )
-from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
     Design,
     Scaling,
@@ -71,7 +71,7 @@ from counterveil.statistics.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
@@ -92,7 +92,7 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
 
     def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
-        means = released_means(gate, plan, Arms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
+        means = released_means(gate, plan, TwoArms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
         treated, control = means.values
         sensitivity = CentredContrast(hi - lo, means.rows, Fraction(means.share), (hi - lo) / 2)
         return Facts(
@@ -123,7 +123,7 @@ def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
 
 
 def released_means(
-    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, bounds: tuple[Fraction, Fraction]
+    gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
 ) -> JointMeans:
     """Return both arms' means with their joint error."""
     width, rows = bounds[1] - bounds[0], arms.count
@@ -132,7 +132,7 @@ def released_means(
     noise = plan.noise("moment", sensitivity.second_moment / rows)
     return JointMeans(
         mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
-        mean_noise=plan.noise("centre", Totals(width, rows).mean),
+        mean_noise=plan.noise("centre", ShareAndMean(width, rows).mean),
         difference=float(effect),
         known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
         share=float(setting.share),
@@ -173,7 +173,7 @@ LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class TrialNumbers:
     """The public numbers of a trial; `features` leaves the constant out."""
 
     rows: int
@@ -203,7 +203,7 @@ class Split:
         """Whether the model is expected to shorten intervals and costs little where it does not."""
         return self.cost <= _MOST_COST and self.gain < 0
 
-    def plan(self, numbers: Numbers) -> Plan:
+    def plan(self, numbers: TrialNumbers) -> Plan:
         """Return the plan of all releases."""
         own = FORMS[self.form]
         shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
@@ -215,7 +215,7 @@ class Split:
         return Plan.split(numbers.budget, shares, numbers.mechanism, kinds | dict(comparison.kinds))
 
 
-def adjustment_pays(numbers: Numbers) -> bool:
+def adjustment_pays(numbers: TrialNumbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
     if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
         return False
@@ -223,7 +223,7 @@ def adjustment_pays(numbers: Numbers) -> bool:
 
 
 @lru_cache(maxsize=256)
-def split(numbers: Numbers) -> Split:
+def split(numbers: TrialNumbers) -> Split:
     """Return the split with the shortest expected interval."""
     found = []
     for part in _PARTS:
@@ -235,7 +235,7 @@ def split(numbers: Numbers) -> Split:
     return min(found, key=lambda one: (not one.pays, one.gain))
 
 
-def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: Numbers) -> float:
+def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: TrialNumbers) -> float:
     """Return the expected squared width beside that of the plain comparison."""
     reached = _reached(design, form, explained)
     # Predictions are cut at about two of their standard deviations, by which the outcome's range becomes longer.
@@ -244,7 +244,7 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
     return ours / (1 + _noise(numbers, Fraction(1), 1 / _SD))
 
 
-def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
+def _noise(numbers: TrialNumbers, part: Fraction, width: float) -> float:
     """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
     plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
     sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
@@ -369,7 +369,7 @@ def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction
 def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the direction of the moments of covariates with outcomes."""
     nothing = np.zeros(records.features.size + 1)
-    models = Models(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
+    models = LinearModels(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
     found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
     outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
     raw = found.with_rows[1:]
@@ -527,11 +527,11 @@ def _adjusted(session: Session, question: Question) -> Result:
     return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
-def numbers_of(session: Session, question: Question) -> Numbers:
+def numbers_of(session: Session, question: Question) -> TrialNumbers:
     """Return the public numbers that the split depends on."""
     study = session.study
     features = feature_map(study, 1).size
-    return Numbers(session.batches.rows, features, question.budget, question.mechanism)
+    return TrialNumbers(session.batches.rows, features, question.budget, question.mechanism)
 
 
 def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
@@ -540,7 +540,7 @@ def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
     return (arm_totals(records.table.treated, np.concatenate(left)).sums,)
 
 
-def residual_totals(records: Records, prediction: Prediction) -> tuple[Arms, Fraction, Fraction]:
+def residual_totals(records: Records, prediction: Prediction) -> tuple[TwoArms, Fraction, Fraction]:
     """Return both arms' totals of outcomes less what is predicted of them, their unit and their public range."""
     (totals,) = records.run(residual_arm_sums, prediction)
     study = records.source.study
@@ -548,7 +548,7 @@ def residual_totals(records: Records, prediction: Prediction) -> tuple[Arms, Fra
     step = outcome_unit(study.outcome_bounds)
     fitted = prediction.fitted(records.count)
     width = (high - low + 2 * prediction.bound_steps * step) * fitted
-    return Arms.of(totals), step * fitted, width
+    return TwoArms.of(totals), step * fitted, width
 
 
 def _compared(

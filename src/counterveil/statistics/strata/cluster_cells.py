@@ -41,7 +41,7 @@ _CORRELATION, _TYPICAL_SD = 0.3, 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ClusterArms:
     """Which cells of cluster times arm there are; `cluster` and `arm` (0 or 1) name them in their public order."""
 
     cluster: NDArray[np.intp]
@@ -49,7 +49,7 @@ class Cells:
     clusters: int
 
     @classmethod
-    def of(cls, table: Table) -> Cells:
+    def of(cls, table: Table) -> ClusterArms:
         """Return the cells: the arm that each cluster was assigned to, or both arms of each."""
         assert table.cluster is not None
         assert table.study.cluster is not None
@@ -87,7 +87,7 @@ def clustered_trial(session: Session, question: Question) -> Result:
         # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
         question = replace(question, mechanism="laplace")
     table = session.table
-    cells = Cells.of(table)
+    cells = ClusterArms.of(table)
     width = study.outcome_bounds.width
     sensitivity = ClusterCells(width)
     plan = Plan.split(
@@ -126,7 +126,7 @@ def clustered_trial(session: Session, question: Question) -> Result:
 
 
 def release(
-    gate: Gate, cells: Cells, table: Table, sensitivity: ClusterCells
+    gate: Gate, cells: ClusterArms, table: Table, sensitivity: ClusterCells
 ) -> tuple[ReleasedVector, ReleasedVector]:
     """Return the released numbers of people and centred sums of outcomes, by cell."""
     counts, sums = cells.totals(table)
@@ -136,7 +136,7 @@ def release(
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ClusterDifference:
     """The difference of the arms' means, with what is known of its error; made of released numbers."""
 
     effect: float
@@ -145,8 +145,8 @@ class Compared:
 
 
 def compared(
-    cells: Cells, people: Floats, totals: Floats, noises: tuple[float, float], width: float
-) -> Compared:
+    cells: ClusterArms, people: Floats, totals: Floats, noises: tuple[float, float], width: float
+) -> ClusterDifference:
     """Return the difference in means and its standard error by cluster, from noisy counts and centred sums."""
     several = np.array(cells.by_arm, dtype=np.float64)
     size = np.bincount(cells.arm, people, 2)
@@ -172,10 +172,10 @@ def compared(
         bias=whole,
         freedom=freedom,
     )
-    return Compared(effect, known, float(size[1] / size.sum()))
+    return ClusterDifference(effect, known, float(size[1] / size.sum()))
 
 
-def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> float:
+def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:
     """Return the degrees of freedom (Satterthwaite) that the released counts suggest, at least one.
 
     `noise` is the variance of a sum's noise beside that of an outcome.
@@ -190,7 +190,7 @@ def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> floa
     return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
 
 
-def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None:
+def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -> None:
     """Raise CV-S066 for too few clusters, CV-P681 where noisy counts would say nothing; from public numbers alone."""
     assert study.cluster is not None
     fewest = min(cells.by_arm)
