@@ -13,7 +13,7 @@ from counterveil.accounting import Charter, Uses, open_ledger
 from counterveil.bounded_reading import parse_toml
 from counterveil.console.application import PAGES, Console
 from counterveil.console.sessions import Sessions
-from counterveil.console.visit import Person
+from counterveil.console.visit import SignedIn
 from counterveil.console.workspace import Workspace
 from counterveil.privacy import Budget, Unit
 
@@ -42,7 +42,7 @@ def run() -> list[dict[str, str]]:
             seq = book.newest("records", 1)[0].seq
         sessions = Sessions()
         console = Console(Workspace(folder), sessions, PLACE).application()
-        visitor = Visitor(console, sessions, Person("ada", steward=True))
+        visitor = Visitor(console, sessions, SignedIn("ada", steward=True))
         key = visitor.get("/").text.split("/data/")[1][:12]
         place = visitor.get("/ledgers").text.split("/ledgers/")[1][:12]
         return [row(visitor, *each, key, place, seq) for each in PAGES if "{site}" not in each[1]]

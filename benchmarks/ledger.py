@@ -12,9 +12,9 @@ from counterveil.accounting import Ledger, Uses, open_ledger
 from counterveil.accounting.chain import seal
 from counterveil.accounting.filters import Levels
 from counterveil.datasets import simulated_trial
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site
-from counterveil.federation.site_files import Policy, SiteFile
+from counterveil.federation.site_files import SiteFile, SitePolicy
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
 
 USES = Uses(Unit.OUTCOME, "ate", "mean", "treated", "relapse")
@@ -101,7 +101,7 @@ def filled_site(folder: Path, entries: int) -> tuple[Site, Uses]:
         writer = csv.writer(file)
         writer.writerow(trial.frame)
         writer.writerows(zip(*(column.tolist() for column in trial.frame.values()), strict=True))
-    policy = Policy.from_document({"estimators": ["difference_in_means"], "study_epsilon": "1"})
+    policy = SitePolicy.from_document({"estimators": ["difference_in_means"], "study_epsilon": "1"})
     places = {"data": str(folder / "records.csv"), "table": None, "ledger": str(folder / "ledger.db")}
     file = SiteFile(folder, "North", dataset="records", coordinator="127.0.0.1:9092", policy=policy, **places)
     file.declaration.write_text(trial.study.to_toml())
@@ -120,7 +120,7 @@ def site_ms(folder: Path, entries: int) -> tuple[float, float]:
 
     def whole(label: str) -> None:
         request_id = label.replace(" ", "-")
-        message = Request("study", request_id, "North", declaration, question, 1.0, None)
+        message = SiteRequest("study", request_id, "North", declaration, question, 1.0, None)
         reply = Reply.from_text(site.answer(message.to_text()))
         if reply.result is None:
             raise RuntimeError(reply.refusal)

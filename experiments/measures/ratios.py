@@ -16,7 +16,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference.measures import RATIO, ApartMeans, JointMeans
-from counterveil.numerics.arms import Arm, Arms
+from counterveil.numerics.arms import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question
@@ -87,7 +87,7 @@ def record_draws(sizes: tuple[int, int], epsilon: float) -> Callable[[tuple[int,
     plan = means_plan(sum(sizes), Budget(epsilon), "staircase")
 
     def draw(events: tuple[int, int], seed: int) -> Means:
-        arms = Arms(_arm(sizes[0], events[0]), _arm(sizes[1], events[1]))
+        arms = TwoArms(_arm(sizes[0], events[0]), _arm(sizes[1], events[1]))
         return released_means(Gate(plan, SeededNoise(seed)), plan, arms, _UNIT, (Fraction(0), Fraction(1)))
 
     return draw

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from counterveil.privacy import Budget
 from counterveil.session import Plan
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import MeanContrast
 
 
 def main() -> None:
@@ -18,7 +18,7 @@ def main() -> None:
     for treated, control in ((500, 500), (185, 260), (100, 900)):
         for epsilon in (0.25, 1, 2, 4):
             budget = Budget(epsilon)
-            sensitivity = DifferenceInMeans(Fraction(1), treated, control).estimate
+            sensitivity = MeanContrast(Fraction(1), treated, control).estimate
             two = sum(2 * (1 / (size * epsilon)) ** 2 for size in (treated, control))
             ours = [
                 Plan.split(budget, {"effect": Fraction(1)}, mechanism).noise("effect", sensitivity).variance

@@ -27,7 +27,7 @@ from counterveil.settings.methods import assumed_sd
 from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.difference_in_means import chosen_share as means_share
 from counterveil.statistics.linear.effect import chosen_share, linear_form, sensitivity_of
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.real import acic, fitted, ihdp_file
@@ -73,7 +73,7 @@ def means(table: Table, epsilon: float, alone: bool) -> tuple[np.ndarray, float]
     treated = int(table.treated.sum())
     settings = MeansSettings(variance_share=0) if alone else None
     question = question_of(epsilon, "difference_in_means", "ATE", settings)
-    bounds = DifferenceInMeans(Fraction(1), treated, table.rows - treated)
+    bounds = MeanContrast(Fraction(1), treated, table.rows - treated)
     own = np.where(table.treated, 1 / treated, -1 / (table.rows - treated))
     plan = effect_plan(question, means_share(bounds, question))
     return own, plan.noise("effect", bounds.estimate).variance

@@ -10,7 +10,7 @@ import numpy as np
 
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.privacy import Budget
 from counterveil.published import proved_matching
@@ -33,7 +33,7 @@ class Prepared:
     z: np.ndarray
     fitted: np.ndarray
     published: Sampled
-    arms: Arms
+    arms: TwoArms
 
     @property
     def width(self):

@@ -12,7 +12,7 @@ from tests.unit.console.conftest import console, folder  # noqa: F401
 from tests.unit.console.visitor import HOST, PLACE, Visitor, code_of, words
 
 import counterveil as cv
-from counterveil.console.visit import Person
+from counterveil.console.visit import SignedIn
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_page_on_another_port_locks_nobody_out_and_swaps_no_session(console, f
 def test_a_browser_has_one_session(console):  # noqa: F811
     ada = console()
     before = cookies_of(ada)
-    link = f"{PLACE}/enter?token={ada.sessions.invite(Person('bob', steward=False))}"
+    link = f"{PLACE}/enter?token={ada.sessions.invite(SignedIn('bob', steward=False))}"
     assert "bob, analyst" in words(ada.client.get(link))
     ada.client.cookies.clear()
     assert ada.client.get(f"{PLACE}/", headers={"cookie": before}).status_code == 401

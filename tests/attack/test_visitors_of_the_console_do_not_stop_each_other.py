@@ -149,11 +149,11 @@ def test_the_oldest_of_too_many_strangers_is_closed(tmp_path):
 
 def test_a_form_that_trickles_in_is_refused(tmp_path, monkeypatch):
     from counterveil.console import sessions
-    from counterveil.console.visit import Person
+    from counterveil.console.visit import SignedIn
 
     monkeypatch.setattr(sessions, "FORM_LIFE", 0.1)
     opened = sessions.Sessions()
-    name, value = opened.enter(opened.invite(Person("bob", steward=False)))
+    name, value = opened.enter(opened.invite(SignedIn("bob", steward=False)))
     with (
         serving(make_folder(tmp_path), opened, most=8, patience=0.1) as (host, port),
         socket.create_connection((host, port), timeout=HANGS) as slow,

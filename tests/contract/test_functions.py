@@ -14,7 +14,7 @@ import counterveil as cv
 from counterveil.inference import Uncertainty
 from counterveil.privacy.caveats import FoldModels
 from counterveil.results.functions import one_effect_model
-from counterveil.statistics.moments.functions import Fit, Passes, System, effect_weights
+from counterveil.statistics.moments.functions import LearnerFit, Passes, System, effect_weights
 
 # The package's front door `cate` hides the folder of that name.
 fitting = import_module("counterveil.statistics.moments.functions")
@@ -68,7 +68,7 @@ def test_covariance_of_an_effect_from_looks():
     shrunken = SimpleNamespace(
         posterior=posterior, response=response, weights=np.array([0.3, 0.7]), scales=None
     )
-    fit = Fit(shrunken, None, 0.4)
+    fit = LearnerFit(shrunken, None, 0.4)
     upper = np.array([0.05, 0.08])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "upper_variances", lambda *arguments: upper)

@@ -12,7 +12,7 @@ from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.inference.measures import NoisyRatio
-from counterveil.statistics.moments.scoring import AdjustedScore, Cells, model_errors
+from counterveil.statistics.moments.scoring import AdjustedScore, Tallies, model_errors
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2
@@ -276,7 +276,7 @@ def test_errors_of_models_in_a_cell():
     """What a wrong propensity and a wrong outcome model add, from what they leave in the cell."""
     n, share = np.array([300.0, 200.0]), 0.2
     treatment_residual, residual = np.array([12.0, -5.0]), np.array([9.0, 4.0])
-    made = Cells(
+    made = Tallies(
         sizes=n,
         totals=np.zeros(2),
         squares=np.zeros(2),

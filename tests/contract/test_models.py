@@ -26,7 +26,7 @@ from counterveil.statistics.moments.adjusted import ScoreMoments
 from counterveil.statistics.moments.orthogonal import ScorePass, confounding_bound
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
-from counterveil.statistics.moments.weighted_sums import Weighted
+from counterveil.statistics.moments.weighted_sums import WeightedMeans
 
 TRIAL = people(900, 6, confounded=False)
 N = 900
@@ -250,11 +250,11 @@ def test_overlap_weights_give_the_partial_regression():
 def test_cross_fitted_effect_from_released_numbers(estimand):
     rows, size = 1000, 1000 if estimand == "ATE" else 220
     noise, other = SimpleNamespace(variance=0.0009), SimpleNamespace(variance=1e-6)
-    weighted = Weighted(0.04, 0.06, rows, float(size), 25.0, noise, other)
+    weighted = WeightedMeans(0.04, 0.06, rows, float(size), 25.0, noise, other)
     halves = (half(0.25, 0.1, 0.002, 0.0004), half(0.31, 0.2, 0.003, 0.0002))
     sizes, clip = (480, 520), 1.7
     effect_bias = (480 * 0.1 + 520 * 0.2) / rows
-    scored = proved_cross_fit.Scored(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
+    scored = proved_cross_fit.Halves(weighted, clip, halves, sizes, effect_bias, 1.0, 0.2)
     estimate, known = proved_cross_fit.effect_of(scored, HALF, Estimand.parse(estimand))
     left, parts = 1 - effect_bias, (0.48, 0.52)
     own = (0.48 * 0.9 * 0.25 + 0.52 * 0.8 * 0.31) / left

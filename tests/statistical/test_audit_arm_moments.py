@@ -12,8 +12,8 @@ from tests.thinned import thinned
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.adjusted import (
-    Place,
-    Scale,
+    Centre,
+    RowScale,
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
@@ -23,7 +23,7 @@ from counterveil.statistics.moments.adjusted import (
 )
 from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
 
-SCALE = Scale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Place(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
+SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
 LINES = ArmLines(np.zeros((2, 2)))
 SCORE = ArmScore(LINES, np.array([[2.0, 0.0], [2.0, 0.0]]), (1.0, 1.0), 0.0)
 

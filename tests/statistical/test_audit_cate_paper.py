@@ -14,7 +14,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import dataset_1
-from counterveil.published.cate import InfluenceSettings, Search
+from counterveil.published.cate import InfluenceSettings, SupremumSearch
 from counterveil.session import SeededNoise
 from counterveil_lab.reproduce.papers.cate.neighbours import (
     DELTA,
@@ -29,7 +29,7 @@ from counterveil_lab.reproduce.papers.cate.neighbours import (
 )
 
 SAMPLES = 20_000
-QUICK = Search(starts=2, points=400)
+QUICK = SupremumSearch(starts=2, points=400)
 ONE = Fraction(1)
 
 

@@ -87,7 +87,7 @@ def make(rng: random.Random, _folder: Path) -> Attempt:
 def _visit(
     method: str, pattern: str, steward: bool, fields: dict[str, str], headers: dict[str, str], rng: Any
 ) -> Any:
-    from counterveil.console.visit import Person
+    from counterveil.console.visit import SignedIn
 
     sessions = _WORLD["sessions"]
     with warnings.catch_warnings():
@@ -95,7 +95,7 @@ def _visit(
         from starlette.testclient import TestClient
 
         client = TestClient(_WORLD["application"], base_url=_HOST, follow_redirects=False)
-    cookie = sessions.enter(sessions.invite(Person("ada", steward)))
+    cookie = sessions.enter(sessions.invite(SignedIn("ada", steward)))
     key = _key(client, cookie)
     path = pattern
     for name, value in {"key": key, "seq": "2", "name": "primary", "code": "CV-B001"}.items():

@@ -29,7 +29,7 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
-from counterveil.federation.messages import Reply, Request
+from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
@@ -244,7 +244,7 @@ def _run_note(world: World, source: random.Random) -> str:
 def _kept_answer(world: World, source: random.Random) -> str:
     """A site finds a mutated answer of its own."""
     site = source.choice(_SITES)
-    path = world.sites[site].file.answers / f"{key_of(Request.from_text(world.requests[site]))}.json"
+    path = world.sites[site].file.answers / f"{key_of(SiteRequest.from_text(world.requests[site]))}.json"
     with _changed(path, mutated_json, source):
         text = world.sites[site].answer(world.requests[site])
         Reply.from_text(text)
@@ -260,7 +260,7 @@ def _last_head(world: World, source: random.Random) -> str:
 def _waiting(world: World, source: random.Random) -> str:
     """A steward lists requests of which one is mutated."""
     records = SiteRecords(world.path / "waiting")
-    request = Request.from_text(world.requests["North"])
+    request = SiteRequest.from_text(world.requests["North"])
     with records.locked():
         records.decision(request)
     (path,) = (world.path / "waiting" / "waiting").glob("*.json")

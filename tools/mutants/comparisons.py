@@ -147,7 +147,7 @@ COMPARISONS: tuple[Mutant, ...] = (
         "unit/statistics/linear/test_balancing_weights.py",
     ),
     # Several arms.
-    _of("means._result", "low + float(mean)", "float(mean)", _WEIGHTS),
+    _of("means.arm_means", "low + float(mean)", "float(mean)", _WEIGHTS),
     _of(
         "contrast",
         "mean.estimate - reference.estimate",

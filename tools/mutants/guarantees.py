@@ -265,14 +265,14 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("SeenArms.add", "(found == 0)", "(found != 0)", _TABLE),
     # Federation.
     _of(
-        "Policy.check",
+        "policy.check",
         "spent + budget.epsilon > self.study_epsilon",
         "budget.epsilon > self.study_epsilon",
         "unit/federation/test_policy.py",
         _SITE,
     ),
-    _of("Policy.check", " or budget.delta > self.most_delta", "", "unit/federation/test_policy.py"),
-    _of("Policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or budget.delta > self.most_delta", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
     _of(
         "judging._check_question",
         "(guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and",
@@ -312,7 +312,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         _RATIO,
     ),
     _of(
-        "Policy.check", "if ask.measure not in self.measures:", "if False:", "unit/federation/test_policy.py"
+        "policy.check", "if ask.measure not in self.measures:", "if False:", "unit/federation/test_policy.py"
     ),
     _of("judging._check_head", "head.seq < known.seq or ", "", _JUDGING),
     _of(

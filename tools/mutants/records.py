@@ -65,18 +65,18 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
     _of(
-        "doubly_robust._result",
+        "adjusted.error_of_score",
         "(noise + product, 0.0, 0)",
         "(noise, 0.0, 0)",
         _MODELS,
     ),
     _of(
-        "doubly_robust._result",
+        "adjusted.error_of_score",
         "(part * unit**2 for part in",
         "(part * unit for part in",
         _MODELS,
     ),
-    _of("doubly_robust._result", "(product, noise, 3)", "(product + noise, 0.0, 0)", _MODELS),
+    _of("adjusted.error_of_score", "(product, noise, coordinates)", "(product + noise, 0.0, 0)", _MODELS),
     _of(
         "doubly_robust_run.confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",
@@ -136,7 +136,7 @@ RECORDS: tuple[Mutant, ...] = (
         "weighted.mean**2 + weighted.effect_noise",
         _MODELS,
     ),
-    _of("fold_aggregation._result", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
+    _of("folds.fold_aggregation", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
     # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),

@@ -44,7 +44,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "unit/questions/test_event_study.py",
     ),
     _of(
-        "Design.squares",
+        "RatioDesign.squares",
         "2 * unit * step * cross",
         "unit * step * cross",
         "unit/statistics/moments/test_ratio.py",
@@ -67,7 +67,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "(self.share_sd / (self.share * (1 - self.share)))",
         _GROUPS,
     ),
-    _of("groups.outcome._result", "float(variance), variance.noise)", "float(variance), None)", _GROUPS),
+    _of("groups.outcome._effects", "float(variance), variance.noise)", "float(variance), None)", _GROUPS),
     _of("NoisyRatio.interval", " + size**2 * self.extra", "", _GROUPS),
     _of("NoisyRatio.interval", "rest = (noise * self.size_sd) ** 2", "rest = 0.0", _GROUPS),
     _of("NoisyRatio.noise_sd", "sqrt(own**2 + self.extra)", "own", _GROUPS),
@@ -83,7 +83,7 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("EffectSums.sum", "- value**2, 0.0)", ", 0.0)", _GROUPS),
     _of("EffectSums.sum", "sqrt(float(weights @ weights))", "float(weights.sum())", _GROUPS),
     _of(
-        "value._result",
+        "value.answer_policy",
         '"policy - everybody": np.array([-1.0, 0.0])',
         '"policy - everybody": np.array([1.0, 0.0])',
         _GROUPS,

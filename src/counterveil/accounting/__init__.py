@@ -5,7 +5,7 @@ from counterveil.accounting.composition import Figure, compose, gaussian_equival
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
 from counterveil.accounting.opening import open_ledger
-from counterveil.accounting.records import Account, Answered, Entry, Reservation, VerifyReport
+from counterveil.accounting.records import Account, Answered, Posting, Reservation, VerifyReport
 from counterveil.accounting.refusals import OverBudgetError
 
 __all__ = [
@@ -13,12 +13,12 @@ __all__ = [
     "Account",
     "Answered",
     "Charter",
-    "Entry",
     "Figure",
     "Ledger",
     "Look",
     "Looks",
     "OverBudgetError",
+    "Posting",
     "Remaining",
     "Reservation",
     "Uses",

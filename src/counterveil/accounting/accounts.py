@@ -16,7 +16,7 @@ from counterveil.accounting.chain import canonical, read_entry, study_of, unseal
 from counterveil.accounting.charter import DROP, Charter, Looks, Uses, quoted, rules_of
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
-from counterveil.accounting.records import Account, Entry, Row, Store
+from counterveil.accounting.records import Account, Posting, Row, Store
 from counterveil.accounting.refusals import OverBudgetError
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
@@ -133,14 +133,14 @@ def account_remarks(store: Store, dataset: str, unit: Unit, treatment: str) -> t
     return tuple(said)
 
 
-def entry_of(row: Row) -> Entry:
+def entry_of(row: Row) -> Posting:
     """Return a stored entry with its content, or raise CV-L016."""
-    return Entry(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)
+    return Posting(row.seq, row.kind, row.dataset, row.request_id, unseal(row), row.hash)
 
 
-def newest_requests(store: Store, dataset: str, most: int, before: int | None) -> list[Entry]:
+def newest_requests(store: Store, dataset: str, most: int, before: int | None) -> list[Posting]:
     """Return at most so many reserve entries of a data set, newest first; those before a number if one is given."""
-    found: list[Entry] = []
+    found: list[Posting] = []
     while len(found) < most and (row := store.latest_reserve(dataset, before)) is not None:
         found.append(entry_of(row))
         before = row.seq

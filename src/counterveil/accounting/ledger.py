@@ -42,7 +42,7 @@ from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains,
 from counterveil.accounting.chain import canonical, read_entry, seal, unseal
 from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels, check_charge
-from counterveil.accounting.records import Account, Answered, Entry, Reservation, Row, Store, VerifyReport
+from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
 from counterveil.accounting.verification import check_opened, verified
 from counterveil.errors import LedgerError, refusal
@@ -284,22 +284,22 @@ class Ledger:
         with self._reading():
             return [account_of(self._store, row.dataset) for row in self._store.registrations()]
 
-    def entries(self, dataset: str | None = None) -> list[Entry]:
+    def entries(self, dataset: str | None = None) -> list[Posting]:
         """Return all entries, or those of one data set, in the order they were written."""
         with self._reading():
             return [entry_of(row) for row in self._store.rows(dataset)]
 
-    def between(self, first: int, last: int) -> list[Entry]:
+    def between(self, first: int, last: int) -> list[Posting]:
         """Return the entries with these numbers and those between, in order."""
         with self._reading():
             return [entry_of(row) for row in self._store.between(first, last)]
 
-    def newest(self, dataset: str, most: int, before: int | None = None) -> list[Entry]:
+    def newest(self, dataset: str, most: int, before: int | None = None) -> list[Posting]:
         """Return the newest reserve entries of a data set, or the newest before a number; one lookup each."""
         with self._reading():
             return newest_requests(self._store, dataset, most, before)
 
-    def of_request(self, dataset: str, request_id: str) -> list[Entry]:
+    def of_request(self, dataset: str, request_id: str) -> list[Posting]:
         """Return the entries of a request: its reservation, then its answer; none for a new one."""
         with self._reading():
             rows = (self._store.of_request(dataset, request_id, kind) for kind in ("reserve", "settle"))

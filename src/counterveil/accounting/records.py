@@ -101,7 +101,7 @@ def _amounts(spent: Figure) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class Posting:
     """One line of the chain; `facts` is its whole content."""
 
     seq: int

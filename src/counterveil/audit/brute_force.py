@@ -20,7 +20,7 @@ from counterveil.audit.protocols import (
     needs_density,
     out_of_range,
 )
-from counterveil.audit.report import Finding, Quantity
+from counterveil.audit.report import LowerBound, Quantity
 from counterveil.errors import refusal
 from counterveil.privacy import Budget
 
@@ -47,7 +47,7 @@ class ExactTester:
         *,
         error: float,  # noqa: ARG002
         rng: np.random.Generator,
-    ) -> Finding:
+    ) -> LowerBound:
         """Return the epsilon found (pure claims) or the delta found at the claimed epsilon."""
         if not isinstance(mechanism, WhiteBox):
             raise needs_density(mechanism)
@@ -57,12 +57,12 @@ class ExactTester:
             else self._approximate(mechanism, pair, claim, rng)
         )
 
-    def _pure(self, mechanism: WhiteBox, pair: Pair, claim: Budget, rng: np.random.Generator) -> Finding:
+    def _pure(self, mechanism: WhiteBox, pair: Pair, claim: Budget, rng: np.random.Generator) -> LowerBound:
         if isinstance(self.outputs, Line):
             check_normalised(mechanism, pair, self.outputs, rng)
         ratio = largest_log_ratio(mechanism, pair, self.outputs, rng)
         where = ", ".join(f"{value:.8g}" for value in ratio.output)
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.EPSILON,
             found=ratio.value,
@@ -73,10 +73,10 @@ class ExactTester:
 
     def _approximate(
         self, mechanism: WhiteBox, pair: Pair, claim: Budget, rng: np.random.Generator
-    ) -> Finding:
+    ) -> LowerBound:
         epsilon, claimed = float(claim.epsilon), float(claim.delta)
         delta = delta_at(epsilon, mechanism, pair, self.outputs, rng, _RELATIVE_TOLERANCE * claimed)
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.DELTA,
             found=delta.low,

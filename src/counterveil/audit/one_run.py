@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair, out_of_range
-from counterveil.audit.report import Finding, Quantity
+from counterveil.audit.report import LowerBound, Quantity
 from counterveil.errors import refusal
 from counterveil.privacy import Budget
 
@@ -60,7 +60,7 @@ class OneRunTester:
         *,
         error: float,
         rng: np.random.Generator,
-    ) -> Finding:
+    ) -> LowerBound:
         """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
         if not isinstance(mechanism, Canaried):
             raise refusal("CV-A002", got=type(mechanism).__name__)
@@ -73,7 +73,7 @@ class OneRunTester:
             right = int(np.count_nonzero((scores[chosen] > 0) == forms[chosen]))
             found = one_run_epsilon(right, guesses, self.canaries, float(claim.delta), error / 2)
             best = max(best, (found, right, guesses))
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.EPSILON,
             found=best[0],

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.audit.report import AuditReport, AuditRow, Finding, Verdict
+from counterveil.audit.report import AuditReport, AuditRow, LowerBound, Verdict
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget
 
@@ -59,7 +59,7 @@ class Tester(Protocol):
 
     def examine(
         self, mechanism: Mechanism, pair: Pair, claim: Budget, *, error: float, rng: np.random.Generator
-    ) -> Finding:
+    ) -> LowerBound:
         """Return what one attack on one pair found; it may be wrong with probability `error` at most."""
         ...
 
@@ -117,7 +117,7 @@ def audit(
     _check(mechanism, weakened, pairs, testers, confidence)
     error = (1 - confidence) / (len(pairs) * len(testers))
 
-    def worst(index: int, tester: Tester, examined: Mechanism, copy: int) -> Finding:
+    def worst(index: int, tester: Tester, examined: Mechanism, copy: int) -> LowerBound:
         # Each examination has a stream of its own, so that adding a tester changes nothing for the others.
         findings = [
             tester.examine(
@@ -134,7 +134,7 @@ def audit(
     return AuditReport(name or type(mechanism).__name__, claim, tuple(rows), len(pairs), confidence)
 
 
-def judge(ours: Finding, weakened: Finding) -> Verdict:
+def judge(ours: LowerBound, weakened: LowerBound) -> Verdict:
     """Return the verdict: never `passed` unless the weakened copy was caught."""
     if ours.violated:
         return Verdict.VIOLATED

@@ -35,7 +35,7 @@ COARSE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class LowerBound:
     """A lower bound on the true epsilon (or delta) of one mechanism on one pair of neighbours.
 
     `found` is the bound, `claimed` what it is held against, `confidence` the probability with which
@@ -94,8 +94,8 @@ class AuditRow:
     """One tester: its strongest finding on the mechanism, on the weakened copy, and the verdict."""
 
     tester: str
-    ours: Finding
-    weakened: Finding
+    ours: LowerBound
+    weakened: LowerBound
     verdict: Verdict
 
     def cells(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from counterveil.audit.protocols import (
     needs_density,
     out_of_range,
 )
-from counterveil.audit.report import Finding, Quantity
+from counterveil.audit.report import LowerBound, Quantity
 from counterveil.privacy import Budget
 
 # Bounds on a probability from counts, valid for every sample size.
@@ -236,7 +236,7 @@ class ThresholdTester:
 
     def examine(
         self, mechanism: Mechanism, pair: Pair, claim: Budget, *, error: float, rng: np.random.Generator
-    ) -> Finding:
+    ) -> LowerBound:
         """Return the best lower bound on epsilon at the claimed delta, right with probability 1 - `error`."""
         if not 0 < error < 1:
             raise out_of_range("error", error, "a probability above 0 and below 1", "use about 0.001")
@@ -261,7 +261,7 @@ class ThresholdTester:
 
     def _settle(
         self, bets: list[tuple[Event, FloatArray, FloatArray, str]], claim: Budget, error: float
-    ) -> Finding:
+    ) -> LowerBound:
         trials = len(bets[0][1])
         hits_p = np.array([event.hits(p) for event, p, _, _ in bets], dtype=np.float64)
         hits_q = np.array([event.hits(q) for event, _, q, _ in bets], dtype=np.float64)
@@ -275,7 +275,7 @@ class ThresholdTester:
             f"{event}: {int(hits_p[best])} of {trials} on the {side} data set (at least {low[best]:.4g}), "
             f"{int(hits_q[best])} of {trials} on its neighbour (at most {high[best]:.4g})"
         )
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.EPSILON,
             found=float(bounds[best]),

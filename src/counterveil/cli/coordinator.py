@@ -109,7 +109,7 @@ def run(
     parts = run_study(opened, listen, tell)
     said = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in parts.items())
     tell(f"done: {said}")
-    _result(opened, None, report, as_json)
+    _show_result(opened, None, report, as_json)
 
 
 @coordinator_app.command(cls=Command, short_help="Show which sites have answered.")
@@ -136,7 +136,7 @@ def result(
     No site is asked and nothing is spent.
     """
     check_target(report)
-    _result(_open(folder), method, report, as_json)
+    _show_result(_open(folder), method, report, as_json)
 
 
 def _open(folder: Path) -> StudyFolder:
@@ -145,7 +145,7 @@ def _open(folder: Path) -> StudyFolder:
     return StudyFolder(folder)
 
 
-def _result(folder: StudyFolder, method: str | None, report: Path | None, as_json: bool) -> None:
+def _show_result(folder: StudyFolder, method: str | None, report: Path | None, as_json: bool) -> None:
     from counterveil.federation.coordinator import pooled, states
 
     effect = pooled(folder, method)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
-from counterveil.cli.requests import Request, check_target, question, show
+from counterveil.cli.requests import CommandRequest, check_target, question, show
 
 
 @question("estimand", "mechanism", "setting", "trim", "measure", "table")
-def estimate(request: Request) -> None:
+def estimate(request: CommandRequest) -> None:
     """Estimate the average effect of a treatment."""
     import counterveil as cv
     from counterveil.data import open_table
@@ -23,7 +23,7 @@ def estimate(request: Request) -> None:
 
 @question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
 def look(
-    request: Request,
+    request: CommandRequest,
     number: Annotated[int, option("NUMBER", "Which of the planned looks, from 1 on.")],
 ) -> None:
     """Estimate the effect at a planned look while data come in.
@@ -47,7 +47,7 @@ def look(
 
 
 @question("mechanism")
-def arms(request: Request) -> None:
+def arms(request: CommandRequest) -> None:
     """Estimate the effects of several treatment arms against a reference arm.
 
     The study file declares the arms and the reference. One epsilon pays for all arms.
@@ -59,7 +59,7 @@ def arms(request: Request) -> None:
 
 @question("estimand", "mechanism", "setting")
 def event_study(
-    request: Request,
+    request: CommandRequest,
     reference: Annotated[
         str | None, option("PERIOD", "A period before treatment; the last one if omitted.")
     ] = None,
@@ -80,7 +80,7 @@ def event_study(
 
 
 @question("mechanism", "setting")
-def survival(request: Request) -> None:
+def survival(request: CommandRequest) -> None:
     """Estimate survival curves, their difference, restricted means and the log-rank test.
 
     The study file declares the time as its outcome, `event`, and `horizon` or `grid`. One epsilon pays for everything.
@@ -92,7 +92,7 @@ def survival(request: Request) -> None:
 
 @question("mechanism")
 def groups(
-    request: Request,
+    request: CommandRequest,
     by: Annotated[
         list[str],
         option(
@@ -110,7 +110,7 @@ def groups(
 
 
 @question(protects="record", delta=None)
-def cate(request: Request, out: Out = None) -> None:
+def cate(request: CommandRequest, out: Out = None) -> None:
     """Estimate the effect as a function of the covariates (CATE).
 
     One epsilon pays for the whole function. If delta is omitted, it is the smaller of 1e-6 and 1/(10 n).
@@ -126,7 +126,7 @@ def cate(request: Request, out: Out = None) -> None:
 
 @question("estimand", "mechanism", "measure", "table")
 def outcomes(
-    request: Request,
+    request: CommandRequest,
     importance: Annotated[
         list[str] | None,
         option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor beside the others."),
@@ -146,7 +146,7 @@ def outcomes(
 
 
 @question("mechanism", without=("method",), protects="record")
-def overlap(request: Request) -> None:
+def overlap(request: CommandRequest) -> None:
     """Summarise how alike the arms are when whole records are private.
 
     Standardised differences of the covariates and shares treated along a released score, each with an interval.
@@ -159,7 +159,7 @@ def overlap(request: Request) -> None:
 
 @question(protects="record")
 def policy_value(
-    request: Request,
+    request: CommandRequest,
     policy: Annotated[
         Path,
         option(

@@ -23,7 +23,7 @@ from counterveil.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from counterveil.accounting import Account, Entry, Ledger
+    from counterveil.accounting import Account, Ledger, Posting
 
 
 ledger_app = commands("Privacy budgets: create a ledger, show what was spent, verify it.")
@@ -298,7 +298,7 @@ def _account_lines(account: Account) -> list[str]:
     return lines
 
 
-def _lines(entry: Entry) -> list[str]:
+def _lines(entry: Posting) -> list[str]:
     """Return when something was written about which data set and request, then its price, what it was, its hash."""
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})

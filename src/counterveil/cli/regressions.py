@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from counterveil.cli.options import AsJson, Out, argument, option
-from counterveil.cli.requests import Request, question, show
+from counterveil.cli.requests import CommandRequest, question, show
 
 Released = Annotated[Path, argument("MOMENTS", "Moments written by `counterveil moments --out`.")]
 Level = Annotated[
@@ -16,7 +16,7 @@ Level = Annotated[
 
 @question("mechanism", without=("method", "report"), protects="record")
 def moments(
-    request: Request,
+    request: CommandRequest,
     outcomes: Annotated[
         list[str] | None,
         option(

@@ -31,7 +31,7 @@ _NO_LEDGER = (
 )
 
 
-class Answer(Protocol):
+class Printable(Protocol):
     """A result that can be printed."""
 
     def to_dict(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Charging:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class CommandRequest:
     """One question from the command line: what the shared options said, and what it is charged to."""
 
     given: Given
@@ -91,7 +91,7 @@ class Request:
         """What the question takes beside data, study and options of its own."""
         return parameters(self.given) | self.charged.arguments
 
-    def show(self, answer: Answer) -> None:
+    def show(self, answer: Printable) -> None:
         """Print the answer and what it was charged to, and write the report if one is wanted."""
         self.waiting.close()
         show(answer, self.given.get("report"), self.given["as_json"], self.charged)
@@ -102,7 +102,7 @@ def question(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for commands that spend: it adds their shared options and opens the ledger.
 
-    The command gets a `Request` as its first argument. `more` names further shared options.
+    The command gets a `CommandRequest` as its first argument. `more` names further shared options.
     """
     names = [name for name in (*_QUESTION, *more, *_CHARGED, "report", "as_json") if name not in without]
 
@@ -116,7 +116,7 @@ def question(
                 check_target((given | own).get(name))
             charges = charging(*(given.get(name) for name in _CHARGED))
             with charges as charged, Waiting(ask.__name__.replace("_", "-"), STOPPED) as waiting:
-                ask(Request(given, charged, waiting), **own)
+                ask(CommandRequest(given, charged, waiting), **own)
 
         return command
 

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from counterveil.accounting import Entry
+from counterveil.accounting import Posting
 from counterveil.bounded_reading import UnreadableError, parse_json
 from counterveil.console.datasets import request_line
 from counterveil.console.visit import Download, Page, Visit
@@ -63,7 +63,7 @@ def request(visit: Visit) -> Page:
     }
     if len(entries) == 1:
         return Page("result.html", facts)
-    result = _result(entries)
+    result = _answer_of(entries)
     if result is None:
         return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
     return Page("result.html", facts | {"result": _shown(result), "files": list(_files(result))})
@@ -72,7 +72,7 @@ def request(visit: Visit) -> Page:
 def download(visit: Visit) -> Download:
     """Return one of the files of an answered request."""
     _, entries = _entries(visit)
-    result = _result(entries) if len(entries) > 1 else None
+    result = _answer_of(entries) if len(entries) > 1 else None
     files = {} if result is None else _files(result)
     name = visit.path["file"]
     if name not in files:
@@ -81,7 +81,7 @@ def download(visit: Visit) -> Download:
     return Download(name, kind, write())
 
 
-def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
+def _entries(visit: Visit) -> tuple[DataSet, list[Posting]]:
     """Return the data set and the entries of a request, by the number of its reservation."""
     data = visit.workspace.dataset(visit.path["key"])
     text = visit.path["seq"]
@@ -93,7 +93,7 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Entry]]:
         return data, book.of_request(data.account.dataset, first[0].request_id)
 
 
-def _result(entries: list[Entry]) -> Any:
+def _answer_of(entries: list[Posting]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
     asked: Any = entries[0].facts["description"]
     try:
@@ -163,7 +163,7 @@ def _csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def _command(data: DataSet, entries: list[Entry]) -> str:
+def _command(data: DataSet, entries: list[Posting]) -> str:
     """Return the command that returns this answer again at no cost, where one can be written; else nothing.
 
     What ran is repeated, not what was asked: "auto" is recorded by the method that it chose. Settings and groups are

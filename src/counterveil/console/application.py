@@ -22,13 +22,13 @@ from counterveil.console import answers, asking, datasets, ledgers, planning, st
 from counterveil.console.refusals import coded, status_of
 from counterveil.console.sessions import (
     HEADERS,
-    Session,
+    BrowserSession,
     Sessions,
     check_origin,
     read_form,
     read_query,
 )
-from counterveil.console.visit import Download, Page, Person, Redirect, Reply, Visit
+from counterveil.console.visit import Download, Page, Redirect, Reply, SignedIn, Visit
 from counterveil.console.workspace import Workspace
 from counterveil.errors import CounterveilError, DataError, explanation, refusal, unforeseen
 from counterveil.privacy import show
@@ -158,7 +158,7 @@ class Console:
         self._sessions = sessions
         self._place = place
         self._templates = environment()
-        self._turns: dict[Person, _Turns] = {}
+        self._turns: dict[SignedIn, _Turns] = {}
         self._stoppable: set[CancelScope] = set()
 
     def application(self) -> Any:
@@ -177,7 +177,7 @@ class Console:
             exception_handlers={404: self._no_page, 405: self._no_page, Exception: self._fault},
         )
 
-    def whose(self, headers: list[tuple[bytes, bytes]]) -> Person | None:
+    def whose(self, headers: list[tuple[bytes, bytes]]) -> SignedIn | None:
         """Return whom the headers of a request belong to, None for a stranger."""
         texts = [value.decode("latin-1") for name, value in headers if name == b"cookie"]
         try:
@@ -236,7 +236,7 @@ class Console:
 
         return self._guarded(answer)
 
-    def _turns_of(self, person: Person) -> _Turns:
+    def _turns_of(self, person: SignedIn) -> _Turns:
         """Return what lets a person's requests run; those that wait take no thread."""
         if person not in self._turns:
             self._turns[person] = _Turns(CapacityLimiter(_PAGES_AT_ONCE), CapacityLimiter(1))
@@ -281,7 +281,7 @@ class Console:
         """Return the path of a request below the console's own: the action of its form."""
         return str(request.url.path).removeprefix(self._place)
 
-    def _session(self, request: Request) -> Session | None:
+    def _session(self, request: Request) -> BrowserSession | None:
         try:
             return self._sessions.find(request.cookies)
         except CounterveilError:
@@ -289,7 +289,7 @@ class Console:
 
     # Replies as responses.
 
-    def _response(self, reply: Reply, session: Session | None) -> Response:
+    def _response(self, reply: Reply, session: BrowserSession | None) -> Response:
         if isinstance(reply, Redirect):
             return RedirectResponse(self._place + quote(reply.to, safe="/?=&"), status_code=303)
         if isinstance(reply, Download):
@@ -304,11 +304,11 @@ class Console:
         )
         return Response(text, status_code=reply.status, media_type="text/html")
 
-    def _refusal(self, error: CounterveilError, session: Session | None) -> Response:
+    def _refusal(self, error: CounterveilError, session: BrowserSession | None) -> Response:
         page = Page("refusal.html", {"error": error}, status_of(error))
         return self._response(page, session)
 
-    def _broken(self, fault: BaseException, session: Session | None) -> Response:
+    def _broken(self, fault: BaseException, session: BrowserSession | None) -> Response:
         """Return a page without a traceback; the place in our code goes to the log and to the steward."""
         error = unforeseen(fault)
         _LOG.error("%s: %s", error.code, error.got)
@@ -352,7 +352,7 @@ class Console:
         self._end(session, response)
         return response
 
-    def _end(self, session: Session, response: Response) -> None:
+    def _end(self, session: BrowserSession, response: Response) -> None:
         self._sessions.leave(session)
         response.delete_cookie(session.cookie, path=self._place + "/", httponly=True, samesite="strict")
 

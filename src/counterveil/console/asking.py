@@ -69,7 +69,7 @@ _TURNS = tuple(threading.Lock() for _ in range(64))
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class FormRequest:
     """A request as a form gives it: to which data set, with which study, and what is asked."""
 
     data: DataSet
@@ -136,7 +136,7 @@ def form(visit: Visit) -> Page:
     if chosen:
         try:
             text = visit.workspace.study(chosen)
-            offer, refused = offered(Wanted(data, text, text.study(), given))
+            offer, refused = offered(FormRequest(data, text, text.study(), given))
         except CounterveilError as error:
             refused = error
     return Page(
@@ -163,7 +163,7 @@ class Offer:
     methods: tuple[str, ...] = ()
 
 
-def offered(wanted: Wanted) -> tuple[Offer, CounterveilError | None]:
+def offered(wanted: FormRequest) -> tuple[Offer, CounterveilError | None]:
     """Return what the study and the account allow, and why not the usual question where it is not.
 
     Each is tried with the functions that decide about a request.
@@ -226,7 +226,7 @@ def confirm(visit: Visit) -> Page:
     )
 
 
-def _after(wanted: Wanted, budget: Budget) -> str | None:
+def _after(wanted: FormRequest, budget: Budget) -> str | None:
     """Return what remains afterwards where budgets simply add up."""
     account = wanted.data.account
     left = account.left(wanted.unit)
@@ -254,7 +254,7 @@ def spend(visit: Visit) -> Redirect:
     return Redirect(f"/data/{wanted.data.key}/requests/{seq}")
 
 
-def _answer(visit: Visit, wanted: Wanted, asked: Asked[Any]) -> int:
+def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
     """Return the number of the request in the ledger, answered now or before."""
     if wanted.data.source is None:
         raise refusal(
@@ -274,7 +274,7 @@ def _answer(visit: Visit, wanted: Wanted, asked: Asked[Any]) -> int:
         return book.of_request(name, wanted.given["request"])[0].seq
 
 
-def _wanted(visit: Visit) -> Wanted:
+def _wanted(visit: Visit) -> FormRequest:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
     given = {name: visit.word(name) for name in FIELDS}
     if given["question"] not in QUESTIONS:
@@ -284,7 +284,7 @@ def _wanted(visit: Visit) -> Wanted:
     given["protects"] = Unit.parse(given["protects"]).value
     given["level"] = given["level"] or "0.95"
     text = visit.workspace.study(visit.word("study"))
-    return Wanted(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
+    return FormRequest(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
 
 
 def _number(text: str, name: str = "level") -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from counterveil.accounting import Account, Charter, Entry, open_ledger
+from counterveil.accounting import Account, Charter, Posting, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet
@@ -146,7 +146,7 @@ def _percent(part: Fraction, whole: Fraction) -> int:
     return max(0, min(100, int(100 * part / whole))) if whole else 0
 
 
-def request_line(entry: Entry, answered: bool) -> dict[str, Any]:
+def request_line(entry: Posting, answered: bool) -> dict[str, Any]:
     """Return what a list shows of a request: what was asked, by whom, when, and at what price."""
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})

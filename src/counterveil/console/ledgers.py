@@ -7,10 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting import Entry
+from counterveil.accounting import Posting
 from counterveil.console.refusals import coded
 from counterveil.console.visit import Page, Redirect, Visit
-from counterveil.console.workspace import Place
+from counterveil.console.workspace import LedgerPlace
 from counterveil.errors import LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
@@ -25,7 +25,7 @@ def all_ledgers(visit: Visit) -> Page:
     return Page("ledgers.html", {"ledgers": [_state(visit, place) for place in visit.workspace.ledgers()]})
 
 
-def _state(visit: Visit, place: Place) -> dict[str, Any]:
+def _state(visit: Visit, place: LedgerPlace) -> dict[str, Any]:
     try:
         with visit.workspace.opened(place) as book:
             seq, head = book.head_at()
@@ -76,7 +76,7 @@ def _entries(visit: Visit, report: Any) -> Page:
     )
 
 
-def _line(entry: Entry) -> dict[str, Any]:
+def _line(entry: Posting) -> dict[str, Any]:
     """Return what a list shows of an entry; its content is in the ledger."""
     facts: dict[str, Any] = dict(entry.facts)
     asked = facts.get("description", {})

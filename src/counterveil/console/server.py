@@ -27,7 +27,7 @@ from counterveil.accounting.accounts import system_user
 from counterveil.accounting.refusals import check_name
 from counterveil.console.application import Console
 from counterveil.console.sessions import Sessions, random_place
-from counterveil.console.visit import Person
+from counterveil.console.visit import SignedIn
 from counterveil.console.workspace import Workspace
 from counterveil.errors import refusal
 
@@ -128,10 +128,10 @@ def serve(
     With `browser` the steward's link is opened in one as soon as the console serves.
     """
     workspace, sessions = Workspace(folder), Sessions()
-    people = [Person(system_user(), steward=True)]
+    people = [SignedIn(system_user(), steward=True)]
     for name in analysts:
         check_name("analyst", name)
-        people.append(Person(name, steward=False))
+        people.append(SignedIn(name, steward=False))
     place = random_place()
     listening = _listening(port)
     console = Console(workspace, sessions, place)

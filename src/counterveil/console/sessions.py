@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from anyio import fail_after
 
-from counterveil.console.visit import Person
+from counterveil.console.visit import SignedIn
 from counterveil.errors import refusal
 
 # Seconds: a link that nobody opened, and a session that nobody used, end after these.
@@ -41,17 +41,17 @@ class Link:
     A link `from_file` is followed from a file that the console wrote, which to a browser is another origin.
     """
 
-    person: Person
+    person: SignedIn
     until: float
     from_file: bool = False
     used: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
-class Session:
+class BrowserSession:
     """An open session; its secret makes the tokens of its forms."""
 
-    person: Person
+    person: SignedIn
     cookie: str
     seen: float
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_BYTES))
@@ -76,9 +76,9 @@ class Sessions:
         self._clock = clock
         self._turn = threading.Lock()
         self._links: dict[str, Link] = {}
-        self._open: dict[str, Session] = {}
+        self._open: dict[str, BrowserSession] = {}
 
-    def invite(self, person: Person, used: Callable[[], None] | None = None) -> str:
+    def invite(self, person: SignedIn, used: Callable[[], None] | None = None) -> str:
         """Return a token that opens one session for a person; `used` removes the file that it was written to."""
         token = secrets.token_urlsafe(_BYTES)
         link = Link(person, self._clock() + LINK_LIFE)
@@ -99,11 +99,11 @@ class Sessions:
             link = self._links.pop(_hash(token), None)
             if link is None or self._clock() > link.until:
                 raise refusal("CV-W001", got="a link that was used before or is too old")
-            self._open[_hash(f"{name}={value}")] = Session(link.person, name, self._clock())
+            self._open[_hash(f"{name}={value}")] = BrowserSession(link.person, name, self._clock())
         link.used()
         return name, value
 
-    def find(self, cookies: Mapping[str, str]) -> Session:
+    def find(self, cookies: Mapping[str, str]) -> BrowserSession:
         """Return the session of one of the cookies, or raise CV-W001.
 
         A page on another port can add cookies, also those of a session of its own: what it added is passed over, and
@@ -125,7 +125,7 @@ class Sessions:
             fresh[-1].seen = now
         return fresh[-1]
 
-    def leave(self, session: Session) -> None:
+    def leave(self, session: BrowserSession) -> None:
         """End a session."""
         with self._turn:
             self._open = {key: each for key, each in self._open.items() if each is not session}

@@ -14,8 +14,8 @@ from counterveil.console.workspace import (
     LONGEST_STUDY,
     SEVERAL,
     DataSet,
-    Kept,
-    Source,
+    KeptReadings,
+    RowsPlace,
     StudyText,
 )
 from counterveil.data import Study
@@ -33,7 +33,7 @@ _ANSWERS = ("treatment", "treated", "outcome", "person")
 # Longer texts are not compared line by line: that takes time that grows with the square of their lengths.
 _MOST_LINES = 1_000
 # What the list says of a text, and how much of it is open or wrong.
-_LINES: Kept[tuple[str, int]] = Kept()
+_LINES: KeptReadings[tuple[str, int]] = KeptReadings()
 
 
 def all_studies(visit: Visit) -> Page:
@@ -124,7 +124,7 @@ def _columns_by_name(visit: Visit) -> dict[str, Callable[[], Any]]:
     return {name: partial(_names, source) for name, source in sources.items()}
 
 
-def _names(source: Source) -> list[str]:
+def _names(source: RowsPlace) -> list[str]:
     return list(columns_of(source.open()))
 
 

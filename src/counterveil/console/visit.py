@@ -16,7 +16,7 @@ _LONGEST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Person:
+class SignedIn:
     """Who visits: a name as the ledger records it, and whether it is the data steward."""
 
     name: str
@@ -33,7 +33,7 @@ class Visit:
     """A request that passed the guard."""
 
     workspace: Workspace
-    person: Person
+    person: SignedIn
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)

@@ -35,7 +35,7 @@ _MOST_FILES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LedgerPlace:
     """A ledger of the folder: a short key for addresses, a name for people, and where it is."""
 
     key: str
@@ -44,7 +44,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class RowsPlace:
     """Rows: a name for people, and where they are."""
 
     name: str
@@ -61,15 +61,15 @@ class DataSet:
     """An account of a ledger and the rows that belong to it, None where the folder has none."""
 
     key: str
-    ledger: Place
+    ledger: LedgerPlace
     account: Account
-    source: Source | None
+    source: RowsPlace | None
 
 
 _Made = TypeVar("_Made")
 
 
-class Kept(Generic[_Made]):
+class KeptReadings(Generic[_Made]):
     """What was made of texts, by their digests: a list does not read every text again on every page."""
 
     def __init__(self, most: int = 1_000) -> None:
@@ -118,7 +118,7 @@ class StudyText:
             raise refusal("CV-S014", name=self.name, error=error) from None
 
 
-_Keyed = TypeVar("_Keyed", Place, DataSet)
+_Keyed = TypeVar("_Keyed", LedgerPlace, DataSet)
 
 
 class Workspace:
@@ -155,31 +155,31 @@ class Workspace:
 
     # Ledgers and the data sets in them.
 
-    def ledgers(self) -> list[Place]:
+    def ledgers(self) -> list[LedgerPlace]:
         """Return the ledgers of the folder."""
         named = self._settings().get("ledgers")
         names = named if named is not None else [path.name for path in _files(self.folder, (".db",))]
-        return [Place(_key(name), masked(name), self._absolute(name)) for name in names]
+        return [LedgerPlace(_key(name), masked(name), self._absolute(name)) for name in names]
 
-    def ledger(self, key: str) -> Place:
+    def ledger(self, key: str) -> LedgerPlace:
         """Return a ledger by its key."""
         return _found(self.ledgers(), key, "a ledger of this folder")
 
     @contextmanager
-    def opened(self, place: Place, *, inspect: bool = True) -> Iterator[Ledger]:
+    def opened(self, place: LedgerPlace, *, inspect: bool = True) -> Iterator[Ledger]:
         """Hold a ledger open; for reading only unless something is to be written."""
         with open_ledger(place.place, inspect=inspect) as book:
             yield book
 
-    def new_ledger(self) -> Place:
+    def new_ledger(self) -> LedgerPlace:
         """Return where a data set is registered if the folder has no ledger yet."""
         known = self.ledgers()
-        return known[0] if known else Place(_key(LEDGER), LEDGER, str(self.folder / LEDGER))
+        return known[0] if known else LedgerPlace(_key(LEDGER), LEDGER, str(self.folder / LEDGER))
 
-    def datasets(self) -> tuple[list[DataSet], list[tuple[Place, LedgerError]]]:
+    def datasets(self) -> tuple[list[DataSet], list[tuple[LedgerPlace, LedgerError]]]:
         """Return the data sets of all ledgers, and the ledgers that cannot be read."""
-        accounts: list[tuple[Place, Account]] = []
-        problems: list[tuple[Place, LedgerError]] = []
+        accounts: list[tuple[LedgerPlace, Account]] = []
+        problems: list[tuple[LedgerPlace, LedgerError]] = []
         for place in self.ledgers():
             try:
                 with self.opened(place) as book:
@@ -199,17 +199,17 @@ class Workspace:
         """Return a data set by its key."""
         return _found(self.datasets()[0], key, "a data set of this folder")
 
-    def sources(self) -> dict[str, Source]:
+    def sources(self) -> dict[str, RowsPlace]:
         """Return the rows in the folder by the name of their account: as `console.toml` says, or as files are named."""
         named = self._settings().get("data")
         if named is not None:
             split = {name: place.partition("#") for name, place in named.items()}
             return {
-                name: Source(masked(place), self._absolute(place), table or None)
+                name: RowsPlace(masked(place), self._absolute(place), table or None)
                 for name, (place, _, table) in split.items()
             }
         files = [*_files(self.folder, _DATA), *_files(self.folder / "data", _DATA)]
-        return {path.stem: Source(str(path.relative_to(self.folder)), str(path)) for path in files}
+        return {path.stem: RowsPlace(str(path.relative_to(self.folder)), str(path)) for path in files}
 
     # Studies: files that people write, here or elsewhere.
 
@@ -316,7 +316,7 @@ def _names(path: Path) -> list[str]:
     return named or [path.stem]
 
 
-_PARTS: Kept[tuple[str, ...]] = Kept()
+_PARTS: KeptReadings[tuple[str, ...]] = KeptReadings()
 
 
 def _parts_of(text: str) -> tuple[str, ...]:

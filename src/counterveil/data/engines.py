@@ -232,7 +232,7 @@ _LIMB = 2**LIMB_BITS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Groups:
+class RowGroups:
     """Groups of rows with equal keys.
 
     `cells` holds the key of each group as the engine gave it, `columns` the same as the study compares it. `held`
@@ -256,7 +256,7 @@ class Groups:
         return len(self.rows) > MOST_GROUPS
 
 
-def grouped(engine: Engine, rows: Coding) -> Groups:
+def grouped(engine: Engine, rows: Coding) -> RowGroups:
     """Return the groups of the coded rows."""
     aliases = [key.alias for key in rows.keys]
     parts = {
@@ -274,7 +274,7 @@ def grouped(engine: Engine, rows: Coding) -> Groups:
     cells = {key.name: found[key.alias] for key in rows.keys}
     columns = {key.name: as_decimals(cells[key.name]) if key.exact else cells[key.name] for key in rows.keys}
     sums = {name: integers(found, name) for name in parts}
-    return Groups(
+    return RowGroups(
         keys=rows.keys,
         cells=cells,
         columns=columns,
@@ -323,7 +323,7 @@ class Fitted:
     low: Integers
 
 
-def fit(groups: Groups, study: Study, layout: Layout) -> Fitted:
+def fit(groups: RowGroups, study: Study, layout: Layout) -> Fitted:
     """Return the groups as strata need them, or raise what attaching the same rows would raise."""
     holes = {key.name: gaps(groups.columns[key.name], key.labels) for key in groups.keys}
     if groups.cut_off:
@@ -350,7 +350,7 @@ def fit(groups: Groups, study: Study, layout: Layout) -> Fitted:
     )
 
 
-def _flooded(groups: Groups, holes: dict[str, Mask], study: Study) -> CounterveilError:
+def _flooded(groups: RowGroups, holes: dict[str, Mask], study: Study) -> CounterveilError:
     """Return why there are more groups than can be fetched: labels that are not declared, most likely."""
     for key in groups.keys:
         if key.labels is None:
@@ -376,7 +376,7 @@ def places(codes: dict[str, Integers], layout: Layout, count: int) -> Integers:
     return place
 
 
-def _apply_rules(groups: Groups, holes: dict[str, Mask], survey: Survey) -> tuple[Mask, Integers]:
+def _apply_rules(groups: RowGroups, holes: dict[str, Mask], survey: Survey) -> tuple[Mask, Integers]:
     """Return which groups are kept, and how many of their rows; gaps without a rule are noted."""
     study = survey.study
     outcome_gaps = groups.rows - groups.held - groups.wrong

@@ -15,7 +15,7 @@ from counterveil.data.outcomes import Before
 from counterveil.data.passes import Sums
 from counterveil.data.study import Study
 from counterveil.data.table import Carrier, Table
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 
 
 def complete(table: Table) -> Table:
@@ -70,10 +70,10 @@ def _sizes(block: Table) -> Sums:
     return (np.array([rows.rows, np.count_nonzero(rows.treated)]),)
 
 
-def period_totals(source: Carrier, place: int) -> tuple[list[Arms], list[Arms]]:
+def period_totals(source: Carrier, place: int) -> tuple[list[TwoArms], list[TwoArms]]:
     """Return both arms' totals of every period's measurements, and of the changes since the one at `place`."""
     levels, since = source.run(partial(_totals, place=place))
-    return [Arms.of(line) for line in levels], [Arms.of(line) for line in since]
+    return [TwoArms.of(line) for line in levels], [TwoArms.of(line) for line in since]
 
 
 def _totals(block: Table, place: int) -> Sums:

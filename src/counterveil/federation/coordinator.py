@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
-from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Declared, SetAsideError, judged
+from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError, judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.privacy.caveats import SitesWithoutAnswer
@@ -23,7 +23,7 @@ from counterveil.settings import WeightLimits
 # What a coordinator needs of whatever carries its messages.
 
 
-class Engine(Protocol):
+class SiteEngine(Protocol):
     """Carries texts to sites that proved who they are, and brings their replies."""
 
     def connected(self) -> set[str]:
@@ -68,7 +68,7 @@ class Round:
     """One run: puts the question to the sites that have not answered it, under the ids they had before."""
 
     folder: StudyFolder
-    engine: Engine
+    engine: SiteEngine
     tell: Teller
     clock: Clock = field(default_factory=Clock)
     seen: set[str] = field(default_factory=set)
@@ -273,7 +273,7 @@ def pooled(
 
 def _weight_limits(folder: StudyFolder, results: Mapping[str, Result]) -> WeightLimits:
     """Return what bounds each weight: a public rule, and what the coordinator knows of the sites' sizes."""
-    study, declared = folder.study, Declared.of(folder.study.declaration)
+    study, declared = folder.study, Expected.of(folder.study.declaration)
     known = {site: study.most_rows[site] for site in results if site in study.most_rows}
     shares: dict[str, float] = {}
     if len(known) == len(results):

@@ -32,7 +32,7 @@ def read_settings(path: Path, what: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class TomlTable:
     """One table of a TOML file, read key by key; `what` names it in messages."""
 
     what: str

@@ -23,7 +23,7 @@ from typing import Any
 from counterveil.bounded_reading import Fields, UnreadableError
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
-from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.inference import (
     NoiseDistribution,
     Uncertainty,
@@ -44,8 +44,8 @@ from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
-from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
-from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
+from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 
 _WHAT = "the declaration"
 # Weights of an arm add up to one, so some outcome has a weight of 2/n or more where only outcomes are private. Where
@@ -54,7 +54,7 @@ _LEAST_STEPS = {Unit.OUTCOME: Fraction(2), Unit.RECORD: Fraction(1, 2)}
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class Expected:
     """The public facts that an answer must repeat, and the range it must lie in."""
 
     treatment: str
@@ -63,7 +63,7 @@ class Declared:
     high: Fraction
 
     @classmethod
-    def of(cls, declaration: Mapping[str, Any]) -> Declared:
+    def of(cls, declaration: Mapping[str, Any]) -> Expected:
         """Return them from a declaration, or raise CV-P600."""
         made = [name for name in ("before", "per") if name in declaration]
         if made:
@@ -285,7 +285,7 @@ _MOST_CAP = 4
 _PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
 
 
-def check_difference(ask: Ask, declared: Declared, result: Result) -> None:
+def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
     """Raise the reason for setting a site aside whose difference does not follow from the question."""
     _check_amounts(ask, result.uncertainty)
     if Unit(ask.protects) is Unit.RECORD:
@@ -313,11 +313,11 @@ def _check_amounts(ask: Ask, known: Uncertainty) -> None:
             hold(mu is not None and Fields("mechanism", facts).rational("mu", 0, 1e9) <= mu * SLACK)
 
 
-def _check_plain(declared: Declared, result: Result) -> None:
+def _check_plain(declared: Expected, result: Result) -> None:
     """Check a difference in means: arms give the sensitivities, and these the noise and the largest variance."""
     counts, known = Fields("details", result.details), result.uncertainty
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
-    wanted = DifferenceInMeans(declared.width, treated, control)
+    wanted = MeanContrast(declared.width, treated, control)
     rare = rare_events((declared.low, declared.high), (treated, control))
     hold(treated + control == rows_of(result) and result.variance_apart)
     hold(sensitivity_of(known.noise) == wanted.estimate)
@@ -329,7 +329,7 @@ def _check_plain(declared: Declared, result: Result) -> None:
         hold(sensitivity_of(known.variance_noise) == wanted.variance)
 
 
-def _check_weighted(ask: Ask, declared: Declared, result: Result) -> None:
+def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
     """Check a difference of two averages of private outcomes: some weight is 2/n or more, and none is above one."""
     rows, (narrow, wide) = rows_of(result) or 1, declared.residual_widths(ask)
     step = sensitivity_of(result.uncertainty.noise)
@@ -340,7 +340,7 @@ def _check_weighted(ask: Ask, declared: Declared, result: Result) -> None:
     check_weighted(ask, wide, result.uncertainty, rare)
 
 
-def _check_records(ask: Ask, declared: Declared, result: Result) -> float:
+def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a difference of private records, and return the most that was taken off its variance."""
     known, rows = result.uncertainty, rows_of(result) or 1
     hold(other_variance(known) > 0)
@@ -357,12 +357,12 @@ def _check_records(ask: Ask, declared: Declared, result: Result) -> float:
     return _chance(result, rows) if "share_treated" in result.details and is_plain(known.noise) else 0.0
 
 
-def _rare(declared: Declared) -> float:
+def _rare(declared: Expected) -> float:
     """Return the most that few events add to a variance, in arms of a person each."""
     return rare_events((declared.low, declared.high), (1.0, 1.0))
 
 
-def _check_bias(ask: Ask, declared: Declared, result: Result) -> None:
+def _check_bias(ask: Ask, declared: Expected, result: Result) -> None:
     """Check the bias that an interval holds: it is larger than the range where a bound on confounding is asked for."""
     known, kappa, most = result.uncertainty, ask.settings.get("kappa"), 2 * float(declared.width)
     if result.condition is not None and isinstance(kappa, int | float):
@@ -371,7 +371,7 @@ def _check_bias(ask: Ask, declared: Declared, result: Result) -> None:
     hold(known.bias <= most)
 
 
-def _check_contrast(ask: Ask, declared: Declared, result: Result) -> float:
+def _check_contrast(ask: Ask, declared: Expected, result: Result) -> float:
     """Check a trial's contrast: rows and the share treated bound its sensitivity, which gives all of the rest."""
     known, rows, share = result.uncertainty, rows_of(result) or 1, _share(result)
     check_budget(ask, [known.noise, known.variance_noise])
@@ -400,7 +400,7 @@ def _share(result: Result) -> Fraction:
     return said
 
 
-def _check_extra(ask: Ask, declared: Declared, result: Result, share: Fraction) -> None:
+def _check_extra(ask: Ask, declared: Expected, result: Result, share: Fraction) -> None:
     """Check what an error in the share adds: no more than its least budget makes."""
     known, rows = result.uncertainty, rows_of(result) or 1
     whole = most_mu(ask) if "mu" in noise_to_dict(known.noise) else None
@@ -432,7 +432,7 @@ def _rows_of_scores(ask: Ask, result: Result) -> float:
     return (folds - 1) / t_factor(folds - 1, 1 - result.level) ** 2
 
 
-def _check_reach(declared: Declared, result: Result) -> None:
+def _check_reach(declared: Expected, result: Result) -> None:
     """Check that an estimate lies where declared outcomes and its noise can put it."""
     known, width = result.uncertainty, float(declared.width)
     sampling = sqrt(min(known.variance_cap, width**2) + known.extra_at(NEVER))
@@ -440,7 +440,7 @@ def _check_reach(declared: Declared, result: Result) -> None:
     hold(abs(result.estimate) <= reach, OUT_OF_REACH)
 
 
-def check_means(ask: Ask, declared: Declared, result: MeasureResult) -> None:
+def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
     """Raise the reason for setting a site aside whose arms' means do not follow from the question."""
     means, rows = result.means, rows_of(result)
     assert rows is not None
@@ -454,7 +454,7 @@ def check_means(ask: Ask, declared: Declared, result: MeasureResult) -> None:
         raise SetAsideError(OTHER_NOISE)
 
 
-def _check_apart(ask: Ask, declared: Declared, result: MeasureResult, means: ApartMeans, rows: int) -> None:
+def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: ApartMeans, rows: int) -> None:
     """Check means that are released in parallel: one outcome is in one arm, which has the whole budget."""
     steps: list[Fraction] = []
     for value, known in zip(means.values, means.known, strict=True):
@@ -484,13 +484,13 @@ def _judging_check_plain(wanted: ArmMean, known: Uncertainty) -> None:
         hold(sensitivity_of(known.variance_noise) == wanted.variance)
 
 
-def _check_joint(ask: Ask, declared: Declared, means: JointMeans, rows: int) -> None:
+def _check_joint(ask: Ask, declared: Expected, means: JointMeans, rows: int) -> None:
     """Check means that are made of the mean of everyone and the contrast: one record moves all of what is released."""
     known, share = means.known, Fraction(means.share)
     left = check_budget(ask, [means.mean_noise, known.noise, known.variance_noise], LEAST_PART)
     hold(means.rows == rows and LEAST_SHARE * Fraction(1 - NEAR) <= min(share, 1 - share))
     hold(known.bias == known.ball_variance == 0)
-    hold(sensitivity_of(means.mean_noise) == Totals(declared.width, rows).mean)
+    hold(sensitivity_of(means.mean_noise) == ShareAndMean(declared.width, rows).mean)
     check_place(means.mean, means.range, NEAR * float(declared.width))
     # Outcomes are centred between the mean of everyone and the middle of their range, where they move least.
     start = min(max(Fraction(means.mean) - declared.low, Fraction(0)), declared.width)
@@ -503,7 +503,7 @@ def _check_joint(ask: Ask, declared: Declared, means: JointMeans, rows: int) -> 
     ):
         hold(float(min(bounds)) * (1 - NEAR) <= float(found) <= float(max(bounds)) * (1 + NEAR))
     # What the other releases leave of the budget paid for the share.
-    paid = noise_like(known.noise, Totals(declared.width, rows).share, left)
+    paid = noise_like(known.noise, ShareAndMean(declared.width, rows).share, left)
     hold(isclose(means.share_sd, sqrt(paid.variance), rel_tol=NEAR))
     off = float(abs(start - middle)) + abs((1 - 2 * means.share) * means.difference)
     _judging_check_extra(means, off)
@@ -522,7 +522,7 @@ def _judging_check_extra(means: JointMeans, off: float) -> None:
     hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
-def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | None) -> Result:
+def judged(request: SiteRequest, reply: Reply, most_rows: int | None, known: Head | None) -> Result:
     """Return the result of a reply, or raise the reason for setting the site aside.
 
     `most_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
@@ -533,7 +533,7 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
         result = read_result(reply.result, "a site", measures=request.ask.measure != DIFFERENCE)
     except CounterveilError as error:
         raise SetAsideError(OUT_OF_REACH if error.got == FAR_OUTSIDE else NO_RESULT) from None
-    declared = Declared.of(request.declaration)
+    declared = Expected.of(request.declaration)
     _check_question(request, declared, result)
     _check_rows(result, most_rows)
     try:
@@ -545,7 +545,7 @@ def judged(request: Request, reply: Reply, most_rows: int | None, known: Head | 
     return checked
 
 
-def _check_question(request: Request, declared: Declared, result: Result) -> None:
+def _check_question(request: SiteRequest, declared: Expected, result: Result) -> None:
     """Compare what an answer repeats of its question; nothing in it is trusted."""
     ask, budget, guarantee = request.ask, budget_of(request.ask), result.guarantee
     measure = result.measure if isinstance(result, MeasureResult) else DIFFERENCE
@@ -558,7 +558,7 @@ def _check_question(request: Request, declared: Declared, result: Result) -> Non
     hold(site_facts.fits(ask, request.declaration, result), OTHER_FACTS)
 
 
-def _checked(request: Request, declared: Declared, result: Result) -> Result:
+def _checked(request: SiteRequest, declared: Expected, result: Result) -> Result:
     """Return a result whose released numbers fit: the means of both arms, or a difference.
 
     The limits of a number needed to treat are put back where its interval is not for the effect.

@@ -156,7 +156,7 @@ class Head:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SiteRequest:
     """One question to one site.
 
     `deadline` is in seconds since 1970; `anchor` is the last head of the site's ledger that the coordinator
@@ -185,7 +185,7 @@ class Request:
         return json.dumps({"version": VERSION} | asdict(self))
 
     @classmethod
-    def from_text(cls, text: str) -> Request:
+    def from_text(cls, text: str) -> SiteRequest:
         """Return the request in a text, or raise CV-F001."""
         try:
             facts = _message(text, _LONGEST_REQUEST, tuple(cls.__dataclass_fields__))
@@ -226,7 +226,7 @@ class Reply:
     @classmethod
     def to(
         cls,
-        request: Request,
+        request: SiteRequest,
         result: dict[str, Any] | None = None,
         refusal: str | None = None,
         head: Head | None = None,
@@ -236,7 +236,7 @@ class Reply:
             request.study_id, request.request_id, request.site, request.fingerprint(), result, refusal, head
         )
 
-    def answers(self, request: Request) -> bool:
+    def answers(self, request: SiteRequest) -> bool:
         """Return whether this is a reply to that request, of the site it went to."""
         bound = (self.study_id, self.request_id, self.site, self.request)
         return bound == (request.study_id, request.request_id, request.site, request.fingerprint())

@@ -17,12 +17,12 @@ from counterveil.errors import BudgetError, CounterveilError, FederationError, L
 from counterveil.federation import files
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
-from counterveil.federation.messages import Ask, Head, RefusedError, Reply, Request
+from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
     BY_HAND,
     PENDING,
-    Kept,
+    KeptAnswer,
     SiteFile,
     SiteRecords,
     check_anchors,
@@ -62,7 +62,7 @@ class Site:
     def answer(self, text: str) -> str:
         """Return the reply to a message; whatever happens inside, a refusal's code is all that leaves."""
         try:
-            request = Request.from_text(text)
+            request = SiteRequest.from_text(text)
         except CounterveilError:
             _LOG.info("refused a message: %s", refusals.NOT_UNDERSTOOD)
             return Reply.not_understood().to_text()
@@ -76,7 +76,7 @@ class Site:
             _LOG.info("refused %s: %s%s", key_of(request), code, _where(error))
             return Reply.to(request, refusal=code).to_text()
 
-    def _answer(self, request: Request) -> Kept:
+    def _answer(self, request: SiteRequest) -> KeptAnswer:
         """Return the kept answer of a request, or check it, pay for it, compute it and keep it, in this order."""
         if request.site != self.file.name:
             raise RefusedError(refusals.OTHER_SITE)
@@ -89,7 +89,7 @@ class Site:
         if not self.file.policy.diagnostics:
             result = result | {"diagnostics": {}}
         with open_ledger(self.file.ledger) as ledger:
-            answer = Kept(result, head_of(ledger))
+            answer = KeptAnswer(result, head_of(ledger))
         self.records.keep(request, answer)
         return answer
 
@@ -102,7 +102,7 @@ class Site:
         except (FederationError, LedgerError):
             raise RefusedError(refusals.DAMAGED_LEDGER) from None
 
-    def _check(self, request: Request) -> None:
+    def _check(self, request: SiteRequest) -> None:
         """Raise the refusal of a request that is not to be paid for; nothing here looks at rows."""
         if not self._declared(request.declaration):
             raise RefusedError(refusals.OTHER_DECLARATION)
@@ -129,7 +129,7 @@ class Site:
         except _FAULTS:
             return False
 
-    def _computed(self, request: Request) -> dict[str, Any]:
+    def _computed(self, request: SiteRequest) -> dict[str, Any]:
         arguments = _arguments(self.study, request)
         method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
@@ -158,7 +158,7 @@ class Site:
             return curator.table.rows
         return curator.strata(Layout.of(self.study, ())).rows if self.file.policy.least_rows else 0
 
-    def _reserved(self, request: Request) -> bool:
+    def _reserved(self, request: SiteRequest) -> bool:
         """Return whether the ledger was charged for this request id before."""
         with open_ledger(self.file.ledger) as ledger:
             return ledger.state_of(self.file.dataset, key_of(request)) is not None
@@ -186,7 +186,7 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
     return arguments
 
 
-def _arguments(study: Study, request: Request) -> AteArguments:
+def _arguments(study: Study, request: SiteRequest) -> AteArguments:
     """Return the same; what does not suit the estimator is refused before rows are read."""
     try:
         return replace(checked_arguments(study, request.ask), request_id=key_of(request))

@@ -16,7 +16,7 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError, LedgerError, ParameterError, refusal
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import (
-    Settings,
+    TomlTable,
     check_address,
     check_name,
     check_private,
@@ -27,7 +27,7 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.messages import JUDGED, Ask, Head, Request
+from counterveil.federation.messages import JUDGED, Ask, Head, SiteRequest
 from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure
@@ -42,7 +42,7 @@ _NUMBER = (int, float, str)
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class SitePolicy:
     """The rules of one site; all of them are public.
 
     `study_epsilon` is the most that one study may spend here; the ledger's total bounds all studies together.
@@ -61,9 +61,9 @@ class Policy:
     diagnostics: bool
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Policy:
+    def from_document(cls, document: Mapping[str, Any]) -> SitePolicy:
         """Return the policy in the table `[policy]` of a site's file, or raise CV-P600."""
-        table = Settings(_WHAT, document)
+        table = TomlTable(_WHAT, document)
         table.known(*cls.__dataclass_fields__)
         policy = cls(
             estimators=table.texts("estimators", ()),
@@ -141,13 +141,13 @@ class SiteFile:
     ledger: str
     dataset: str
     coordinator: str
-    policy: Policy
+    policy: SitePolicy
 
     @classmethod
     def read(cls, folder: Path) -> SiteFile:
         """Return the settings in a site's folder, or raise CV-P600; CV-F045 where others can open it."""
         check_private(folder, folder / FILE, folder / "keys")
-        table = Settings("the site's file", read_settings(folder / FILE, "the site's file"))
+        table = TomlTable("the site's file", read_settings(folder / FILE, "the site's file"))
         table.known("name", "data", "table", "ledger", "dataset", "coordinator", "policy")
         return cls(
             folder=folder,
@@ -157,7 +157,7 @@ class SiteFile:
             ledger=_place(folder, table.get("ledger", str, "ledger.db")),
             dataset=table.get("dataset", str, "records"),
             coordinator=check_address(table.get("coordinator", str)),
-            policy=Policy.from_document(table.get("policy", dict)),
+            policy=SitePolicy.from_document(table.get("policy", dict)),
         )
 
     def to_document(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ _LAST = "head.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptAnswer:
     """An answer that was given, and where the ledger ended after it was settled."""
 
     result: dict[str, Any]
@@ -212,7 +212,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingQuestion:
     """A question that needs, or had, the steward's decision."""
 
     key: str
@@ -236,16 +236,16 @@ class SiteRecords:
             fcntl.flock(handle, fcntl.LOCK_EX)
             yield
 
-    def answered(self, request: Request) -> Kept | None:
+    def answered(self, request: SiteRequest) -> KeptAnswer | None:
         """Return the answer this very request got before; the id of another question is refused."""
         kept = read_json(self._answers / f"{key_of(request)}.json", *_KEPT)
         if kept is None:
             return None
         if kept["fingerprint"] != request.fingerprint():
             raise refusals.RefusedError(refusals.OTHER_QUESTION)
-        return Kept(kept["result"], _head(kept["head"]))
+        return KeptAnswer(kept["result"], _head(kept["head"]))
 
-    def keep(self, request: Request, answer: Kept) -> None:
+    def keep(self, request: SiteRequest, answer: KeptAnswer) -> None:
         """Keep an answer before it leaves."""
         facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
@@ -263,7 +263,7 @@ class SiteRecords:
         last = self.last_head()
         return [_head(kept["head"]) for kept in found] + ([] if last is None else [last])
 
-    def decision(self, request: Request) -> str:
+    def decision(self, request: SiteRequest) -> str:
         """Return what the steward decided on a request, putting it on the list where it is new."""
         path = self._waiting / f"{key_of(request)}.json"
         kept = read_json(path, *_QUESTION)
@@ -281,26 +281,26 @@ class SiteRecords:
             raise refusals.RefusedError(refusals.OTHER_QUESTION)
         return str(kept["state"])
 
-    def waiting(self) -> list[Waiting]:
+    def waiting(self) -> list[WaitingQuestion]:
         """Return all questions that were put to the steward, in the order of their keys."""
         found = [(path.stem, read_json(path, *_QUESTION)) for path in sorted(self._waiting.glob("*.json"))]
         return [_waiting(key, kept) for key, kept in found if kept is not None]
 
-    def decide(self, key: str, state: str) -> Waiting:
+    def decide(self, key: str, state: str) -> WaitingQuestion:
         """Write down the steward's decision and return it; an unknown key raises CV-P605."""
         known = {each.key: each for each in self.waiting()}
         if key not in known:
             raise refusal("CV-P605", known=", ".join(known) or "none: nothing is pending", got=repr(key))
         path = self._waiting / f"{key}.json"
         write_json(path, (read_json(path, *_QUESTION) or {}) | {"state": state})
-        return Waiting(key, state, known[key].request)
+        return WaitingQuestion(key, state, known[key].request)
 
 
-def _waiting(key: str, kept: dict[str, Any]) -> Waiting:
+def _waiting(key: str, kept: dict[str, Any]) -> WaitingQuestion:
     request = kept["request"]
     if kept["state"] not in (PENDING, APPROVED, REJECTED) or not isinstance(request, dict):
         raise damaged(Path("waiting") / f"{key}.json", "other facts")
-    return Waiting(key, kept["state"], {"question": {}} | request)
+    return WaitingQuestion(key, kept["state"], {"question": {}} | request)
 
 
 def _head(value: object) -> Head:
@@ -313,7 +313,7 @@ def _head(value: object) -> Head:
     return head
 
 
-def key_of(request: Request) -> str:
+def key_of(request: SiteRequest) -> str:
     """Return the name under which a request is kept; neither id can hold the sign between them."""
     return f"{request.study_id}@{request.request_id}"
 

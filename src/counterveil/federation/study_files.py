@@ -14,7 +14,7 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation.files import (
-    Settings,
+    TomlTable,
     check_address,
     check_name,
     check_private,
@@ -24,8 +24,8 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.judging import Declared
-from counterveil.federation.messages import Ask, Head, Reply, Request, check_id
+from counterveil.federation.judging import Expected
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
 from counterveil.results.measures import OF_MEANS
@@ -70,7 +70,7 @@ class StudyFile:
     @classmethod
     def from_document(cls, document: Mapping[str, Any], declaration: Mapping[str, Any]) -> StudyFile:
         """Return the study in the tables of a study file."""
-        table = Settings(_WHAT, document)
+        table = TomlTable(_WHAT, document)
         table.known(
             "id", "address", "deadline", "retry", "quorum", "pooling", "most_weight", "question", "sites"
         )
@@ -79,7 +79,7 @@ class StudyFile:
             raise _wrong("method: the name of an estimator, which stewards can review", "'auto'")
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
-        Declared.of(declaration)
+        Expected.of(declaration)
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):
             raise _wrong(f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
@@ -126,13 +126,13 @@ def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, in
         raise _wrong('pooling = "largest" with most_rows for every site', "a site without most_rows")
 
 
-def _site(name: str, said: Any) -> Settings:
-    table = Settings(f"site {name!r} of the study file", said if isinstance(said, Mapping) else {"": said})
+def _site(name: str, said: Any) -> TomlTable:
+    table = TomlTable(f"site {name!r} of the study file", said if isinstance(said, Mapping) else {"": said})
     table.known("epsilon", "most_rows")
     return table
 
 
-def _asked(ask: Ask, said: Settings) -> Ask:
+def _asked(ask: Ask, said: TomlTable) -> Ask:
     """Return the question for one site, with the epsilon that its table names."""
     epsilon = said.get("epsilon", (int, float, str), ask.epsilon)
     return Ask.from_document(ask.to_document() | {"epsilon": epsilon})
@@ -172,14 +172,14 @@ class StudyFolder:
                 raise refusal("CV-F023") from None
             yield
 
-    def request(self, site: str, deadline: float = 0.0) -> Request:
+    def request(self, site: str, deadline: float = 0.0) -> SiteRequest:
         """Return the request for a site, under the id it had before; a new id is kept before it is used."""
         path = self.path / "requests" / f"{site}.json"
         kept = read_json(path, "request_id", "fingerprint")
         study = self.study
         request_id = uuid.uuid4().hex if kept is None else kept["request_id"]
         question = (study.study_id, request_id, site, study.declaration, study.asks[site])
-        request = Request(*question, deadline, self.head(site))
+        request = SiteRequest(*question, deadline, self.head(site))
         if kept is None:
             write_json(path, {"request_id": request_id, "fingerprint": request.fingerprint()})
         elif kept["fingerprint"] != request.fingerprint():

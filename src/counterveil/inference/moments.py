@@ -69,7 +69,7 @@ class NoisyMoments:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LinearFit:
     """Coefficients (p,), their covariance from sampling and from noise (p, p), and what is left of the response.
 
     `identified` is False where the noise hides whether the regressors determine the coefficients.
@@ -118,14 +118,14 @@ class Fit:
         return float(2 * stdtr(self.freedom, -abs(statistic)))
 
 
-def _known_or_not(fit: Callable[..., Fit]) -> Callable[..., Fit]:
+def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
     """Return a fit that is defined for all released numbers: nothing is known where they make none.
 
     Noise may leave no weight to the rows, or a matrix that is none of moments.
     """
 
     @wraps(fit)
-    def of_any(moments: NoisyMoments, regressors: Floats, *others: Floats) -> Fit:
+    def of_any(moments: NoisyMoments, regressors: Floats, *others: Floats) -> LinearFit:
         # Not the error of a matrix without inverse alone: squares of large doubles are none.
         with np.errstate(all="ignore"), suppress(np.linalg.LinAlgError, ArithmeticError):
             found = fit(moments, regressors, *others) if moments.weight > 0 else None
@@ -133,13 +133,13 @@ def _known_or_not(fit: Callable[..., Fit]) -> Callable[..., Fit]:
                 return found
         size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
         nothing = np.zeros((size, size))
-        return Fit(np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False)
+        return LinearFit(np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False)
 
     return of_any
 
 
 @_known_or_not
-def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> Fit:
+def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -> LinearFit:
     """Return the regression of response.v on regressors v; (p, m) and (m,)."""
     corrected = moments.corrected(regressors)
     half = regressors @ corrected.matrix
@@ -157,11 +157,11 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+    return LinearFit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
 
 
 @_known_or_not
-def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> Fit:
+def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, response: Floats) -> LinearFit:
     """Return two-stage least squares of response.v on regressors v; instruments (k, m) hold the exogenous ones too."""
     matrix = moments.corrected(instruments).matrix
     first = _inverse(instruments @ matrix @ instruments.T)
@@ -183,7 +183,7 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return Fit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+    return LinearFit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
 
 
 def _inverse(matrix: Floats) -> Floats:
@@ -257,7 +257,7 @@ Ends = tuple[float, float]
 _TRIED = 161
 
 
-def joint_statistic(fit: Fit, count: int) -> float:
+def joint_statistic(fit: LinearFit, count: int) -> float:
     """Return the F statistic of the first `count` coefficients, noise included; 0 where they are not identified."""
     if not fit.identified:
         return 0.0

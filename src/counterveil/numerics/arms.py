@@ -178,7 +178,7 @@ class Arm:
 
 
 @dataclass(frozen=True, slots=True)
-class Arms:
+class TwoArms:
     """The totals of both arms."""
 
     treated: Arm
@@ -197,12 +197,12 @@ class Arms:
         )
 
     @classmethod
-    def of(cls, sums: NDArray[np.object_]) -> Arms:
+    def of(cls, sums: NDArray[np.object_]) -> TwoArms:
         """Return the totals whose `sums` these are."""
         return cls(Arm(*sums[:3]), Arm(*sums[3:]))
 
 
-def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> Arms:
+def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> TwoArms:
     """Return the exact totals of both arms; one pass, integers only, so every order of rows agrees."""
     sums = [0, 0, 0, 0, 0, 0]
     for start in range(0, len(outcome), _BLOCK):
@@ -215,7 +215,7 @@ def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> Arms:
         parts = (count, total_treated, squares_treated, len(y) - count, total - total_treated)
         for place, part in enumerate((*parts, squares - squares_treated)):
             sums[place] += part
-    return Arms(Arm(*sums[:3]), Arm(*sums[3:]))
+    return TwoArms(Arm(*sums[:3]), Arm(*sums[3:]))
 
 
 # Steps are taken apart into two of these many bits: products of parts then add up exactly in doubles, 2**29 at a time.

@@ -39,7 +39,7 @@ _SEEKERS = {"ATE": (True, False), "ATT": (True,), "ATC": (False,)}
 
 
 @dataclass(frozen=True, slots=True)
-class Matching:
+class MatchedUnits:
     """The coefficients of a matching estimate and what happened on the way; arrays have one entry a row.
 
     `coefficients`: c_i. `uses`: how often the row was a donor. `sizes`: how many donors it found
@@ -99,7 +99,7 @@ def matching_coefficients(
     capacity_control: int | None = None,
     order: NDArray[np.integer] | None = None,
     estimand: str = "ATE",
-) -> Matching:
+) -> MatchedUnits:
     """Return the coefficient of every outcome in the matching estimate.
 
     `treated` and `score` have one entry a row, scores are finite. `capacity_treated` is how often one
@@ -138,7 +138,7 @@ class SortedArms:
         capacity_treated: int | None = None,
         capacity_control: int | None = None,
         estimand: str = "ATE",
-    ) -> Matching:
+    ) -> MatchedUnits:
         """Return the coefficient of every outcome; the same rule and arguments as `matching_coefficients`."""
         _check(neighbours, estimand)
         n = len(self.treated)
@@ -157,7 +157,7 @@ class SortedArms:
             matches += int(used[1:-1].sum(dtype=np.int64))
             at_limit += (capacity or 0) * int(np.count_nonzero(used[1:-1] == capacity))
         kept = int(np.count_nonzero(sizes))
-        return Matching(
+        return MatchedUnits(
             coefficients=self.coefficients(neighbours, sizes, uses, excesses, kept),
             uses=uses,
             sizes=sizes,

@@ -346,7 +346,7 @@ _SINGLE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class PropensityFit:
     """A fitted propensity model.
 
     `weights`: (d+1,) for two arms, (K-1, d+1) for K arms, the intercept last. `scores`: (n,)
@@ -362,7 +362,7 @@ class Fit:
 
 def fit_propensity(
     X: Matrix, treated: NDArray[np.bool_], penalty: float, tolerance: float | None = None
-) -> Fit:
+) -> PropensityFit:
     """Return the minimiser of (1/n) sum log-loss + (penalty/2)|w|^2 and its scores.
 
     X is (n, d) with features of order one, `treated` (n,) of booleans. `tolerance` bounds the norm of
@@ -372,7 +372,7 @@ def fit_propensity(
     tolerance = checked_tolerance(len(X), X.shape[1] + 1, 2, penalty, tolerance)
     objective = _Binary(X, np.asarray(treated, np.bool_), penalty)
     found = _two_arms(objective, tolerance)
-    return Fit(found.weights, objective.scores(found.weights), found.gradient_norm, found.steps)
+    return PropensityFit(found.weights, objective.scores(found.weights), found.gradient_norm, found.steps)
 
 
 def fit_multinomial(
@@ -381,7 +381,7 @@ def fit_multinomial(
     arms: int,
     penalty: float,
     tolerance: float | None = None,
-) -> Fit:
+) -> PropensityFit:
     """Return the same for K = `arms` arms numbered 0..K-1, arm 0 being the reference with logit zero."""
     _check(X, len(arm))
     if arms < 2:
@@ -390,7 +390,7 @@ def fit_multinomial(
     tolerance = checked_tolerance(len(X), columns, arms, penalty, tolerance)
     found = _several_arms(X, np.asarray(arm, np.intp), arms, penalty, tolerance)
     weights = found.weights.reshape(arms - 1, columns)
-    return Fit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
+    return PropensityFit(weights, multinomial_scores(X, weights), found.gradient_norm, found.steps)
 
 
 def logistic_scores(X: Matrix, weights: Floats) -> Floats:
@@ -404,7 +404,7 @@ def logistic_scores(X: Matrix, weights: Floats) -> Floats:
 def multinomial_scores(X: NDArray[np.floating], weights: Floats) -> Floats:
     """Return the (n, K) probabilities of the arms under (K-1, d+1) weights, arm 0 first."""
     scores = np.empty((len(X), len(weights) + 1))
-    for rows, block in _Rows(X):
+    for rows, block in _FitRows(X):
         scores[rows] = _softmax(block @ weights.T)[0]
     return scores
 
@@ -509,7 +509,7 @@ class _Multinomial:
     """The objective of several arms; weights are flattened, one arm after the other."""
 
     def __init__(self, X: NDArray[np.floating], arm: NDArray[np.intp], arms: int, penalty: float) -> None:
-        self.rows, self.arm, self.free, self.penalty = _Rows(X), arm, arms - 1, penalty
+        self.rows, self.arm, self.free, self.penalty = _FitRows(X), arm, arms - 1, penalty
 
     def value(self, weights: Floats) -> float:
         loss, by_arm = 0.0, weights.reshape(self.free, -1)
@@ -609,7 +609,7 @@ def _block_size(X: Matrix) -> int:
     return min(LARGEST_BLOCK, max(SMALLEST_BLOCK, _BLOCK // max(int(X.shape[1]), 1)))
 
 
-class _Rows:
+class _FitRows:
     """The rows of X with a constant column, in blocks: (rows, block), the block to be read only."""
 
     def __init__(self, X: NDArray[np.floating]) -> None:

@@ -71,7 +71,7 @@ class PublishedQuestion(CateQuestion):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FormSource:
     """Where a form finds its rows: data with a study and perhaps a ledger, or a curator that has all of it."""
 
     data: object
@@ -96,7 +96,7 @@ class Source:
         assert study is not None  # checked above
         return study
 
-    def attached(self) -> tuple[Source, int]:
+    def attached(self) -> tuple[FormSource, int]:
         """Return the source with its rows read, and how many they are; rows that do not fit are refused."""
         if isinstance(self.data, Session):
             return self, self.data.table.rows
@@ -115,7 +115,7 @@ class Source:
 
 @silence()
 def answer(
-    source: Source,
+    source: FormSource,
     question: PublishedQuestion,
     form: Callable[[Session, PublishedQuestion], Answer],
 ) -> Answer:
@@ -179,7 +179,7 @@ class EffectForm:
             settings: the form's own settings, where it has any.
             epsilon, delta, estimand, level, ledger, dataset, request_id, noise: as for `counterveil.ate`.
         """
-        source = Source(data, study, ledger, dataset, noise)
+        source = FormSource(data, study, ledger, dataset, noise)
         refuse_several_arms(source.declared)
         question = Question.ask(
             method=f"published.{self.name}",
@@ -240,7 +240,7 @@ class QueryForm:
             settings: the form's own settings.
             epsilon, level, ledger, dataset, request_id, noise: as for `counterveil.cate`.
         """
-        source = Source(data, study, ledger, dataset, noise)
+        source = FormSource(data, study, ledger, dataset, noise)
         asked = CateArguments(
             epsilon=epsilon,
             delta=delta,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,8 +25,9 @@ from counterveil.numerics.public_choices import public_uniforms
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion
-from counterveil.results.functions import CateAnswers, Queries
-from counterveil.session import Kind, Plan, Request, Session
+from counterveil.results.answering import Facts
+from counterveil.results.functions import Queries
+from counterveil.session import Kind, Plan, Session
 from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 from counterveil.statistics.folds.learners import quietly
 
@@ -164,7 +165,7 @@ def _checked(name: str, learner: object, known: tuple[str, ...], method: str) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class StageRows:
     """Rows as the learners see them: features in the unit box, treatments, outcomes."""
 
     x: Floats
@@ -174,13 +175,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.y)
 
-    def part(self, places: NDArray[np.intp]) -> Rows:
+    def part(self, places: NDArray[np.intp]) -> StageRows:
         """Return the rows at these places."""
-        return Rows(self.x[places], self.treated[places], self.y[places])
+        return StageRows(self.x[places], self.treated[places], self.y[places])
 
 
 @dataclass(frozen=True, slots=True)
-class Nuisances:
+class StageModels:
     """Fitted functions of the features: the propensity and the expected outcome in each arm."""
 
     propensity: Function
@@ -188,10 +189,10 @@ class Nuisances:
     treated: Function
 
 
-def fitted_nuisances(rows: Rows, outcome: object, propensity: object, clip: float) -> Nuisances:
+def fitted_nuisances(rows: StageRows, outcome: object, propensity: object, clip: float) -> StageModels:
     """Return the nuisances, one outcome model an arm."""
     own = rows.treated
-    return Nuisances(
+    return StageModels(
         fitted_classifier(propensity, rows.x, own, clip),
         fitted_regressor(outcome, rows.x[~own], rows.y[~own]),
         fitted_regressor(outcome, rows.x[own], rows.y[own]),
@@ -212,7 +213,7 @@ class Loss:
         return self.slope * y + self.offset
 
 
-def loss_at(nuisances: Nuisances, learner: str, x: Floats, treated: Flags) -> Loss:
+def loss_at(nuisances: StageModels, learner: str, x: Floats, treated: Flags) -> Loss:
     """Return the loss of the R- or the DR-learner at these features and treatments.
 
     R: lambda = pi(1 - pi), so rho = (a - pi)^2 and phi = (y - mu_a)/(a - pi) + mu_1 - mu_0.
@@ -230,7 +231,7 @@ def loss_at(nuisances: Nuisances, learner: str, x: Floats, treated: Flags) -> Lo
     return Loss(np.ones(len(x)), slope, offset, np.ones(len(x)))
 
 
-def fitted_effect(rows: Rows, nuisances: Nuisances, learner: str, second: object) -> Function:
+def fitted_effect(rows: StageRows, nuisances: StageModels, learner: str, second: object) -> Function:
     """Return the second stage: the regression of phi on the features with weights rho."""
     loss = loss_at(nuisances, learner, rows.x, rows.treated)
     # A learner that takes no weights is refused before, unless they are all one.
@@ -269,11 +270,11 @@ class FeatureBox:
             ]
         )
 
-    def rows(self, table: Table) -> Rows:
+    def rows(self, table: Table) -> StageRows:
         """Return the table's rows as learners see them."""
         low = float(table.study.outcome_range[0])
         y = low + float(table.outcome_unit) * table.outcome.astype(np.float64)
-        return Rows(self.points(table.covariates), table.treated, y)
+        return StageRows(self.points(table.covariates), table.treated, y)
 
     def points(self, columns: Mapping[str, Floats]) -> Floats:
         """Return the features of columns by name: numbers inside their bounds, or codes of labels."""
@@ -344,7 +345,7 @@ class StageSettings(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SupremumSearch:
     """How hard the supremum is looked for: searches beside the one from the centre, and random points."""
 
     starts: int = 8
@@ -375,9 +376,9 @@ class InfluenceSettings(StageSettings):
             raise refusal("CV-P562", kind=type(self.effect).__name__)
 
     @property
-    def search(self) -> Search:
+    def search(self) -> SupremumSearch:
         """How hard the supremum is looked for."""
-        return Search(self.starts, self.points)
+        return SupremumSearch(self.starts, self.points)
 
 
 @dataclass(frozen=True, slots=True)
@@ -431,11 +432,6 @@ def paper_plan(question: PublishedQuestion) -> Plan:
     return Plan.split(question.budget, {"answers": Fraction(1)}, "gaussian", {"answers": Kind.VECTOR})
 
 
-def paper_request(question: PublishedQuestion, plan: Plan, study: Study, settings: StageSettings) -> Request:
-    """Return the request, with the settings that hold where none were given."""
-    return replace(question, settings=settings).request(plan, study)
-
-
 def paper_answers(
     session: Session,
     question: PublishedQuestion,
@@ -446,17 +442,16 @@ def paper_answers(
     method: str,
     release: str,
     interval_of: Target,
-) -> CateAnswers:
+) -> Facts:
     """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)
-    return CateAnswers(
+    return Facts(
         queries=queries.rows,
         estimates=tuple(float(answer) for answer in answers),
         sampling=(0.0,) * len(queries),
         noise=(noise,) * len(queries),
         guarantee=question.guarantee(session, (), (remark,), Proof.REFUTED),
         method=method,
-        **question.terms(session.study),
         releases=(("effects at the queries", release),),
         not_covered=NOT_COVERED,
         distinct=len(queries),

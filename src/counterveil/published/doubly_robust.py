@@ -24,9 +24,10 @@ from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import release_scaled
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
-from counterveil.statistics.folds.kernels import FoldModels, Predict
+from counterveil.statistics.folds.kernels import FoldNuisances, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
 
 PAGE = "published/robust_score.proof.md"
@@ -51,7 +52,7 @@ class Influence:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedScore:
     """A draw of the published form: both numbers after noise, and the standard deviations of their noise."""
 
     effect: float
@@ -67,11 +68,42 @@ def _cross_fit(session: Session, question: PublishedQuestion) -> Result:
     plan = paper_plan(question)
     question.require_acceptance(Proof.ASYMPTOTIC, REMARK)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         published = release(gate, plan, session.table, influence(session.table, CLIP))
-        return _result(session, question, plan, published).stored()
+        rows = published.rows
+        noise = plan.noise("effect", Fraction(published.effect_sd) * plan.amount("effect"))
+        # The published variance is kept from falling below zero, and noise is never taken off it.
+        variance = max(published.variance, 0.0) / rows
+        return Facts(
+            estimate=published.effect,
+            uncertainty=Uncertainty(noise, variance, variance),
+            method="doubly robust score, cross-fitted, noise by the influence function, as published",
+            releases=(
+                ("effect", f"noise of standard deviation {published.effect_sd:.4g}, made from the rows"),
+                (
+                    "variance of the scores",
+                    f"noise of standard deviation {published.variance_sd:.4g}, likewise",
+                ),
+            ),
+            not_covered=(
+                Caveat.PRIVACY_ASYMPTOTIC,
+                Caveat.ERRORS_BEYOND_PRODUCT,
+                Caveat.CONFOUNDING,
+                Caveat.NOISE_OF_VARIANCE,
+                Caveat.CLAMPING,
+            ),
+            details={
+                "adjusted": True,
+                "rows": rows,
+                "mechanism": "gaussian, scaled by the rows",
+                "effect_noise_sd": published.effect_sd,
+                "variance_noise_sd": published.variance_sd,
+            },
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result, session, question, plan, compute, pages=PAGE, remarks=(REMARK,), proof=Proof.ASYMPTOTIC
+    )
 
 
 # What analysts call.
@@ -112,7 +144,7 @@ def influence(table: Table, clip: float) -> Influence:
     return Influence(effect, variance, largest, max(abs(largest**2 - variance), variance), table.rows)
 
 
-def model_answers(models: FoldModels | None, z: Floats, half: float, clip: float) -> Floats:
+def model_answers(models: FoldNuisances | None, z: Floats, half: float, clip: float) -> Floats:
     """Return one fold's m1, m0, 1/p and 1/(1-p) at every row, clipped; (4, rows)."""
 
     def asked(predict: Predict | None, low: float, high: float) -> Floats:
@@ -134,7 +166,7 @@ def calibration(plan: Plan, rows: int) -> float:
     return 5 * sqrt(2 * log(max(rows, 2)) * log(2 / delta)) / (epsilon * rows)
 
 
-def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published:
+def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> PublishedScore:
     """Return one draw: both numbers with noise that follows their influence functions."""
     factor = calibration(plan, found.rows)
     width = table.study.outcome_range[1] - table.study.outcome_range[0]
@@ -145,38 +177,6 @@ def release(gate: Gate, plan: Plan, table: Table, found: Influence) -> Published
     ):
         bound = Fraction(factor * largest) * plan.amount(name)
         numbers.append(float(release_scaled(gate, name, Fraction(value), bound, least / found.rows)))
-    return Published(
+    return PublishedScore(
         numbers[0], numbers[1], factor * found.largest, factor * found.largest_of_variance, found.rows
-    )
-
-
-def _result(session: Session, question: PublishedQuestion, plan: Plan, published: Published) -> Result:
-    study, rows = session.study, published.rows
-    noise = plan.noise("effect", Fraction(published.effect_sd) * plan.amount("effect"))
-    # The published variance is kept from falling below zero, and noise is never taken off it.
-    variance = max(published.variance, 0.0) / rows
-    return Result(
-        estimate=published.effect,
-        uncertainty=Uncertainty(noise, variance, variance),
-        guarantee=question.guarantee(session, PAGE, (REMARK,), Proof.ASYMPTOTIC),
-        method="doubly robust score, cross-fitted, noise by the influence function, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("effect", f"noise of standard deviation {published.effect_sd:.4g}, made from the rows"),
-            ("variance of the scores", f"noise of standard deviation {published.variance_sd:.4g}, likewise"),
-        ),
-        not_covered=(
-            Caveat.PRIVACY_ASYMPTOTIC,
-            Caveat.ERRORS_BEYOND_PRODUCT,
-            Caveat.CONFOUNDING,
-            Caveat.NOISE_OF_VARIANCE,
-            Caveat.CLAMPING,
-        ),
-        details={
-            "adjusted": True,
-            "rows": rows,
-            "mechanism": "gaussian, scaled by the rows",
-            "effect_noise_sd": published.effect_sd,
-            "variance_noise_sd": published.variance_sd,
-        },
     )

@@ -7,7 +7,7 @@ record times 5 sqrt(2 ln n ln(2/delta)) / (epsilon n).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, sqrt
 
@@ -24,9 +24,9 @@ from counterveil.published.cate import (
     FeatureBox,
     Function,
     InfluenceSettings,
-    Nuisances,
-    Rows,
-    Search,
+    StageModels,
+    StageRows,
+    SupremumSearch,
     asked_queries,
     fitted_effect,
     fitted_nuisances,
@@ -34,10 +34,10 @@ from counterveil.published.cate import (
     loss_at,
     paper_answers,
     paper_plan,
-    paper_request,
     require_learners,
 )
 from counterveil.published.gate import release_vector_scaled
+from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Session
 
@@ -53,7 +53,7 @@ REMARK = (
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedQueries:
     """The non-private answers and the private scale of their noise."""
 
     effects: Floats
@@ -70,7 +70,7 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
@@ -90,9 +90,10 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
             "noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
             interval_of=Target.NO_QUANTITY,
-        ).stored()
+        )
 
-    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
+    # With the settings that hold where none were given.
+    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.
@@ -100,13 +101,13 @@ cate_finite = QueryForm("cate_finite", InfluenceSettings, _finite_queries)
 
 
 def published(
-    rows: Rows,
-    nuisances: Nuisances,
+    rows: StageRows,
+    nuisances: StageModels,
     points: Floats,
     box: FeatureBox,
     settings: InfluenceSettings,
     factor: float,
-) -> Published:
+) -> PublishedQueries:
     """Return the answers of the second stage fitted to these rows, and their scale; private numbers.
 
     `factor` is what the largest influence is multiplied by.
@@ -116,10 +117,10 @@ def published(
     supremum = largest_influence(nuisances, effect, settings.learner, box, (low, high), settings.search).value
     if settings.formula == PROOF:
         supremum /= float(np.mean(loss_at(nuisances, settings.learner, rows.x, rows.treated).weight))
-    return Published(effect(points), supremum * factor)
+    return PublishedQueries(effect(points), supremum * factor)
 
 
-def release(gate: Gate, found: Published, box: FeatureBox, rows: int) -> Floats:
+def release(gate: Gate, found: PublishedQueries, box: FeatureBox, rows: int) -> Floats:
     """Return the noisy answers."""
     low, high = box.study.outcome_range
     least = Fraction(high - low) / rows
@@ -147,12 +148,12 @@ class Supremum:
 
 
 def largest_influence(
-    nuisances: Nuisances,
+    nuisances: StageModels,
     effect: Function,
     learner: str,
     box: FeatureBox,
     outcome_range: tuple[float, float],
-    search: Search,
+    search: SupremumSearch,
 ) -> Supremum:
     """Return the supremum of |rho (phi - g)| over the box, both treatments and the range of the outcome."""
 

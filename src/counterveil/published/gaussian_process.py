@@ -7,7 +7,7 @@ Lipschitz constant of the loss. The scale is public, and for every number of que
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import log, pi, sqrt
 
@@ -30,16 +30,16 @@ from counterveil.published.cate import (
     FeatureBox,
     Function,
     KernelSettings,
-    Nuisances,
-    Rows,
+    StageModels,
+    StageRows,
     asked_queries,
     fitted_nuisances,
     loss_at,
     paper_answers,
     paper_plan,
-    paper_request,
     require_learners,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
 from counterveil.session import Gate, Kind, Plan, Session
 
@@ -204,7 +204,7 @@ class PublishedFunction:
         return cls(kernel, scale * float(np.sqrt(kernel.height)), penalty)
 
     def effects(
-        self, rows: Rows, nuisances: Nuisances, learner: str, centres: Floats | None, points: Floats
+        self, rows: StageRows, nuisances: StageModels, learner: str, centres: Floats | None, points: Floats
     ) -> Floats:
         """Return the non-private regression at these points."""
         loss = loss_at(nuisances, learner, rows.x, rows.treated)
@@ -223,7 +223,7 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
     box = FeatureBox.of(session.study)
     points = box.points(queries.columns)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         rows = box.rows(session.table)
         parts = two_parts(len(rows), settings.first_rows(len(rows)))
         nuisances = fitted_nuisances(
@@ -245,9 +245,10 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
             "as published",
             release=f"one path of a Gaussian process, standard deviation {form.scale:.4g} at a point",
             interval_of=Target.KERNEL_REGRESSION,
-        ).stored()
+        )
 
-    return CateAnswers.from_dict(session.run(paper_request(question, plan, session.study, settings), compute))
+    # With the settings that hold where none were given.
+    return settled(CateAnswers, session, replace(question, settings=settings), plan, compute)
 
 
 # What analysts call.

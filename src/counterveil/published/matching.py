@@ -34,12 +34,13 @@ from counterveil.published.proved_matching import PAGE as RECORD_PAGE
 from counterveil.published.proved_matching import (
     SCORE_STEPS,
     USUAL,
-    Published,
+    PaperNumbers,
     ScoreRange,
     not_covered,
     record_matching_plan,
     shrinkage_of,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
 from counterveil.settings import Matching
@@ -116,19 +117,16 @@ def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
     spent = Budget(max(loss, epsilon))
     plan = Plan(spent, "laplace", (("effect", loss),))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         released = release_estimate(gate, table, form, sensitivity, question.budget)
         cap = float(LinearEstimate(sensitivity.width, form.largest, form.squares, form.largest).variance_cap)
-        return Result(
+        return Facts(
             estimate=float(released),
             uncertainty=Uncertainty(released.noise, cap, cap),
-            guarantee=question.guarantee(session, OUTCOME_PAGE, (remark,), proof),
             spent=spent,
-            estimand=question.estimand,
-            method="matching on the propensity score, as published",
-            treatment=table.study.treatment,
+            limits=None,
             outcome=table.study.outcome,
-            level=question.level,
+            method="matching on the propensity score, as published",
             releases=(("effect", f"sensitivity {float(sensitivity.estimate):.6g}, two Laplace draws"),),
             not_covered=caveats(table.study, matched),
             details=_outcome_details(design, matched, settings, float(loss)),
@@ -136,9 +134,11 @@ def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
             variance_apart=True,
-        ).stored()
+        )
 
-    return Result.from_dict(session.run(question.request(plan, table.study), compute))
+    return settled(
+        Result, session, question, plan, compute, pages=OUTCOME_PAGE, remarks=(remark,), proof=proof
+    )
 
 
 # What analysts call.
@@ -216,7 +216,7 @@ def _record_matching(session: Session, question: PublishedQuestion) -> Result:
     plan = record_matching_plan(question, Kind.CELLS, "laplace")
     question.require_acceptance(Proof.REFUTED, RECORD_REMARK)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         features = UnitFeatures.of(session.study)
         z = features.values(session.table)
         z += features.middle
@@ -224,9 +224,42 @@ def _record_matching(session: Session, question: PublishedQuestion) -> Result:
         scores, responses = release_scores(gate, session.table, z, fitted, USUAL.penalty)
         matched = match_records(scores, responses, USUAL, float(plan.amount("effect")))
         effect = release_sums(gate, plan, session.table, matched)
-        return _record_result(session, question, plan, responses, matched, effect).stored()
+        shrinkage, (lo, hi) = shrinkage_of(responses), session.study.outcome_range
+        cap = float((hi - lo) ** 2 * matched.form.squares / 4)
+        lost = float(question.budget.epsilon) + (matched.excess - 1) * float(plan.amount("effect"))
+        return Facts(
+            estimate=float(effect),
+            uncertainty=Uncertainty(effect.noise, cap, cap),
+            method="matching on released scores, as published",
+            releases=(
+                ("weights of the propensity model", "Laplace noise on each, as published"),
+                ("everyone's score", "noise on each"),
+                ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
+                ("matched contrast", "two Laplace draws, as published"),
+            ),
+            not_covered=not_covered(shrinkage),
+            details={
+                "rows": session.table.rows,
+                "mechanism": "laplace",
+                "limits": f"{matched.limits[0]}, {matched.limits[1]}",
+                "shrinkage": shrinkage.factor,
+                "debiased_estimate": float(effect) / shrinkage.factor,
+                "min_epsilon_loss": lost,
+            },
+            interval_of=Target.SHRUNK_CONTRAST,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=RECORD_PAGE,
+        remarks=(RECORD_REMARK,),
+        proof=Proof.REFUTED,
+        mechanisms=("laplace_pair", "response"),
+    )
 
 
 # What analysts call.
@@ -253,7 +286,7 @@ def release_scores(
 
 
 def match_records(
-    scores: Floats, responses: Responses, settings: Published, epsilon: float, limit: int | None = None
+    scores: Floats, responses: Responses, settings: PaperNumbers, epsilon: float, limit: int | None = None
 ) -> PublishedMatch:
     """Return the matching under equation 12 or a fixed limit, whether or not that leaves enough capacity."""
     treated = int(np.count_nonzero(responses.values))
@@ -275,42 +308,3 @@ def release_sums(gate: Gate, plan: Plan, table: Table, matched: PublishedMatch) 
     narrow, wide = (Fraction(k + 1, table.rows) * (hi - lo) for k in sorted(matched.limits))
     value = matched.form.total(table.outcome) * table.outcome_unit
     return release_twice(gate, "effect", value, wide, narrow / plan.amount("effect"))
-
-
-def _record_result(
-    session: Session,
-    question: PublishedQuestion,
-    plan: Plan,
-    responses: Responses,
-    matched: PublishedMatch,
-    effect: Released,
-) -> Result:
-    study, shrinkage = session.study, shrinkage_of(responses)
-    lo, hi = study.outcome_range
-    cap = float((hi - lo) ** 2 * matched.form.squares / 4)
-    lost = float(question.budget.epsilon) + (matched.excess - 1) * float(plan.amount("effect"))
-    return Result(
-        estimate=float(effect),
-        uncertainty=Uncertainty(effect.noise, cap, cap),
-        guarantee=question.guarantee(
-            session, RECORD_PAGE, (RECORD_REMARK,), Proof.REFUTED, mechanisms=("laplace_pair", "response")
-        ),
-        method="matching on released scores, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("weights of the propensity model", "Laplace noise on each, as published"),
-            ("everyone's score", "noise on each"),
-            ("everyone's treatment", f"randomized response, true with probability {shrinkage.truth:.3g}"),
-            ("matched contrast", "two Laplace draws, as published"),
-        ),
-        not_covered=not_covered(shrinkage),
-        details={
-            "rows": session.table.rows,
-            "mechanism": "laplace",
-            "limits": f"{matched.limits[0]}, {matched.limits[1]}",
-            "shrinkage": shrinkage.factor,
-            "debiased_estimate": float(effect) / shrinkage.factor,
-            "min_epsilon_loss": lost,
-        },
-        interval_of=Target.SHRUNK_CONTRAST,
-    )

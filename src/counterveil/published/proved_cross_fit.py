@@ -33,11 +33,12 @@ from counterveil.privacy import Estimand, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm
 from counterveil.published.proved_weighting import shrunk
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments, moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.orthogonal import (
     MOST_NOISE,
     Design,
@@ -51,7 +52,7 @@ from counterveil.statistics.moments.orthogonal import (
 )
 from counterveil.statistics.moments.records import Records, TableRecords
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit
-from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
+from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
 
 # Fitted propensities are kept this far from 0 and 1.
 CLIP = 0.1
@@ -129,10 +130,10 @@ class CrossFit:
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class Halves:
     """Released numbers of the scoring: the sums, where scores were clipped, and the models of both halves."""
 
-    weighted: Weighted
+    weighted: WeightedMeans
     clip: float  # in units of half the outcome's range
     halves: tuple[HalfModels, HalfModels]
     sizes: tuple[int, int]  # of the halves that these models scored
@@ -146,11 +147,24 @@ def _cross_fit(session: Session, question: Question) -> Result:
     table = session.table
     design = design_of(session.study, table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         scored = release(gate, table, design, question.estimand)
-        return _result(session, question, design, scored).stored()
+        low, high = session.study.outcome_range
+        estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
+        return Facts(
+            estimate=estimate,
+            uncertainty=uncertainty,
+            method="doubly robust score, cross-fitted with private models",
+            releases=releases(design.plan, design.declared),
+            not_covered=not_covered(design.penalty, design.declared),
+            assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
+            details=details(
+                design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept
+            )
+            | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
+        )
 
-    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
+    return settled(Result, session, question, design.plan, compute, pages=pages(question.mechanism))
 
 
 # What analysts call.
@@ -173,7 +187,7 @@ def design_of(study: Study, rows: int, question: Question) -> CrossFit:
     return CrossFit(features, half, plan, penalty, declared)
 
 
-def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> Scored:
+def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> Halves:
     """Return the released numbers: centre and lengths of all rows, both halves' models, the score of all rows."""
     rows = table.rows
     parts = [table.take(own) for own in two_parts(rows, rows // 2)]
@@ -198,9 +212,9 @@ def release(gate: Gate, table: Table, design: CrossFit, estimand: Estimand) -> S
     effect_bias = sum(size * half.effect_bias for size, half in zip(sizes, halves, strict=True)) / rows
     low, high = table.study.outcome_range
     unit = Fraction(clip / (1 - effect_bias)) * (high - low) / 2
-    found = Moments(total, squares, treated, rows)
+    found = RowSums(total, squares, treated, rows)
     weighted = release_moments(gate, design.plan, found, unit, _denominator(design, estimand))
-    return Scored(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
+    return Halves(weighted, clip, (halves[0], halves[1]), sizes, effect_bias, sum(kept) / 2, scaling.share)
 
 
 def _clip(design: CrossFit, halves: list[HalfModels], estimand: Estimand) -> float:
@@ -224,7 +238,7 @@ def _denominator(design: CrossFit, estimand: Estimand) -> float | Estimand:
     return design.declared if estimand is Estimand.ATT else 1 - design.declared
 
 
-def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, Uncertainty]:
+def effect_of(scored: Halves, unit: float, estimand: Estimand) -> tuple[float, Uncertainty]:
     """Return the effect and its uncertainty, in units of the outcome; `unit` is half its range.
 
     The mean score has the models' effect in it, as far as they are wrong: that part is taken out again.
@@ -251,24 +265,6 @@ def effect_of(scored: Scored, unit: float, estimand: Estimand) -> tuple[float, U
     bias = sum(part * half.bias for part, half in pairs) * unit / left
     known = Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra, bias)
     return effect * unit, known
-
-
-def _result(session: Session, question: Question, design: CrossFit, scored: Scored) -> Result:
-    study = session.study
-    low, high = study.outcome_range
-    estimate, uncertainty = effect_of(scored, float(high - low) / 2, question.estimand)
-    return Result(
-        estimate=estimate,
-        uncertainty=uncertainty,
-        guarantee=question.guarantee(session, pages(question.mechanism)),
-        method="doubly robust score, cross-fitted with private models",
-        **question.effect_terms(study),
-        releases=releases(design.plan, design.declared),
-        not_covered=not_covered(design.penalty, design.declared),
-        assumes=None if design.declared is not None else FoldModels.OUTCOME_OR_LOGIT,
-        details=details(design.half, design.penalty, design.declared, scored.clip, scored.share, scored.kept)
-        | {"rows": scored.weighted.rows, "se_models": sqrt(uncertainty.extra)},
-    )
 
 
 def _unaffordable(half: Design, plan: ParallelPlan, rows: int) -> CounterveilError:
@@ -378,7 +374,7 @@ _MASS = _MASS / _MASS.sum()
 
 
 @dataclass(frozen=True, slots=True)
-class Propensity:
+class HalfLogit:
     """A released logistic model on standardised rows, or a declared share.
 
     `kept` is the part of the slopes that shrinkage left.
@@ -419,7 +415,7 @@ class HalfModels:
 
 
 def half_models(
-    second: SecondMoments, scaling: Scaling, propensity: Propensity, estimand: str, least: float
+    second: SecondMoments, scaling: Scaling, propensity: HalfLogit, estimand: str, least: float
 ) -> HalfModels:
     """Return the models of a half from its second moments and its propensity model."""
     assert second.matrix is not None
@@ -449,7 +445,7 @@ def half_models(
 def _imbalance(
     second: SecondMoments,
     scaling: Scaling,
-    propensity: Propensity,
+    propensity: HalfLogit,
     gram: Denoised,
     estimand: str,
     least: float,
@@ -623,11 +619,11 @@ def chosen_penalty(design: Design, plan: Plan) -> float:
 # Passes over the rows of a half: the fit of its propensity model, and the score of its rows.
 
 
-def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, design: CrossFit) -> Propensity:
+def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, design: CrossFit) -> HalfLogit:
     """Return the released propensity model of a half; none is fitted where it is declared."""
     rows, features, penalty = own.rows, design.features.size, design.penalty
     if design.declared is not None:
-        return Propensity(np.zeros(features), 0.0, design.declared)
+        return HalfLogit(np.zeros(features), 0.0, design.declared)
     tolerance = checked_tolerance(rows, features + 1, 2, penalty, None)
     reach = 2 * (1 + LENGTH_SLACK)
     sensitivity = PenalisedFit(rows, reach, Fraction(penalty), Fraction(tolerance)).weights
@@ -638,7 +634,7 @@ def release_propensity(gate: Gate, name: str, own: Table, standard: Standard, de
     released = gate.release_vector(name, [Fraction(weight) for weight in fitted], sensitivity)
     # The slopes are pulled towards zero by what is known of their noise.
     weights, kept = shrunk(released.floats(), sqrt(released.variance), inf)
-    return Propensity(weights[:-1] / sqrt(standard.squared_length), float(weights[-1]), None, kept)
+    return HalfLogit(weights[:-1] / sqrt(standard.squared_length), float(weights[-1]), None, kept)
 
 
 def score_sums(

@@ -22,12 +22,13 @@ from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.linear_form import linear_form
-from counterveil.numerics.matching import Matching, adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.matching import MatchedUnits, adaptive_limit, arm_limits, matching_coefficients
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand, Unit, caveats, exact
 from counterveil.privacy.caveats import Caveat, Fact, Target
 from counterveil.published.asking import EffectForm
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
@@ -35,7 +36,7 @@ from counterveil.statistics.moments.sensitivity import PenalisedFit
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PaperNumbers:
     """The numbers of the paper: neighbours, penalty (0.1 is customary), h of equation 11, and parts of the budget."""
 
     neighbours: int = 5
@@ -53,7 +54,7 @@ class Published:
         }
 
 
-USUAL = Published()
+USUAL = PaperNumbers()
 
 
 def record_matching_plan(question: Question, weights: Kind, mechanism: str) -> Plan:
@@ -75,7 +76,7 @@ PAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shrinkage:
+class ResponseShrinkage:
     """What randomized response does to a contrast: `factor` multiplies it; `share` is the share treated."""
 
     truth: float
@@ -91,15 +92,33 @@ def _record_matching(session: Session, question: Question) -> Result:
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
     checked_tolerance(session.table.rows, features.columns + 1, 2, USUAL.penalty, None)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         z = features.values(session.table)
         fitted = fit_propensity(z, session.table.treated, USUAL.penalty).weights
         scores, responses = release_scores(gate, session.table, features, z, fitted)
         matched = match(scores, responses, float(plan.amount("effect")))
         effect, sensitivity = release_sum(gate, session.table, matched)
-        return _result(session, question, effect, sensitivity, shrinkage_of(responses)).stored()
+        shrinkage = shrinkage_of(responses)
+        cap = float(sensitivity.variance_cap)
+        shrunk = Uncertainty(effect.noise, cap, cap)
+        return Facts(
+            estimate=float(effect),
+            uncertainty=shrunk,
+            method="matching on released scores",
+            releases=record_releases(sensitivity, shrinkage),
+            not_covered=not_covered(shrinkage),
+            details={
+                "rows": session.table.rows,
+                "mechanism": question.mechanism,
+                "shrinkage": shrinkage.factor,
+                "randomized_share": shrinkage.share,
+                "debiased_estimate": float(effect) / shrinkage.factor,
+                "se_debiased": shrunk.total_sd / shrinkage.factor,
+            },
+            interval_of=Target.SHRUNK_CONTRAST,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(Result, session, question, plan, compute, pages=PAGES)
 
 
 # What analysts call.
@@ -130,7 +149,7 @@ def release_scores(
     return scores, gate.respond("treatments", table.treated)
 
 
-def match(scores: Floats, responses: Responses, epsilon: float) -> Matching:
+def match(scores: Floats, responses: Responses, epsilon: float) -> MatchedUnits:
     """Return the matching of released scores and treatments, under a limit at which everyone can be matched."""
     treated = int(np.count_nonzero(responses.values))
     control = len(scores) - treated
@@ -145,7 +164,7 @@ def match(scores: Floats, responses: Responses, epsilon: float) -> Matching:
     return matching_coefficients(responses.values, scores, USUAL.neighbours, first, second)
 
 
-def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, MatchedSum]:
+def release_sum(gate: Gate, table: Table, matched: MatchedUnits) -> tuple[Released, MatchedSum]:
     """Return the released sum of c_i y_i and its sensitivity, the matching being made of released numbers."""
     form = linear_form(matched.coefficients)
     lo, hi = table.study.outcome_range
@@ -155,45 +174,16 @@ def release_sum(gate: Gate, table: Table, matched: Matching) -> tuple[Released, 
     return gate.release("effect", value, sensitivity.estimate), sensitivity
 
 
-def shrinkage_of(responses: Responses) -> Shrinkage:
+def shrinkage_of(responses: Responses) -> ResponseShrinkage:
     """Return the factor by which randomized response shrinks a contrast, from the released treatments."""
     p = responses.truth
     recovered = (float(responses.values.mean()) - (1 - p)) / (2 * p - 1)
     q = min(max(recovered, float(LEAST_SHARE)), 1 - float(LEAST_SHARE))
     s = p * q + (1 - p) * (1 - q)
-    return Shrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
+    return ResponseShrinkage(p, q, (2 * p - 1) * q * (1 - q) / (s * (1 - s)))
 
 
-def _result(
-    session: Session,
-    question: Question,
-    effect: Released,
-    sensitivity: MatchedSum,
-    shrinkage: Shrinkage,
-) -> Result:
-    study, cap = session.study, float(sensitivity.variance_cap)
-    shrunk = Uncertainty(effect.noise, cap, cap)
-    return Result(
-        estimate=float(effect),
-        uncertainty=shrunk,
-        guarantee=question.guarantee(session, PAGES),
-        method="matching on released scores",
-        **question.effect_terms(study),
-        releases=record_releases(sensitivity, shrinkage),
-        not_covered=not_covered(shrinkage),
-        details={
-            "rows": session.table.rows,
-            "mechanism": question.mechanism,
-            "shrinkage": shrinkage.factor,
-            "randomized_share": shrinkage.share,
-            "debiased_estimate": float(effect) / shrinkage.factor,
-            "se_debiased": shrunk.total_sd / shrinkage.factor,
-        },
-        interval_of=Target.SHRUNK_CONTRAST,
-    )
-
-
-def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tuple[str, str], ...]:
+def record_releases(sensitivity: MatchedSum, shrinkage: ResponseShrinkage) -> tuple[tuple[str, str], ...]:
     """Return what was released, in words."""
     return (
         ("weights of the propensity model", "noise on the whole vector"),
@@ -203,7 +193,7 @@ def record_releases(sensitivity: MatchedSum, shrinkage: Shrinkage) -> tuple[tupl
     )
 
 
-def not_covered(shrinkage: Shrinkage) -> tuple[Fact, ...]:
+def not_covered(shrinkage: ResponseShrinkage) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
     return caveats.Shrinkage(shrinkage.factor), Caveat.CONFOUNDING_BEHIND_NOISY_SCORES, Caveat.CLAMPING
 

@@ -39,6 +39,7 @@ from counterveil.published.strata_sensitivity import (
     smooth_variance_change,
     smooth_weight,
 )
+from counterveil.results.answering import Facts, built
 from counterveil.results.codec import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
@@ -77,7 +78,28 @@ def _smooth_matching(session: Session, question: Question) -> Result:
 
     # What is known of the error takes quantiles of the noise: it is worked out from what was released.
     stored: dict[str, Any] = session.run(question.request(plan, session.study), compute)
-    return _result(session, question, strata, plan, design, Drawn(**stored))
+    drawn, rows, width = Drawn(**stored), strata.rows, float(session.study.outcome_bounds.width)
+    # A released share of people divides both the estimate and its variance.
+    shared = "share" in dict(design.shares)
+    found = Facts(
+        estimate=drawn.effect * width / drawn.share,
+        uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
+        guarantee=question.guarantee(session, PAGES, mechanisms=(question.mechanism, "lomax", "laplace")),
+        method="exact matching on strata, smooth sensitivity",
+        releases=_releases(rows, design),
+        not_covered=caveats(session.study, Caveat.STRATA_COUNTED_AS_ZERO),
+        details={
+            "rows": rows,
+            "strata": strata.public,
+            "smoothness": float(design.effect),
+            "max_weight": drawn.weight,
+            "mechanism": "lomax",
+            "budget": plan.shares,
+            **({"target_share": drawn.share} if shared else {}),
+        },
+        variance_apart=not shared,
+    )
+    return built(Result, session, question, found)
 
 
 # What analysts call.
@@ -148,35 +170,6 @@ def _uncertainty(
     scale = float(VARIANCE_PER_WEIGHT) * (drawn.weight * unit / rows) ** 2
     variance = unsure_noise(plan.smooth_noise("variance", design.variance), scale, 2 * log_scale)
     return Uncertainty(noise, drawn.variance * unit**2, unit**2 / 2, variance, extra)
-
-
-def _result(
-    session: Session, question: Question, strata: Strata, plan: Plan, design: SmoothDesign, drawn: Drawn
-) -> Result:
-    study, rows = session.study, strata.rows
-    width = float(study.outcome_bounds.width)
-    details: dict[str, float | str] = {
-        "rows": rows,
-        "strata": strata.public,
-        "smoothness": float(design.effect),
-        "max_weight": drawn.weight,
-        "mechanism": "lomax",
-        "budget": plan.shares,
-    }
-    if "share" in dict(design.shares):
-        details["target_share"] = drawn.share
-    return Result(
-        estimate=drawn.effect * width / drawn.share,
-        uncertainty=_uncertainty(question, plan, design, drawn, rows, width),
-        guarantee=question.guarantee(session, PAGES, mechanisms=(question.mechanism, "lomax", "laplace")),
-        method="exact matching on strata, smooth sensitivity",
-        **question.effect_terms(study),
-        releases=_releases(rows, design),
-        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
-        details=details,
-        # A released share of people divides both the estimate and its variance.
-        variance_apart="share" not in dict(design.shares),
-    )
 
 
 def _releases(rows: int, design: SmoothDesign) -> tuple[tuple[str, str], ...]:

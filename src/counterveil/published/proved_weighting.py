@@ -42,12 +42,13 @@ from counterveil.privacy.caveats import (
     WeightedContrast,
 )
 from counterveil.published.asking import EffectForm
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments, moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
-from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
+from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
 
 # What is chosen from public numbers alone: penalty, clip, and whether centring pays.
 #
@@ -101,14 +102,14 @@ def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
-def interval_of(study: Study, nuisances: Nuisances, weighing: Weighing) -> Fact | None:
+def interval_of(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
     return WeightedContrast(weighing.low, weighing.high) if nuisances.adjusted else Target.UNADJUSTED_CONTRAST
 
 
-def not_covered(design: Design, estimand: Estimand) -> tuple[Fact, ...]:
+def not_covered(design: IpwDesign, estimand: Estimand) -> tuple[Fact, ...]:
     """Return what the interval does not cover, the worst first."""
     if design.fitting is None:
         return (Caveat.CLAMPING,)
@@ -121,7 +122,7 @@ def not_covered(design: Design, estimand: Estimand) -> tuple[Fact, ...]:
     )
 
 
-def releases(study: Study, design: Design, weighing: Weighing) -> tuple[tuple[str, str], ...]:
+def releases(study: Study, design: IpwDesign, weighing: Weighing) -> tuple[tuple[str, str], ...]:
     """Return what was released, in words."""
     fitting = design.fitting
     said: list[tuple[str, str]] = []
@@ -138,7 +139,7 @@ def releases(study: Study, design: Design, weighing: Weighing) -> tuple[tuple[st
 
 
 def details(
-    study: Study, rows: int, design: Design, nuisances: Nuisances, weighing: Weighing
+    study: Study, rows: int, design: IpwDesign, nuisances: IpwModels, weighing: Weighing
 ) -> dict[str, float | str]:
     """Return single figures; all of them are public or released."""
     lo, unit = float(study.outcome_range[0]), _unit(study)
@@ -170,7 +171,7 @@ PAGES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class IpwDesign:
     """What is known before a row is read; `fitting` is None where the propensity is declared.
 
     `centred` says whether outcomes are centred at released means; scores are clipped to [clip, 1 - clip].
@@ -188,18 +189,27 @@ def _ipw(session: Session, question: Question) -> Result:
     table = session.table
     design = design_of(session.study, table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         nuisances, weighing, weighted = release(gate, table, design, question.estimand)
-        return _result(session, question, design, nuisances, weighing, weighted).stored()
+        study = session.study
+        return Facts(
+            estimate=effect_of(study, weighing, weighted)[0],
+            uncertainty=uncertainty_of(study, weighing, weighted),
+            method="inverse probability weighting" + (", normalised" if design.centred else ""),
+            releases=releases(study, design, weighing),
+            not_covered=not_covered(design, question.estimand),
+            details=details(study, session.table.rows, design, nuisances, weighing),
+            interval_of=interval_of(study, nuisances, weighing),
+        )
 
-    return Result.from_dict(session.run(question.request(design.plan, session.study), compute))
+    return settled(Result, session, question, design.plan, compute, pages=PAGES)
 
 
 # What analysts call.
 ipw_proved = EffectForm("ipw_proved", Unit.RECORD, None, _ipw, printed=False)
 
 
-def design_of(study: Study, rows: int, question: Question, centred: bool | None = None) -> Design:
+def design_of(study: Study, rows: int, question: Question, centred: bool | None = None) -> IpwDesign:
     """Return the public design of a question, or refuse it; no row is looked at.
 
     Whether outcomes are centred follows public numbers, unless it is said.
@@ -209,7 +219,7 @@ def design_of(study: Study, rows: int, question: Question, centred: bool | None 
         amount = _amount(question.budget, noise, Fraction(1))
         if centred is None:
             centred = centring_pays(rows, 3, sqrt(CENTRES), amount, noise)
-        return Design(centred, 0.0, features, None, ipw_plan(question, centred, declared=True))
+        return IpwDesign(centred, 0.0, features, None, ipw_plan(question, centred, declared=True))
     require_covariates(study, "ipw_proved")
     amount = _amount(question.budget, noise, FIT_SHARE)
     if centred is None:
@@ -219,12 +229,12 @@ def design_of(study: Study, rows: int, question: Question, centred: bool | None 
     # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
     checked_tolerance(rows, features.columns + 1, 2, penalty, None)
     fitting = Fitting(rows, features, penalty)
-    return Design(centred, clip, features, fitting, ipw_plan(question, centred, declared=False))
+    return IpwDesign(centred, clip, features, fitting, ipw_plan(question, centred, declared=False))
 
 
 def release(
-    gate: Gate, table: Table, design: Design, estimand: Estimand
-) -> tuple[Nuisances, Weighing, Weighted]:
+    gate: Gate, table: Table, design: IpwDesign, estimand: Estimand
+) -> tuple[IpwModels, Weighing, WeightedMeans]:
     """Return what was learned first, how the rows were weighed, and what came out."""
     nuisances = release_nuisances(gate, table, design)
     weighing = weighing_of(nuisances, design, table.study, estimand)
@@ -234,7 +244,7 @@ def release(
     return nuisances, weighing, release_moments(gate, design.plan, found, unit, denominator)
 
 
-def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighing: Weighing) -> Moments:
+def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighing: Weighing) -> RowSums:
     """Return the exact sums of all rows' contributions under released weights, None where scores are declared."""
     scores = np.full(table.rows, weighing.low)
     if weights is not None:
@@ -242,7 +252,7 @@ def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighi
     return moments(weighing.contributions(scores, table.treated, table.outcome), table.treated)
 
 
-def weighing_of(nuisances: Nuisances, design: Design, study: Study, estimand: Estimand) -> Weighing:
+def weighing_of(nuisances: IpwModels, design: IpwDesign, study: Study, estimand: Estimand) -> Weighing:
     """Return how rows are weighed, from released and declared numbers."""
     if study.treated_share is not None:
         low = high = float(study.treated_share)
@@ -265,7 +275,7 @@ def _unit(study: Study) -> float:
     return float(outcome_unit(study.outcome_bounds))
 
 
-def effect_of(study: Study, weighing: Weighing, weighted: Weighted) -> tuple[float, float]:
+def effect_of(study: Study, weighing: Weighing, weighted: WeightedMeans) -> tuple[float, float]:
     """Return the effect and the part of it that was not known from the centres, in units of the outcome."""
     unit = _unit(study)
     first, second = weighing.centres
@@ -273,7 +283,7 @@ def effect_of(study: Study, weighing: Weighing, weighted: Weighted) -> tuple[flo
     return (first - second) * unit + beyond, beyond
 
 
-def uncertainty_of(study: Study, weighing: Weighing, weighted: Weighted) -> Uncertainty:
+def uncertainty_of(study: Study, weighing: Weighing, weighted: WeightedMeans) -> Uncertainty:
     """Return the uncertainty of the weighted contrast at the released scores and centres."""
     _, beyond = effect_of(study, weighing, weighted)
     factor = weighing.scale * _unit(study) / weighted.size
@@ -283,28 +293,6 @@ def uncertainty_of(study: Study, weighing: Weighing, weighted: Weighted) -> Unce
     cap = factor**2 * weighted.rows
     extra = (beyond / weighted.size) ** 2 * weighted.count_variance
     return Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra)
-
-
-def _result(
-    session: Session,
-    question: Question,
-    design: Design,
-    nuisances: Nuisances,
-    weighing: Weighing,
-    weighted: Weighted,
-) -> Result:
-    study = session.study
-    return Result(
-        estimate=effect_of(study, weighing, weighted)[0],
-        uncertainty=uncertainty_of(study, weighing, weighted),
-        guarantee=question.guarantee(session, PAGES),
-        method="inverse probability weighting" + (", normalised" if design.centred else ""),
-        **question.effect_terms(study),
-        releases=releases(study, design, weighing),
-        not_covered=not_covered(design, question.estimand),
-        details=details(study, session.table.rows, design, nuisances, weighing),
-        interval_of=interval_of(study, nuisances, weighing),
-    )
 
 
 # What is learned before rows are weighed: a propensity model and the arms' centres, one vector, released once. The
@@ -342,7 +330,7 @@ _SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Nuisances:
+class IpwModels:
     """Released numbers only: weights of the propensity model (None where declared) and centres, in steps.
 
     `noise_sd` is that of each weight's noise before it was shrunk by `kept`.
@@ -389,11 +377,11 @@ class Fitting:
         return sqrt(2 * log(2) / self.penalty)
 
 
-def release_nuisances(gate: Gate, table: Table, design: Design) -> Nuisances:
+def release_nuisances(gate: Gate, table: Table, design: IpwDesign) -> IpwModels:
     """Return the released weights and centres."""
     fitting, centres = design.fitting, (STEPS / 2, STEPS / 2)
     if fitting is None and not design.centred:
-        return Nuisances(None, centres)
+        return IpwModels(None, centres)
     for_weights, for_centres = _lengths(design)
     released = gate.release_vector("nuisances", nuisance_vector(table, design), Fraction(1))
     found, sd = released.floats(), sqrt(released.variance)
@@ -401,14 +389,14 @@ def release_nuisances(gate: Gate, table: Table, design: Design) -> Nuisances:
         scale = float(ArmTotals().joint / for_centres)
         centres = arm_centres(found[-3:] * scale, sd * scale, table.rows)
     if fitting is None:
-        return Nuisances(None, centres)
+        return IpwModels(None, centres)
     scale = float(fitting.sensitivity / for_weights)
     # Pulled towards zero by what is known of their noise.
     weights, kept = shrunk(found[: fitting.features.columns + 1] * scale, sd * scale, fitting.longest)
-    return Nuisances(weights, centres, sd * scale, kept)
+    return IpwModels(weights, centres, sd * scale, kept)
 
 
-def nuisance_vector(table: Table, design: Design) -> list[Fraction]:
+def nuisance_vector(table: Table, design: IpwDesign) -> list[Fraction]:
     """Return fitted weights and arms' totals; one record moves the whole by one at most."""
     for_weights, for_centres = _lengths(design)
     values: list[Fraction] = []
@@ -421,7 +409,7 @@ def nuisance_vector(table: Table, design: Design) -> list[Fraction]:
     return values
 
 
-def _lengths(design: Design) -> tuple[Fraction, Fraction]:
+def _lengths(design: IpwDesign) -> tuple[Fraction, Fraction]:
     """Return how far one record may move the weights' and the totals' parts of the vector."""
     if design.fitting is None or not design.centred:
         return Fraction(1), Fraction(1)

@@ -26,6 +26,7 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
 from counterveil.statistics.strata.exact_matching import caveats
@@ -42,7 +43,7 @@ _CHUNK = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedStrata:
     """The three published statistics and their printed bounds, outcomes in [0, 1]."""
 
     effect: Fraction
@@ -62,25 +63,58 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
     plan = ClassicalPlan.of(Plan.split(question.budget, thirds, "laplace"), "scale")
     found = published(session, layout, float(question.budget.epsilon) / 3, float(question.budget.delta) / 3)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         effect, variance, scale = release(gate, found)
-        return _result(session, question, plan, found, effect, variance, scale).stored()
+        study, width = session.study, study_width(session)
+        # Unbiased for S, as published: a log-normal's mean is above its median.
+        bound = exp(float(scale) - scale.noise.variance / 2)
+        known = max(float(variance), 0.0) * width**2
+        noise = plan.noise("effect", Fraction(2 * bound * width))
+        return Facts(
+            estimate=float(effect) * width,
+            uncertainty=Uncertainty(noise, known, max(known, width**2)),
+            method="exact matching with smooth sensitivity, as published",
+            releases=(
+                ("matched contrast", "Laplace noise on the printed bound"),
+                ("its variance", "Laplace noise on the printed bound"),
+                ("logarithm of the bound", "Gaussian noise, textbook scale"),
+            ),
+            not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
+            details={
+                "rows": session.table.rows,
+                "mechanism": "laplace",
+                "beta": found.smoothness,
+                "sensitivity_bound": bound,
+            },
+            interval_of=Target.PUBLISHED_ESTIMATE,
+            variance_apart=True,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=PAGE,
+        remarks=(REMARK,),
+        proof=Proof.REFUTED,
+        mechanisms=("laplace", "gaussian"),
+    )
 
 
 # What analysts call.
 smooth_matching = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
 
 
-def published(session: Session, layout: Layout, epsilon: float, delta: float) -> Published:
+def published(session: Session, layout: Layout, epsilon: float, delta: float) -> PublishedStrata:
     """Return the statistics of the attached table; private numbers."""
     table, strata = session.table, strata_of_table(session.table, layout, prefix=True)
     rows, beta = table.rows, printed_smoothness(epsilon, delta)
     counts = StratumCounts.of(strata.treated, strata.control, strata.public)
     partner, uses = match_in_order(strata_codes(table, layout), table.treated)
     total = Fraction(float(published_variance(table.outcome, partner, uses)))
-    return Published(
+    return PublishedStrata(
         Fraction(single_effect_sum(strata), RANGE_STEPS * rows),
         total / RANGE_STEPS**2 / (2 * rows**2),
         printed_smooth_change(counts, beta) / rows,
@@ -90,52 +124,13 @@ def published(session: Session, layout: Layout, epsilon: float, delta: float) ->
     )
 
 
-def release(gate: Gate, found: Published) -> tuple[Fraction, Fraction, Released]:
+def release(gate: Gate, found: PublishedStrata) -> tuple[Fraction, Fraction, Released]:
     """Return the noisy effect, variance and logarithm of the bound, as published."""
     one = Fraction(1, found.rows)
     return (
         release_scaled(gate, "effect", found.effect, 2 * Fraction(found.effect_bound), one),
         release_scaled(gate, "variance", found.variance, 2 * Fraction(found.variance_bound), one**2),
         release_classical(gate, "scale", Fraction(log(found.effect_bound)), Fraction(found.smoothness)),
-    )
-
-
-def _result(
-    session: Session,
-    question: PublishedQuestion,
-    plan: Plan,
-    found: Published,
-    effect: Fraction,
-    variance: Fraction,
-    scale: Released,
-) -> Result:
-    study, width = session.study, study_width(session)
-    # Unbiased for S, as published: a log-normal's mean is above its median.
-    bound = exp(float(scale) - scale.noise.variance / 2)
-    known = max(float(variance), 0.0) * width**2
-    noise = plan.noise("effect", Fraction(2 * bound * width))
-    return Result(
-        estimate=float(effect) * width,
-        uncertainty=Uncertainty(noise, known, max(known, width**2)),
-        guarantee=question.guarantee(
-            session, PAGE, (REMARK,), Proof.REFUTED, mechanisms=("laplace", "gaussian")
-        ),
-        method="exact matching with smooth sensitivity, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("matched contrast", "Laplace noise on the printed bound"),
-            ("its variance", "Laplace noise on the printed bound"),
-            ("logarithm of the bound", "Gaussian noise, textbook scale"),
-        ),
-        not_covered=caveats(study, Caveat.STRATA_COUNTED_AS_ZERO),
-        details={
-            "rows": session.table.rows,
-            "mechanism": "laplace",
-            "beta": found.smoothness,
-            "sensitivity_bound": bound,
-        },
-        interval_of=Target.PUBLISHED_ESTIMATE,
-        variance_apart=True,
     )
 
 

@@ -15,7 +15,7 @@ from math import exp, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study, Table
+from counterveil.data import Table
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
@@ -27,8 +27,9 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
+from counterveil.results.answering import Facts, settled
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
+from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.session.plan import in_branches
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
@@ -53,7 +54,7 @@ _LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedSum:
     """A draw of the published form: its value, before and after the last noise, and its two sensitivities.
 
     `claimed` is the published bound of how far a record moves the sum, `true` the bound at the noisy weights.
@@ -71,13 +72,48 @@ def _ipw(session: Session, question: PublishedQuestion) -> Result:
     plan = paper_plan(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         parts = two_parts(session.table.rows, fit_rows(session.table.rows))
         published = release(gate, plan, session.table, parts, question.estimand)
         noise = plan.noise("effect", published.claimed * classical(plan, "effect"))
-        return _result(session, question, published, noise).stored()
+        rows = session.table.rows
+        cap = min(published.true / 2, _LARGEST) ** 2 * rows
+        target = _SHRUNK.get(question.estimand, Target.UNCLIPPED_CONTRAST)
+        return Facts(
+            estimate=published.value,
+            uncertainty=Uncertainty(noise, cap, cap),
+            method="inverse probability weighting, as published",
+            releases=(
+                ("weights of the propensity model", "Gaussian noise with the classical constant"),
+                (
+                    "weighted sum",
+                    f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
+                ),
+            ),
+            not_covered=(
+                Caveat.ERRORS_OF_NOISY_WEIGHTS,
+                Caveat.CONFOUNDING_LEFT_BY_PENALTY,
+            ),
+            details={
+                "rows": rows,
+                "mechanism": "gaussian, classical constant",
+                "claimed_sensitivity": float(published.claimed),
+                "max_sensitivity": published.true,
+                "max_delta_loss": lost_delta(question, published),
+            },
+            interval_of=target,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=(PAGE, "session/branches.proof.md"),
+        remarks=(REMARK,),
+        proof=Proof.REFUTED,
+    )
 
 
 # What analysts call.
@@ -120,7 +156,7 @@ def release(
     table: Table,
     parts: tuple[Indices, Indices],
     estimand: Estimand,
-) -> Published:
+) -> PublishedSum:
     """Return one draw of the published algorithm on the two parts of the rows."""
     first, second = parts
     z = unit_rows(UnitFeatures.of(table.study), table)
@@ -136,7 +172,7 @@ def release(
     value = gate.release("effect", Fraction(partly), bound * classical(plan, "effect")).value
     odds = exp(min(float(np.linalg.norm(weights)), 700.0))
     true = float(unit) * (1 + odds if estimand is Estimand.ATE else odds)
-    return Published(partly, float(value), bound, true)
+    return PublishedSum(partly, float(value), bound, true)
 
 
 def weighted_sum(logits: Floats, treated: NDArray[np.bool_], y: Floats, estimand: Estimand) -> float:
@@ -162,44 +198,9 @@ def _claimed_weight(estimand: Estimand) -> float:
     return max(1.0, high / (1 - high), (1 - low) / low)
 
 
-def lost_delta(question: PublishedQuestion, published: Published) -> float:
+def lost_delta(question: PublishedQuestion, published: PublishedSum) -> float:
     """Return the delta that the last step loses at the epsilon of the claim, for this draw of the weights."""
     epsilon, delta = question.budget.epsilon, question.budget.delta
     ratio = published.true / float(published.claimed)
     mu = Fraction(min(ratio * float(epsilon) / textbook_constant(float(delta)), 1e6))
     return float(delta_of(mu, epsilon))
-
-
-def _result(
-    session: Session, question: PublishedQuestion, published: Published, noise: KnownSensitivityMechanism
-) -> Result:
-    study: Study = session.study
-    rows = session.table.rows
-    cap = min(published.true / 2, _LARGEST) ** 2 * rows
-    target = _SHRUNK.get(question.estimand, Target.UNCLIPPED_CONTRAST)
-    return Result(
-        estimate=published.value,
-        uncertainty=Uncertainty(noise, cap, cap),
-        guarantee=question.guarantee(session, (PAGE, "session/branches.proof.md"), (REMARK,), Proof.REFUTED),
-        method="inverse probability weighting, as published",
-        **question.effect_terms(study),
-        releases=(
-            ("weights of the propensity model", "Gaussian noise with the classical constant"),
-            (
-                "weighted sum",
-                f"sensitivity claimed {float(published.claimed):.4g}, at most {published.true:.4g}",
-            ),
-        ),
-        not_covered=(
-            Caveat.ERRORS_OF_NOISY_WEIGHTS,
-            Caveat.CONFOUNDING_LEFT_BY_PENALTY,
-        ),
-        details={
-            "rows": rows,
-            "mechanism": "gaussian, classical constant",
-            "claimed_sensitivity": float(published.claimed),
-            "max_sensitivity": published.true,
-            "max_delta_loss": lost_delta(question, published),
-        },
-        interval_of=target,
-    )

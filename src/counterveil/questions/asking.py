@@ -18,7 +18,7 @@ from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import Question, with_trends
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")
@@ -39,7 +39,7 @@ class Asked(Generic[Answer]):
     def answer(self, session: Session) -> Answer:
         """Return the answer of a session; that about changes says what it assumes."""
         found = self.compute(session)
-        if not isinstance(found, Released) or session.study.before is None:
+        if not isinstance(found, ReleasedAnswer) or session.study.before is None:
             return found
         treated = getattr(found, "estimand", None) is Estimand.ATT
         said = with_trends(session.study, found.not_covered, treated)
@@ -139,7 +139,7 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Sess
 
 def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) -> Answer:
     """Return an answer with what reports add: how to ask for it again and, where they are public, covariates by arm."""
-    if not isinstance(found, Released):
+    if not isinstance(found, ReleasedAnswer):
         return found
     repeat = repeat_of(arguments.name, session.study, arguments.given(), session.simulated)
     if not found.guarantee.unit.treatment_public:

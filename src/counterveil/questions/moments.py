@@ -18,6 +18,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
 from counterveil.session import BitSource, Gate, Session
@@ -27,9 +28,9 @@ from counterveil.statistics.moments.regression import (
     MOST_NOISE,
     PAGES,
     Columns,
-    Design,
     OutcomeMoments,
     ReleasedMoments,
+    RowPlan,
     outcome_plan,
     release_outcome_moments,
     release_regression_moments,
@@ -124,28 +125,50 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
     session.attach_batches()
     refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
     records = Records(session.batches, columns.features)
-    design = Design(records.count, columns, question.budget, question.mechanism)
+    design = RowPlan(records.count, columns, question.budget, question.mechanism)
     private = question.unit is Unit.RECORD
     if private:
         _refuse_noise(design)
     plan = design.plan() if private else outcome_plan(design)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
+
+    def compute(gate: Gate) -> Facts:
         if private:
             found = _of_records(release_regression_moments(gate, records, design))
         else:
             found = _of_outcomes(release_outcome_moments(gate, records, design))
-        return _result(session, question, columns, found, records.count).stored()
+        return Facts(
+            outcome=session.study.outcome,
+            columns=columns.names,
+            groups=columns.groups,
+            basis=_rows(found.basis),
+            matrix=_rows(found.matrix),
+            noise_sd=_rows(found.noise),
+            rows=records.count,
+            releases=found.releases,
+            not_covered=_caveats(found),
+            details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
+        )
 
     said = {
+        "question": "moments",
         "interactions": [name for name in columns.names if ":" in name],
         "responses": list(columns.responses),
     }
-    request = question.request(plan, session.study, question="moments", **said)
-    return Moments.from_dict(session.run(request, compute))
+    return settled(
+        Moments,
+        session,
+        question,
+        plan,
+        compute,
+        pages=PAGES if private else OUTCOME_PAGES,
+        mechanisms=drawn,
+        said=said,
+    )
 
 
-def _refuse_noise(design: Design) -> None:
+def _refuse_noise(design: RowPlan) -> None:
     """Raise CV-P790 where the noise would hide the moments; from public numbers alone, before anything is spent."""
     if design.noise > MOST_NOISE:
         raise refusal(
@@ -167,7 +190,6 @@ class _Found:
     releases: tuple[tuple[str, str], ...]
     weighted_down: float
     clipped: ClippedOutliers
-    pages: tuple[str, ...]
 
 
 def _of_records(found: ReleasedMoments) -> _Found:
@@ -185,7 +207,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
         ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
     )
     share = found.weighted_down if rows.length < rows.longest else 0.0
-    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, PAGES)
+    return _Found(found.matrix, noise, rows.basis, releases, share, clipped)
 
 
 def _of_outcomes(found: OutcomeMoments) -> _Found:
@@ -203,27 +225,7 @@ def _of_outcomes(found: OutcomeMoments) -> _Found:
     reach = rows.clip * rows.columns.ends[place][1]
     clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
     said = ClippedOutliers((rows.columns.names[place],) * clips, (float(reach),) * clips, in_sds=False)
-    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, OUTCOME_PAGES)
-
-
-def _result(session: Session, question: Question, columns: Columns, found: _Found, rows: int) -> Moments:
-    drawn = ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
-    return Moments(
-        treatment=session.study.treatment,
-        outcome=session.study.outcome,
-        columns=columns.names,
-        groups=columns.groups,
-        basis=_rows(found.basis),
-        matrix=_rows(found.matrix),
-        noise_sd=_rows(found.noise),
-        rows=rows,
-        level=question.level,
-        guarantee=question.guarantee(session, found.pages, mechanisms=drawn),
-        spent=question.budget,
-        releases=found.releases,
-        not_covered=_caveats(found),
-        details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
-    )
+    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said)
 
 
 def _caveats(found: _Found) -> tuple[Fact, ...]:

@@ -19,8 +19,8 @@ from counterveil.results.question import Question, refuse_extremes
 from counterveil.session import BitSource, Gate, Session
 from counterveil.statistics.moments.arm_balance import (
     PAGE,
-    ArmMoments,
-    Columns,
+    BalanceColumns,
+    BalanceSums,
     balance_plan,
     differences,
     release_cells,
@@ -91,7 +91,7 @@ def answer_overlap(session: Session, question: Question) -> OverlapSummary:
     """Return balance and overlap of the arms of an open session."""
     session.admit(question.uses(session.study, "overlap"))
     session.attach_batches()
-    columns, plan = Columns.of(session.study), balance_plan(question.budget, question.mechanism)
+    columns, plan = BalanceColumns.of(session.study), balance_plan(question.budget, question.mechanism)
 
     def compute(gate: Gate) -> dict[str, object]:
         found = release_moments(gate, session.batches, columns)
@@ -126,7 +126,7 @@ def _noise(question: Question) -> tuple[str, ...]:
     return ("gaussian",) if question.mechanism == "gaussian" else ("ball", "laplace")
 
 
-def _differences(study: Study, columns: Columns, found: ArmMoments) -> tuple[ArmDifference, ...]:
+def _differences(study: Study, columns: BalanceColumns, found: BalanceSums) -> tuple[ArmDifference, ...]:
     """Return every column with its means in the units of its declaration."""
     gap, sd = differences(found)
     names = [*columns.numbers, *columns.binaries]

@@ -24,7 +24,7 @@ from counterveil.results.survival import SurvivalResult
 from counterveil.session import BitSource, Session
 from counterveil.settings import Survival
 from counterveil.statistics.linear.survival import survival_by_weights
-from counterveil.statistics.strata.survival import Asked as AskedByStrata
+from counterveil.statistics.strata.survival import SurvivalRequest as AskedByStrata
 from counterveil.statistics.strata.survival import survival_by_strata
 
 # Methods by what they protect.

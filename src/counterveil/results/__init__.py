@@ -12,7 +12,7 @@ from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import MeasureResult, Result
 from counterveil.results.survival import SurvivalResult
 
@@ -34,7 +34,7 @@ __all__ = [
     "PolicyValue",
     "RatioResult",
     "Regression",
-    "Released",
+    "ReleasedAnswer",
     "Result",
     "Sensitivity",
     "StdError",

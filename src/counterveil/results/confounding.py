@@ -25,7 +25,7 @@ from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
 from counterveil.results.effect import Effect, Ends, Linear, solved
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 
 
@@ -218,7 +218,7 @@ class Sensitivity(Shown):
 
 
 def sensitivity_of(
-    result: Released,
+    result: ReleasedAnswer,
     effects: Sequence[Effect],
     *,
     treatment_r2: float | None = None,
@@ -266,7 +266,7 @@ def _by_means(rows: Sequence[EffectSensitivity], outcome_sd: float | None) -> bo
 
 
 def _row(
-    result: Released,
+    result: ReleasedAnswer,
     effect: Effect,
     level: float | None,
     asked: Ends | None,
@@ -332,7 +332,7 @@ def _of_both(level: float) -> float:
 # What of S and of the outcome's standard deviation is known from released numbers.
 
 
-def _scale(result: Released, effect: Effect, level: float | None) -> float | None:
+def _scale(result: ReleasedAnswer, effect: Effect, level: float | None) -> float | None:
     """Return S: the root of rows times sampling variance, as enlarged for the interval; None without rows.
 
     The sampling variance is at least that of residuals times squared weights, which S is made of, so that bounds are
@@ -353,7 +353,7 @@ def _scale(result: Released, effect: Effect, level: float | None) -> float | Non
     return sqrt(rows * variance) if isfinite(variance) and variance > 0 else None
 
 
-def _upper_sd(result: Released, effect: Effect, scale: float | None) -> float | None:
+def _upper_sd(result: ReleasedAnswer, effect: Effect, scale: float | None) -> float | None:
     """Return an upper estimate of the outcome's standard deviation given treatment and covariates.
 
     S^2 is the residual variance times rows times squared weights, and the weights of an arm sum to one: their
@@ -366,7 +366,7 @@ def _upper_sd(result: Released, effect: Effect, scale: float | None) -> float | 
     return most if isfinite(most) else None
 
 
-def _squared_weights(result: Released, effect: Effect) -> float:
+def _squared_weights(result: ReleasedAnswer, effect: Effect) -> float:
     """Return at least how large rows times squared weights are, from public sizes."""
     sizes = result.diagnostics.get("effective_size", [])
     if effect.size is None and len(sizes) == 2 and all(one["effective"] > 0 for one in sizes):
@@ -375,7 +375,7 @@ def _squared_weights(result: Released, effect: Effect) -> float:
     return 4.0
 
 
-def _benchmarks(result: Released, row: EffectSensitivity) -> tuple[Benchmark, ...]:
+def _benchmarks(result: ReleasedAnswer, row: EffectSensitivity) -> tuple[Benchmark, ...]:
     """Return confounders one to three times as strong as each covariate, the strongest covariate first."""
     table: list[dict[str, Any]] = result.diagnostics.get("treatment_r2", [])
     found = sorted(table, key=lambda one: -one["partial_r2"]) if row.tipping_bias else []

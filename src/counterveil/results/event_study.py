@@ -10,11 +10,11 @@ from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability
 from counterveil.results.effect import Effect, Ends, Linear, check_table
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class EventStudyResult(Released):
+class EventStudyResult(ReleasedAnswer):
     """Released effects by period, relative to the reference period; nothing it does spends budget.
 
     `periods` are the effects as released, in the order of time and without the reference, which is at `place` among
@@ -101,7 +101,7 @@ class EventStudyResult(Released):
         }
 
     def _check(self) -> None:
-        Released._check(self)
+        ReleasedAnswer._check(self)
         if not 1 <= self.earlier <= len(self.periods) or not 0 <= self.place < self.earlier:
             raise ValueError("the reference is a period before treatment")
         check_table(self.periods, self.level)

@@ -40,7 +40,7 @@ from counterveil.results.codec import load, no_effects, save
 from counterveil.results.effect import Effect, check_level, interval_facts
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Result
 from counterveil.session import Kind, Plan, Request
 
@@ -225,7 +225,7 @@ ONE_EFFECT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CateAnswers(Released):
+class CateAnswers(ReleasedAnswer):
     """Released effects at public queries; nothing in it is private any more and nothing it does spends budget.
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
@@ -395,7 +395,7 @@ class CateAnswers(Released):
         }
 
     def _check(self) -> None:
-        Released._check(self)
+        ReleasedAnswer._check(self)
         parts = (self.queries, self.estimates, self.sampling, self.noise, self.shrunk or self.queries)
         if len({len(part) for part in parts}) > 1:
             raise ValueError("every query has one answer")
@@ -410,7 +410,7 @@ class CateAnswers(Released):
         return load(path, cls.from_dict, lambda got: no_effects(got, "CateAnswers.save"))
 
 
-def said_first(effects: Released, one_effect: bool) -> str | None:
+def said_first(effects: ReleasedAnswer, one_effect: bool) -> str | None:
     """Return what every rendering of effects says first, None where there is nothing to say."""
     graver = first_words(interval_of=effects.interval_of, condition=effects.condition)
     more = ONE_EFFECT if one_effect and effects.interval_of is None else None
@@ -464,7 +464,7 @@ class Predictor:
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True, repr=False)
-class CateModel(Released):
+class CateModel(ReleasedAnswer):
     """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
 
     `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
@@ -593,7 +593,7 @@ class CateModel(Released):
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
         """Return what a page shows: the facts of `report_facts`, and curves along the covariates that hold numbers."""
         # Named in full: with slots, the class in `super()` is not the one that is left.
-        facts = Released.page_facts(self, overlap)
+        facts = ReleasedAnswer.page_facts(self, overlap)
         if not self.heterogeneous or self.interval_of is not None:
             return facts
         numeric = [name for name, domain in self.study.covariates.items() if isinstance(domain, Range)]
@@ -625,7 +625,7 @@ class CateModel(Released):
 
     def _check(self) -> None:
         # Evaluated once: weights and functions that do not belong together are refused here, not when it is used.
-        Released._check(self)
+        ReleasedAnswer._check(self)
         one = public_points(self.study, 1)
         features, covariance = self._joined(self.basis.features(one), one)
         self._around(features, covariance, 1.0)

@@ -9,7 +9,7 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability
 from counterveil.results.effect import Effect, Ends, check_table, solved
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
 
 
@@ -70,7 +70,7 @@ _GAIN = "gain per person"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Gains(Released):
+class Gains(ReleasedAnswer):
     """Released gains, per person of everybody and after the cost of treatment."""
 
     gains: tuple[Effect, ...]
@@ -82,7 +82,7 @@ class Gains(Released):
         return self.gains
 
     def _check(self) -> None:
-        Released._check(self)
+        ReleasedAnswer._check(self)
         check_table(self.gains, self.level)
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from counterveil.errors import CounterveilError, excerpt, refusal, shown
 from counterveil.inference.moments import (
-    Fit,
+    LinearFit,
     NoisyMoments,
     anderson_rubin,
     joint_p_value,
@@ -248,7 +248,7 @@ class Regression(Shown):
     method: str
     response: str
     terms: tuple[str, ...]
-    fit: Fit
+    fit: LinearFit
     rows: int
     level: float
     guarantee: Guarantee
@@ -644,7 +644,7 @@ class Moments(Shown):
             farthest=self._farthest(formula, fit),
         )
 
-    def _farthest(self, formula: Formula, fit: Fit) -> float | None:
+    def _farthest(self, formula: Formula, fit: LinearFit) -> float | None:
         """Return how many sampling errors a coefficient of the outcome on public columns can be at all."""
         plain = self.guarantee.unit is Unit.OUTCOME and formula.constant and not formula.endogenous
         if not plain or formula.response != self.outcome or fit.variance <= 0:

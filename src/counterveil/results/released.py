@@ -27,7 +27,7 @@ from counterveil.results.shown import Shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Released(Shown):
+class ReleasedAnswer(Shown):
     """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
 
     `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
@@ -81,7 +81,7 @@ class Released(Shown):
 
     def provenance(self) -> dict[str, Any]:
         """Return what an answer that is made of this one says of itself; `repeat` is not of it."""
-        return {one.name: getattr(self, one.name) for one in fields(Released) if one.name != "repeat"}
+        return {one.name: getattr(self, one.name) for one in fields(ReleasedAnswer) if one.name != "repeat"}
 
     # What a kind of result adds.
 

@@ -46,12 +46,12 @@ from counterveil.results.measures import (
     refuse_of_difference,
     refuse_range,
 )
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import sentence_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Comparison(Released):
+class Comparison(ReleasedAnswer):
     """Released effects of a treatment, which an omitted confounder could change."""
 
     @property
@@ -222,7 +222,7 @@ class MeasureResult(Result):
         if isinstance(numbers, Linear) and check_measure(measure) != NEEDED:
             raise ValueError("the means of both arms are missing")
         sites = len(numbers.sites) if isinstance(numbers, PooledMeans) else 0
-        if len(terms["site_sources"]) != sites:
+        if len(terms.get("site_sources", ())) != sites:
             raise ValueError("sources of other sites")
         return cls.of(check_measure(measure), numbers, **terms)
 

@@ -21,7 +21,7 @@ from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.numbers import probability, rounded, span
 from counterveil.results.effect import Effect, Known, check_level, interval_facts
 from counterveil.results.question import Question
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Session
 
 # The arms in the order of tables.
@@ -29,7 +29,7 @@ ARMS = ("control", "treated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SurvivalResult(Released):
+class SurvivalResult(ReleasedAnswer):
     """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
 
     Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say

@@ -8,7 +8,7 @@ import pytest
 
 from counterveil.federation.coordinator import pooled, states
 from counterveil.federation.judging import SetAsideError, judged
-from counterveil.federation.messages import Reply, Request
+from counterveil.federation.messages import Reply, SiteRequest
 
 FORMS = {
     "apart": {"measure": "ratio"},
@@ -119,7 +119,7 @@ def lying(measured, forged):
 @pytest.mark.parametrize("form", LIES)
 def test_what_does_not_follow_from_the_question_is_set_aside(measured, forged, form):
     world = measured(**FORMS[form])
-    request = Request.from_text(world.request("West"))
+    request = SiteRequest.from_text(world.request("West"))
     true = json.loads(world.sites["West"].answer(request.to_text()))
     honest = Reply.from_text(json.dumps(true))
     judged(request, honest, None, None)

@@ -17,7 +17,7 @@ def console(folder):
     pytest.importorskip("jinja2", reason="the extra console is not installed")
     from counterveil.console.application import Console
     from counterveil.console.sessions import Sessions
-    from counterveil.console.visit import Person
+    from counterveil.console.visit import SignedIn
     from counterveil.console.workspace import Workspace
 
     sessions = Sessions()
@@ -25,7 +25,7 @@ def console(folder):
     with ExitStack() as browsers:
 
         def enter(name="ada", steward=True):
-            visitor = Visitor(application, sessions, Person(name, steward))
+            visitor = Visitor(application, sessions, SignedIn(name, steward))
             browsers.enter_context(visitor.client)
             return visitor
 

@@ -4,7 +4,7 @@ import pytest
 from tests.unit.console.visitor import code_of, words
 from tests.unit.federation.conftest import authority, new_site, new_study, records, trial  # noqa: F401
 
-from counterveil.federation.messages import Ask, Request
+from counterveil.federation.messages import Ask, SiteRequest
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def waiting(folder, new_site, trial):  # noqa: F811
     """A site in the folder whose steward decides by hand, with one request that waits."""
     site = new_site(approval="by hand")
     ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
-    request = Request("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0, None)
+    request = SiteRequest("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0, None)
 
     def answer():
         return site.answer(request.to_text())

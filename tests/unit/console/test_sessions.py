@@ -3,10 +3,10 @@
 import pytest
 
 from counterveil.console.sessions import IDLE_LIFE, LINK_LIFE, Sessions, check_origin, fields
-from counterveil.console.visit import Person
+from counterveil.console.visit import SignedIn
 from counterveil.errors import CounterveilError
 
-ADA = Person("ada", steward=True)
+ADA = SignedIn("ada", steward=True)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from counterveil.errors import CounterveilError, FederationError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
-from counterveil.federation.messages import Reply, Request
+from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.site_files import APPROVED
 from counterveil.federation.study_files import StudyFolder
 
@@ -40,7 +40,7 @@ def run_round(pigeons):
 
 def refuses(code):
     def answer(text):
-        request = Request.from_text(text)
+        request = SiteRequest.from_text(text)
         return Reply.to(request, refusal=code).to_text()
 
     return answer
@@ -84,7 +84,7 @@ def test_late_dead_and_refusing_sites_are_reported_and_the_rest_is_pooled(new_si
     assert "Dead: never connected" in said
     # Asked at 0, 10 and 30 seconds, then at 70: silence is met with patience.
     assert len(carrier.sent["Slow"]) == 4
-    assert len({Request.from_text(text).fingerprint() for text in carrier.sent["Slow"]}) == 1
+    assert len({SiteRequest.from_text(text).fingerprint() for text in carrier.sent["Slow"]}) == 1
     result = pooled(folder)
     assert len(result.sites) == 2
     assert result.not_covered[0].sites == ("Slow", "Dead", "Poor")

@@ -9,7 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.federation.judging import SetAsideError, judged
-from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
 from counterveil.questions.pooled.pool import pool
@@ -53,7 +53,7 @@ def document(form, measure="difference", rows=400, epsilon="1", seed=1, study=TR
         "guarantee": facts["guarantee"] | {"proof": Proof.FINITE_SAMPLE.value}
     }
     facts.pop("warning", None)
-    return Request("s1", "r1", "North", study.to_dict(), ask, 4e9), facts
+    return SiteRequest("s1", "r1", "North", study.to_dict(), ask, 4e9), facts
 
 
 def sent(request, facts):

@@ -10,12 +10,12 @@ from counterveil.federation.judging import (
     OTHER_NOISE,
     OUT_OF_REACH,
     WENT_BACK,
-    Declared,
+    Expected,
     SetAsideError,
     _check_reach,
     judged,
 )
-from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 
 
 @pytest.fixture
@@ -23,14 +23,14 @@ def answered(new_site, trial):
     """Return a request for weighted means and a site's reply to it."""
     site = new_site(estimators=["weighting"], protects=["outcome"])
     ask = Ask(method="weighting", protects="outcome", epsilon="1")
-    request = Request("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
+    request = SiteRequest("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
     return request, Reply.from_text(site.answer(request.to_text()))
 
 
 def test_a_difference_without_a_variance_of_its_own_is_judged_by_the_largest(new_site, trial):
     site = new_site(estimators=["difference_in_means"], protects=["outcome"])
     ask = Ask("difference_in_means", "outcome", epsilon="1", settings={"variance_share": 0})
-    request = Request("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
+    request = SiteRequest("s1", "r1", site.file.name, trial.study.to_dict(), ask, 2000.0, None)
     reply = Reply.from_text(site.answer(request.to_text()))
     assert judged(request, reply, None, None).uncertainty.variance_noise is None
     forged = copy.deepcopy(reply.result)
@@ -58,7 +58,7 @@ def test_a_claimed_variance_does_not_widen_the_reach_of_an_estimate(answered, tr
 
 def test_an_estimate_without_limits_is_judged_by_the_declared_outcome(answered, trial):
     request, reply = answered
-    declared, result = Declared.of(request.declaration), judged(request, reply, None, None)
+    declared, result = Expected.of(request.declaration), judged(request, reply, None, None)
     low, high = trial.study.outcome_range
     _check_reach(declared, replace(result, estimate=float(high - low), limits=None))
     with pytest.raises(SetAsideError, match=OUT_OF_REACH):

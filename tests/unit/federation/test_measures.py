@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
 from counterveil.federation.judging import judged
-from counterveil.federation.messages import Ask, Head, Reply, Request
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
 from counterveil.questions.pooled.pool import PooledNeeded, pool
@@ -45,7 +45,7 @@ STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, randomised=True)
 
 def answered(ask, rows, seed, study=STUDY, **design):
     """Return a request and the reply of an honest site, which needs no folder for that."""
-    request = Request("s1", "r1", "North", study.to_dict(), ask)
+    request = SiteRequest("s1", "r1", "North", study.to_dict(), ask)
     words = {name: value for name, value in ask.to_document().items() if name != "settings"}
     result = cv.ate(people(rows, seed, **design), study, **words)
     # What is shown beside the released numbers is not computed with, and takes longest to make.
@@ -129,7 +129,7 @@ def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_pat
         ledger.register("own", cv.Budget(10))
     for measure in ("ratio", "nnt"):
         ask = Ask(method="difference_in_means", protects="outcome", epsilon="1", measure=measure)
-        request = Request("s1", measure, "North", trial.study.to_dict(), ask, 2000.0)
+        request = SiteRequest("s1", measure, "North", trial.study.to_dict(), ask, 2000.0)
         assert Reply.from_text(site.answer(request.to_text())).ok
         words = {name: value for name, value in ask.to_document().items() if name != "settings"}
         cv.ate(trial.frame, trial.study, ledger=tmp_path / "own.db", dataset="own", **words)
@@ -159,7 +159,7 @@ def test_a_measure_that_is_not_allowed_or_not_there_costs_nothing(
         estimators=["difference_in_means", "doubly_robust"], protects=["outcome", "record"], **policy
     )
     words = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | ask
-    request = Request("s1", "r1", "North", trial.study.to_dict(), Ask(**words), 2000.0)
+    request = SiteRequest("s1", "r1", "North", trial.study.to_dict(), Ask(**words), 2000.0)
     assert Reply.from_text(site.answer(request.to_text())).refusal == code
     assert budget_spent(site).requests == 0
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 import pytest
 
 from counterveil.errors import FederationError
-from counterveil.federation.messages import MEANINGS, Ask, Head, Reply, Request
+from counterveil.federation.messages import MEANINGS, Ask, Head, Reply, SiteRequest
 
 ASK = Ask(method="matching", protects="outcome", epsilon="1/3", settings={"neighbours": 5})
-REQUEST = Request("study-1", "r.1", "North", {"treatment": "t"}, ASK, 12.5, Head(3, "0" * 64))
+REQUEST = SiteRequest("study-1", "r.1", "North", {"treatment": "t"}, ASK, 12.5, Head(3, "0" * 64))
 HASH = "ab" * 32
 
 
@@ -20,15 +20,15 @@ def test_a_reply_arrives_as_it_was_sent():
 
 
 def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
-    later = Request("study-1", "r.1", "North", {"treatment": "t"}, ASK, 99.0)
+    later = SiteRequest("study-1", "r.1", "North", {"treatment": "t"}, ASK, 99.0)
     assert later.fingerprint() == REQUEST.fingerprint()
     others = [
-        Request("study-2", "r.1", "North", {"treatment": "t"}, ASK),
-        Request("study-1", "r.2", "North", {"treatment": "t"}, ASK),
-        Request("study-1", "r.1", "South", {"treatment": "t"}, ASK),
-        Request("study-1", "r.1", "North", {"treatment": "u"}, ASK),
-        Request("study-1", "r.1", "North", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
-        Request("study-1", "r.1", "North", {"treatment": "t"}, replace(ASK, measure="ratio")),
+        SiteRequest("study-2", "r.1", "North", {"treatment": "t"}, ASK),
+        SiteRequest("study-1", "r.2", "North", {"treatment": "t"}, ASK),
+        SiteRequest("study-1", "r.1", "South", {"treatment": "t"}, ASK),
+        SiteRequest("study-1", "r.1", "North", {"treatment": "u"}, ASK),
+        SiteRequest("study-1", "r.1", "North", {"treatment": "t"}, Ask("matching", "outcome", "1/2")),
+        SiteRequest("study-1", "r.1", "North", {"treatment": "t"}, replace(ASK, measure="ratio")),
     ]
     assert len({each.fingerprint() for each in (REQUEST, *others)}) == 7
 
@@ -62,7 +62,7 @@ def changed(text, **changes):
 )
 def test_other_texts_are_no_requests(text):
     with pytest.raises(FederationError, match="CV-F001"):
-        Request.from_text(text)
+        SiteRequest.from_text(text)
 
 
 @pytest.mark.parametrize(

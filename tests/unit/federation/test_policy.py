@@ -4,7 +4,7 @@ import pytest
 
 from counterveil.errors import CounterveilError, ParameterError
 from counterveil.federation.messages import Ask, RefusedError
-from counterveil.federation.site_files import Policy
+from counterveil.federation.site_files import SitePolicy
 
 DOCUMENT = {
     "estimators": ["matching", "trial"],
@@ -15,7 +15,7 @@ DOCUMENT = {
     "least_rows": 100,
     "approval": "by hand",
 }
-POLICY = Policy.from_document(DOCUMENT)
+POLICY = SitePolicy.from_document(DOCUMENT)
 
 
 def asked(**changes):
@@ -43,11 +43,11 @@ def test_what_is_not_allowed_is_refused_with_its_code(changes, spent, code):
 
 
 def test_a_measure_is_allowed_by_name():
-    Policy.from_document(DOCUMENT | {"measures": ["ratio"]}).check(asked(measure="ratio"), Fraction(1))
+    SitePolicy.from_document(DOCUMENT | {"measures": ["ratio"]}).check(asked(measure="ratio"), Fraction(1))
 
 
 def test_a_policy_is_read_as_it_was_written():
-    assert Policy.from_document(POLICY.to_document()) == POLICY
+    assert SitePolicy.from_document(POLICY.to_document()) == POLICY
 
 
 @pytest.mark.parametrize(
@@ -68,5 +68,5 @@ def test_a_policy_is_read_as_it_was_written():
 )
 def test_a_policy_that_is_not_understood_is_not_guessed(changes):
     with pytest.raises(CounterveilError) as caught:
-        Policy.from_document(DOCUMENT | changes)
+        SitePolicy.from_document(DOCUMENT | changes)
     assert isinstance(caught.value, ParameterError)

@@ -10,7 +10,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import batches
 from counterveil.federation.judging import judged
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import APPROVED, REJECTED
 
@@ -30,7 +30,7 @@ def request_to(trial):
         **changes,
     ):
         declared = trial.study.to_dict() if declaration is None else declaration
-        return Request(study_id, request_id, site, declared, replace(ASK, **changes), deadline, anchor)
+        return SiteRequest(study_id, request_id, site, declared, replace(ASK, **changes), deadline, anchor)
 
     return make
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import counterveil as cv
 from counterveil.federation import messages as refusals
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site
 
 
@@ -25,7 +25,7 @@ def test_a_policy_that_is_widened_later_does_not_make_private_columns_public(new
     site = new_site("South", protects=["record"])
     wider = replace(site.file, policy=replace(site.file.policy, protects=("outcome", "record")))
     ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
-    request = Request("s1", "r1", "South", trial.study.to_dict(), ask, 2000.0)
+    request = SiteRequest("s1", "r1", "South", trial.study.to_dict(), ask, 2000.0)
     reply = Reply.from_text(Site(wider, clock=lambda: 1000.0).answer(request.to_text()))
     assert reply.refusal == refusals.NOT_ALLOWED
     assert account(site).spent.epsilon == 0
@@ -34,7 +34,7 @@ def test_a_policy_that_is_widened_later_does_not_make_private_columns_public(new
 def test_entries_name_the_coordinator(new_site, trial):
     site = new_site()
     ask = Ask(method="difference_in_means", protects="outcome", epsilon="1")
-    site.answer(Request("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0).to_text())
+    site.answer(SiteRequest("s1", "r1", "North", trial.study.to_dict(), ask, 2000.0).to_text())
     with cv.open_ledger(site.file.ledger) as ledger:
         askers = [entry.facts["asked_by"] for entry in ledger.entries()]
     assert askers[1:] == ["coordinator at 127.0.0.1:9092"] * 4

@@ -3,7 +3,7 @@
 import pytest
 
 import counterveil as cv
-from counterveil.federation.messages import Ask, Reply, Request
+from counterveil.federation.messages import Ask, Reply, SiteRequest
 
 STUDY = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()}, control=0)
 
@@ -17,7 +17,7 @@ def two_strata(tmp_path):
 
 
 def reply(site, study_id, ask):
-    request = Request(study_id, "r1", "North", STUDY.to_dict(), ask, 2000.0)
+    request = SiteRequest(study_id, "r1", "North", STUDY.to_dict(), ask, 2000.0)
     return Reply.from_text(site.answer(request.to_text()))
 
 
@@ -34,5 +34,5 @@ def test_what_a_study_spent_is_not_counted_for_one_whose_name_it_begins_with(new
     assert reply(site, "heart-2", whole).ok
     assert reply(site, "heart", whole).ok
     assert reply(site, "heart-2", Ask("difference_in_means", "outcome", "1/100")).refusal == "CV-F008"
-    later = Request("heart", "r2", "North", STUDY.to_dict(), whole, 2000.0)
+    later = SiteRequest("heart", "r2", "North", STUDY.to_dict(), whole, 2000.0)
     assert Reply.from_text(site.answer(later.to_text())).refusal == "CV-F003"

@@ -15,7 +15,7 @@ from counterveil.numerics.products import (
     grid_bits,
     steps,
 )
-from counterveil.statistics.moments.kernels.scores import Models, score_sums
+from counterveil.statistics.moments.kernels.scores import LinearModels, score_sums
 
 COLUMNS = (
     Column("age", 20.0, 40.0, None, False),
@@ -80,7 +80,7 @@ def test_score_is_the_product_of_both_residuals():
     u = np.column_stack([np.ones(n), rng.normal(size=(n, 2))])
     t = (rng.random(n) < 0.5).astype(float)
     y = rng.normal(size=n)
-    models = Models(0.5, 0.1, np.array([0, 0.1, 0.0]), np.zeros(3), np.array([0.0, 0.2, 0.1]), 0.4)
+    models = LinearModels(0.5, 0.1, np.array([0, 0.1, 0.0]), np.zeros(3), np.array([0.0, 0.2, 0.1]), 0.4)
     r = (t - 0.5 - 0.1 * u[:, 1]) * (y - 0.1 - 0.4 * (t - 0.5) - 0.2 * u[:, 1] - 0.1 * u[:, 2])
     parts = [(u[:BLOCK], t[:BLOCK], y[:BLOCK]), (u[BLOCK:], t[BLOCK:], y[BLOCK:])]
     found = score_sums(parts, models, 0.6, 1.2)

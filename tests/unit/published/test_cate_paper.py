@@ -15,8 +15,8 @@ from counterveil.published import cate as learners
 from counterveil.published.cate import (
     InfluenceSettings,
     KernelSettings,
-    Nuisances,
-    Rows,
+    StageModels,
+    StageRows,
     loss_at,
 )
 from counterveil.published.gaussian_process import (
@@ -31,7 +31,7 @@ from counterveil.session import Gate, Kind, Plan, SeededNoise
 DATA = dataset_1(400, 5)
 PEOPLE = {"x1": np.array([0.1, 0.5, 0.9]), "x2": np.array([0.5, 0.5, 0.2])}
 QUICK = {"outcome": "linear", "propensity": "logistic"}
-KNOWN = Nuisances(lambda x: 0.3 + 0.4 * x[:, 0], lambda x: x[:, 1].copy(), lambda x: x[:, 1] + 2 * x[:, 0])
+KNOWN = StageModels(lambda x: 0.3 + 0.4 * x[:, 0], lambda x: x[:, 1].copy(), lambda x: x[:, 1] + 2 * x[:, 0])
 
 
 FORMS = {"influence": cv.published.cate_finite, "kernel": cv.published.cate_functional}
@@ -47,7 +47,7 @@ def rows_of(count=300, seed=0):
     x = generator.uniform(size=(count, 2))
     treated = generator.uniform(size=count) < KNOWN.propensity(x)
     y = np.where(treated, KNOWN.treated(x), KNOWN.control(x)) + generator.uniform(-1, 1, count)
-    return Rows(x, treated, y)
+    return StageRows(x, treated, y)
 
 
 # The loss

@@ -97,7 +97,7 @@ def test_published_form_loses_more_than_it_claims_where_units_run_out():
     assert matched.limits == (1, 1)
     assert matched.excess > 1.5
     # Where limits leave enough room the published noise is enough.
-    roomy = ours.Published(h=10.0)
+    roomy = ours.PaperNumbers(h=10.0)
     assert paper.match_records(scores, Responses(np.arange(200) < 100, 0.99), roomy, 0.2).excess <= 1.0
 
 

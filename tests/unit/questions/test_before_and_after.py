@@ -95,7 +95,7 @@ def test_plans_simulate_changes():
 
 
 def test_a_federation_takes_outcomes_of_one_column():
-    from counterveil.federation.judging import Declared
+    from counterveil.federation.judging import Expected
 
     with pytest.raises(CounterveilError, match="CV-P600"):
-        Declared.of(study().to_dict())
+        Expected.of(study().to_dict())

@@ -17,7 +17,7 @@ from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
 from counterveil.questions.curator import Curator
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan
 from counterveil_lab.attacks.watching import Passed, WatchedGate
@@ -120,7 +120,7 @@ def ask_curator(
             curator, epsilon=budget.epsilon, delta=budget.delta, request_id=f"audit{step}".strip()
         )
         # Pages show more than what is stored: a table of public covariates, how to ask again.
-        pages = {"pages": answer.page_facts()} if isinstance(answer, Released) else {}
+        pages = {"pages": answer.page_facts()} if isinstance(answer, ReleasedAnswer) else {}
         channels[f"answer{step}"] = json.dumps(answer.to_dict() | pages, sort_keys=True, default=str)
         channels[f"text{step}"] = str(answer)
     finally:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.audit import ExactTester, Finding, Given, Line, Tester, ThresholdTester
+from counterveil.audit import ExactTester, Given, Line, LowerBound, Tester, ThresholdTester
 from counterveil.audit.protocols import FloatArray, Mechanism, Pair
 from counterveil.privacy import Budget
 
@@ -32,7 +32,7 @@ class Refuted:
     pair: Pair
     tester: Tester
 
-    def examine(self, seed: int = 1) -> Finding:
+    def examine(self, seed: int = 1) -> LowerBound:
         """Return what the tester finds; the claim is broken if the finding says so."""
         rng = np.random.default_rng(seed)
         return self.tester.examine(self.mechanism, self.pair, self.budget, error=1 - CONFIDENCE, rng=rng)
@@ -103,7 +103,7 @@ class Claimed:
     """What the gallery says of one entry: the finding, and whether the claim was broken."""
 
     entry: Refuted
-    finding: Finding
+    finding: LowerBound
 
     @property
     def found(self) -> str:

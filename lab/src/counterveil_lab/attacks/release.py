@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from counterveil.audit import Finding, Mechanism, Quantity
+from counterveil.audit import LowerBound, Mechanism, Quantity
 from counterveil.audit.protocols import FloatArray, Pair
 from counterveil.audit.report import ROUNDING
 from counterveil.data import silence
@@ -156,11 +156,11 @@ class LossTester:
         *,
         error: float,  # noqa: ARG002
         rng: np.random.Generator,
-    ) -> Finding:
+    ) -> LowerBound:
         """Return the epsilon of the releases together, at the claimed delta."""
         assert isinstance(mechanism, Release)
         found = mechanism.loss(int(rng.integers(2**62)))
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.EPSILON,
             found=found,
@@ -189,11 +189,11 @@ class ReplayTester:
         *,
         error: float,  # noqa: ARG002
         rng: np.random.Generator,
-    ) -> Finding:
+    ) -> LowerBound:
         """Return in how many channels the two runs differ."""
         assert isinstance(mechanism, Release)
         found = replay(mechanism, int(rng.integers(2**62)))
-        return Finding(
+        return LowerBound(
             tester=self.name,
             quantity=Quantity.DIFFERENCES,
             found=len(found),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.accounting import open_ledger
-from counterveil.audit import AuditReport, AuditRow, Finding, Quantity
+from counterveil.audit import AuditReport, AuditRow, LowerBound, Quantity
 from counterveil.audit.protocols import judge
 from counterveil.data import Binary, Range, Study
 from counterveil.mechanisms import BitSource, SeededNoise
@@ -49,10 +49,10 @@ class Scenario:
         row = AuditRow("replay", ours, theirs, judge(ours, theirs))
         return AuditReport(self.name, Budget(1), (row,), 1, 1.0)
 
-    def _finding(self, seed: int, open_handed: bool) -> Finding:
+    def _finding(self, seed: int, open_handed: bool) -> LowerBound:
         found = self.differences(seed, open_handed)
         witness = "; ".join(found) or "nothing differs"
-        return Finding("replay", Quantity.DIFFERENCES, len(found), 0.0, 1.0, witness)
+        return LowerBound("replay", Quantity.DIFFERENCES, len(found), 0.0, 1.0, witness)
 
     def differences(self, seed: int, open_handed: bool = False) -> list[str]:
         """Return the channels in which the two data sets look different though they release the same."""

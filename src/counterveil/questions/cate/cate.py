@@ -27,13 +27,13 @@ from counterveil.questions.groups.question import (
     record_details,
     release_words,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
     LARGEST_DELTA,
     CateAnswers,
     CateModel,
     CateQuestion,
-    Queries,
     default_delta,
     one_effect_model,
     read_queries,
@@ -52,7 +52,7 @@ from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
 from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
-from counterveil.statistics.moments.scoring import Cells, Score, Scoring, scoring
+from counterveil.statistics.moments.scoring import scoring
 from counterveil.statistics.pairs.functions import function_pays as pair_function_pays
 from counterveil.statistics.pairs.functions import pair_series
 
@@ -73,12 +73,39 @@ def bins(session: Session, question: CateQuestion) -> CateAnswers:
     )
     found = scoring(study, source, form)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
-        return _answers(session, question, asked, layout, found, cells, score).stored()
+        low, high = session.study.outcome_range
+        ratios = cell_ratios(cells, score, float(high - low) / 2, float(high - low))
+        places = strata_codes_of(asked.columns, len(asked), layout)
+        own = [ratios[place] for place in places]
+        return Facts(
+            queries=asked.rows,
+            estimates=tuple(one.estimate for one in own),
+            sampling=tuple(min(one.sampling_sd, one.limit) for one in own),
+            noise=tuple(min(one.noise_sd, one.limit) for one in own),
+            method=f"mean score in bins: {layout.describe()}",
+            releases=release_words(found),
+            not_covered=(
+                Caveat.WITHIN_BINS,
+                *caveats(session.study, found.form),
+            ),
+            distinct=len(set(np.asarray(places).tolist())),
+            rank=layout.public,
+            noise_tail="laplace" if found.pure else "normal",
+            details=record_details(found) | {"bins": layout.public},
+        )
 
-    request = question.request(found.plan, study, bins=layout.describe())
-    return CateAnswers.from_dict(session.run(request, compute))
+    return settled(
+        CateAnswers,
+        session,
+        question,
+        found.plan,
+        compute,
+        pages=found.pages,
+        mechanisms=(),
+        said={"bins": layout.describe()},
+    )
 
 
 def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) -> Layout:
@@ -103,39 +130,6 @@ def _even_cuts(study: Study, cuts: int) -> dict[str, tuple[Any, ...] | None]:
         width = domain.hi - domain.lo
         found[name] = tuple(domain.lo + width * place / (cuts + 1) for place in range(1, cuts + 1))
     return found
-
-
-def _answers(
-    session: Session,
-    question: CateQuestion,
-    asked: Queries,
-    layout: Layout,
-    found: Scoring,
-    cells: Cells,
-    score: Score,
-) -> CateAnswers:
-    low, high = session.study.outcome_range
-    ratios = cell_ratios(cells, score, float(high - low) / 2, float(high - low))
-    places = strata_codes_of(asked.columns, len(asked), layout)
-    own = [ratios[place] for place in places]
-    return CateAnswers(
-        queries=asked.rows,
-        estimates=tuple(one.estimate for one in own),
-        sampling=tuple(min(one.sampling_sd, one.limit) for one in own),
-        noise=tuple(min(one.noise_sd, one.limit) for one in own),
-        guarantee=question.guarantee(session, found.pages, mechanisms=()),
-        method=f"mean score in bins: {layout.describe()}",
-        **question.terms(session.study),
-        releases=release_words(found),
-        not_covered=(
-            Caveat.WITHIN_BINS,
-            *caveats(session.study, found.form),
-        ),
-        distinct=len(set(np.asarray(places).tolist())),
-        rank=layout.public,
-        noise_tail="laplace" if found.pure else "normal",
-        details=record_details(found) | {"bins": layout.public},
-    )
 
 
 # Rows times mu a function from which the R-learner is as accurate as the T-learner.

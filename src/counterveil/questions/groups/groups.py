@@ -29,15 +29,15 @@ from counterveil.questions.groups.question import (
     refuse_ungrouped,
     release_words,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Known, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, refuse_few_clusters
 from counterveil.session import BitSource, Gate, Session
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.scoring import (
-    Cells,
     Score,
-    Scoring,
+    Tallies,
     cell_variances,
     model_errors,
     scoring,
@@ -51,16 +51,31 @@ def record_groups(session: Session, question: Question, layout: Layout) -> Group
     """Return the private effects of all groups; which group a person is in is private too."""
     found = scoring(session.study, session.batches, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
         effects = _effects(session, question, layout, cells, score)
-        return _result(session, question, layout, found, effects).stored()
+        return Facts(
+            groups=effects,
+            by=layout.names,
+            method=METHOD_TEXTS[question.method],
+            releases=release_words(found),
+            not_covered=caveats(session.study, question.method, layout.names),
+            details=record_details(found),
+        )
 
-    request = question.request(found.plan, session.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(session.run(request, compute))
+    return settled(
+        GroupsResult,
+        session,
+        question,
+        found.plan,
+        compute,
+        pages=found.pages,
+        mechanisms=(),
+        said={"question": "groups", "by": layout.describe()},
+    )
 
 
-def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
+def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
     """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
     variances = cell_variances(cells)
     shift, extra = model_errors(cells, score)
@@ -82,7 +97,7 @@ def cell_ratios(cells: Cells, score: Score, unit: float, limit: float) -> list[N
 
 
 def _effects(
-    session: Session, question: Question, layout: Layout, cells: Cells, score: Score
+    session: Session, question: Question, layout: Layout, cells: Tallies, score: Score
 ) -> tuple[Effect, ...]:
     low, high = session.study.outcome_range
     width = float(high - low)
@@ -100,22 +115,6 @@ def _effects(
     return tuple(
         Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
         for place, name in enumerate(names)
-    )
-
-
-def _result(
-    session: Session, question: Question, layout: Layout, found: Scoring, effects: tuple[Effect, ...]
-) -> GroupsResult:
-    study = session.study
-    return GroupsResult(
-        groups=effects,
-        by=layout.names,
-        guarantee=question.guarantee(session, found.pages, mechanisms=()),
-        method=METHOD_TEXTS[question.method],
-        **question.terms(study),
-        releases=release_words(found),
-        not_covered=caveats(study, question.method, layout.names),
-        details=record_details(found),
     )
 
 

@@ -17,10 +17,11 @@ from counterveil.data import Carrier, Layout, Range, Study, Sums, Table, strata_
 from counterveil.data.encoding import outcome_unit
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.numerics.arms import Arm, Arms, cell_totals
+from counterveil.numerics.arms import Arm, TwoArms, cell_totals
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy.caveats import Caveat, Fact, confounding
 from counterveil.questions.groups.question import caveats, group_names
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
@@ -32,7 +33,7 @@ from counterveil.statistics.linear import outcome_variance as weighting_variance
 from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching import matched_effect
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans, LinearEstimate
+from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 
 _FEWEST = 2  # people in either arm of a group that has an effect
@@ -42,7 +43,7 @@ _FEWEST = 2  # people in either arm of a group that has an effect
 class GroupMeans:
     """The difference of the arms' means in one group."""
 
-    sensitivity: DifferenceInMeans
+    sensitivity: MeanContrast
     share: Fraction
 
     @property
@@ -100,13 +101,55 @@ def outcome_groups(session: Session, question: Question, layout: Layout) -> Grou
     if not statistics:
         raise refusal("CV-S110", layout=layout.describe())
     plan = groups_plan(question, [one.share for one in statistics.values()])
+    means = question.method == "difference_in_means"
+    names, study = group_names(layout), session.study
+    pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
+    by_arm = any(
+        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
+        for one in statistics.values()
+    )
+    pages += [weighting_variance.PAGE] if by_arm else []
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         found = release(gate, session.batches, layout, statistics)
-        return _result(session, question, layout, statistics, found).stored()
+        return Facts(
+            groups=_effects(session.study, question, names, statistics, found),
+            by=layout.names,
+            method=f"{question.method.replace('_', ' ')} in every group",
+            releases=(("effect and variance of every group", "the whole budget in every group"),),
+            not_covered=_caveats(study, question, layout) + ((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
+            details={"rows": session.batches.rows, "mechanism": question.mechanism},
+            left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
+        )
 
-    request = question.request(plan, session.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(session.run(request, compute))
+    return settled(
+        GroupsResult,
+        session,
+        question,
+        plan,
+        compute,
+        pages=(*pages, "session/branches.proof.md"),
+        said={"question": "groups", "by": layout.describe()},
+    )
+
+
+def _effects(
+    study: Study,
+    question: Question,
+    names: Sequence[str],
+    statistics: Mapping[int, GroupMeans | GroupLinear],
+    found: Sequence[tuple[Released, Released | None]],
+) -> tuple[Effect, ...]:
+    """Return every group's effect with its error; without a released variance the largest one stands in."""
+    width, effects = float(study.outcome_range[1] - study.outcome_range[0]), []
+    for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
+        cap = float(one.sensitivity.variance_cap)
+        known = (cap, None) if variance is None else (float(variance), variance.noise)
+        plain = Uncertainty(effect.noise, known[0], cap, known[1])
+        error = with_rare_events(plain, study.outcome_range, one.sizes)
+        released = Linear(float(effect), error, (-width, width))
+        effects.append(Effect(names[place], released, question.level, len(statistics), float(sum(one.sizes))))
+    return tuple(effects)
 
 
 def _means(source: Carrier, question: Question, layout: Layout) -> dict[int, GroupMeans]:
@@ -115,7 +158,7 @@ def _means(source: Carrier, question: Question, layout: Layout) -> dict[int, Gro
     found = {}
     for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
         if min(control, treated) >= _FEWEST:
-            bounds = DifferenceInMeans(source.study.outcome_bounds.width, int(treated), int(control))
+            bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
             found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
     return found
 
@@ -148,7 +191,7 @@ def release(
     unit, found = outcome_unit(source.study.outcome_bounds), []
     for k, (place, one) in enumerate(statistics.items()):
         assert isinstance(one, GroupMeans)
-        arms = Arms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
+        arms = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
         names = release_names(k)
         found.append(difference_in_means.release(gate, arms, unit, one.sensitivity, one.share > 0, names))
     return found
@@ -218,47 +261,6 @@ def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layo
         outcome=table.outcome[rows],
         covariates={name: table.covariates[name][rows] for name in kept},
         measures=(),
-    )
-
-
-def _result(
-    session: Session,
-    question: Question,
-    layout: Layout,
-    statistics: Mapping[int, GroupMeans | GroupLinear],
-    found: Sequence[tuple[Released, Released | None]],
-) -> GroupsResult:
-    names, study = group_names(layout), session.study
-    width = float(study.outcome_range[1] - study.outcome_range[0])
-    effects = []
-    for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
-        cap = float(one.sensitivity.variance_cap)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        plain = Uncertainty(effect.noise, known[0], cap, known[1])
-        error = with_rare_events(plain, study.outcome_range, one.sizes)
-        released = Linear(float(effect), error, (-width, width))
-        size = float(sum(one.sizes))
-        effects.append(Effect(names[place], released, question.level, len(statistics), size))
-    means = question.method == "difference_in_means"
-    pages = [difference_in_means.PAGE if means else linear_effect.PAGE]
-    by_arm = any(
-        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
-        for one in statistics.values()
-    )
-    pages += [weighting_variance.PAGE] if by_arm else []
-    return GroupsResult(
-        groups=tuple(effects),
-        by=layout.names,
-        guarantee=question.guarantee(session, (*pages, "session/branches.proof.md")),
-        method=f"{question.method.replace('_', ' ')} in every group",
-        **question.terms(study),
-        releases=(("effect and variance of every group", "the whole budget in every group"),),
-        not_covered=(
-            *_caveats(study, question, layout),
-            *((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
-        ),
-        details={"rows": session.batches.rows, "mechanism": question.mechanism},
-        left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
     )
 
 

@@ -64,7 +64,7 @@ from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
-from counterveil.results.released import Released
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 from counterveil.results.survival import SurvivalResult
 from counterveil.session import SeededNoise
@@ -190,7 +190,7 @@ def asked(
 
 
 def _truths(
-    answer: Released, question: str, people: People, estimand: Estimand, measure: str
+    answer: ReleasedAnswer, question: str, people: People, estimand: Estimand, measure: str
 ) -> list[float] | None:
     """Return what is true of each effect of a table, None where that is not known."""
     if isinstance(answer, OutcomesResult):
@@ -216,7 +216,7 @@ def _true(people: People, estimand: Estimand, measure: str, outcome: str | None 
     return 1 / difference if difference else inf
 
 
-def _measured(answer: Released, truths: list[float] | None) -> Answer:
+def _measured(answer: ReleasedAnswer, truths: list[float] | None) -> Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
     units = isinstance(answer, OutcomesResult | SurvivalResult)
     effects = answer.table[:1] if units or isinstance(answer, PolicyValue) else answer.table

@@ -46,6 +46,7 @@ from counterveil.questions.groups.question import (
     refuse_without_scores,
     release_words,
 )
+from counterveil.results.answering import Facts, settled
 from counterveil.results.codec import load, refusing, save
 from counterveil.results.effect import Effect
 from counterveil.results.functions import CateModel
@@ -60,11 +61,11 @@ from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import counts_between
 from counterveil.statistics.moments.records import Part, Records, TableRecords
 from counterveil.statistics.moments.scoring import (
-    Cells,
     Codes,
     Placing,
     Score,
     Scoring,
+    Tallies,
     model_errors,
     scoring,
 )
@@ -465,7 +466,7 @@ def released_sums(found: Scoring, gate: Gate, placing: Placing, cells: int, cost
     return effect_sums(released, score, found.source.rows, float(high - low) / 2, cost)
 
 
-def effect_sums(cells: Cells, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
+def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: float) -> EffectSums:
     """Return the sums of (effect - cost) over released cells; `unit` is half the outcome's range."""
     shift, extra = model_errors(cells, score)
     # Sizes add up to the public number of rows: what is missing is shared by all cells.
@@ -588,18 +589,48 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
     found = scoring(session.study, session.batches, question)
     place = RulePlaces(rule)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         sums = released_sums(found, gate, place, 2, cost)
-        return _result(session, question, rule, found, sums, cost).stored()
+        study = session.study
+        wanted = {
+            "policy - nobody": np.array([0.0, 1.0]),
+            "policy - everybody": np.array([-1.0, 0.0]),
+            "everybody - nobody": np.array([1.0, 1.0]),
+        }
+        share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
+        gains = tuple(
+            Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
+            for name, weights in wanted.items()
+        )
+        return Facts(
+            gains=gains,
+            policy=rule.name,
+            cost=cost,
+            share=share,
+            method=f"mean {_doubly_robust(question)}score of those treated",
+            releases=release_words(found),
+            not_covered=(
+                *caveats(study, question.method),
+                *(() if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)),
+            ),
+            details=record_details(found),
+        )
 
-    request = question.request(
+    return settled(
+        PolicyValue,
+        session,
+        question,
         found.plan,
-        session.study,
-        question="policy_value",
-        policy=rule.described(question.request_id),
-        cost=cost,
+        compute,
+        pages=found.pages,
+        remarks=rule.remarks,
+        mechanisms=(),
+        said={"question": "policy_value", "policy": rule.described(question.request_id), "cost": cost},
     )
-    return PolicyValue.from_dict(session.run(request, compute))
+
+
+def _doubly_robust(question: Question) -> str:
+    return "doubly robust " if question.method == "adjusted" else ""
 
 
 def with_form(session: Session, question: Question) -> Question:
@@ -610,37 +641,6 @@ def with_form(session: Session, question: Question) -> Question:
     found = chosen_form(session.study, question, session.batches.rows, None, 1)
     smaller = found.method == "scores" and found.open_noise and session.account().rule == "sum"
     return replace(found, mechanism="staircase") if smaller else found
-
-
-def _result(
-    session: Session, question: Question, rule: Policy, found: Scoring, sums: EffectSums, cost: float
-) -> PolicyValue:
-    study = session.study
-    wanted = {
-        "policy - nobody": np.array([0.0, 1.0]),
-        "policy - everybody": np.array([-1.0, 0.0]),
-        "everybody - nobody": np.array([1.0, 1.0]),
-    }
-    share = float(np.clip(sums.sizes[1] / sums.rows, 0.0, 1.0))
-    gains = tuple(
-        Effect(name, sums.sum(weights), question.level, len(wanted), sums.rows)
-        for name, weights in wanted.items()
-    )
-    return PolicyValue(
-        gains=gains,
-        policy=rule.name,
-        cost=cost,
-        share=share,
-        guarantee=question.guarantee(session, found.pages, rule.remarks, mechanisms=()),
-        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of those treated",
-        **question.terms(study),
-        releases=release_words(found),
-        not_covered=(
-            *caveats(study, question.method),
-            *(() if rule.conditions is not None else (Caveat.FITTED_TO_SAME_ROWS,)),
-        ),
-        details=record_details(found),
-    )
 
 
 def targeting_curve(
@@ -771,23 +771,41 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
     rank = RowNumbers(partial(effects_at, model), not reads_rows_alone(model))
     edges = public_grid(model, study) if cuts is None else np.array(cuts)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         at = edges
         if cuts is None:
             at = bought_thresholds(gate, Records(source, FeatureMap(())), rank, edges, bins, found.pure)
         sums = released_sums(found, gate, RankPlaces(rank, at), len(at) + 1, cost)
-        return _curve_result(session, question, model, found, sums, at, cost).stored()
+        return Facts(
+            **_points(sums, at, question.level),
+            cost=cost,
+            method=f"mean {_doubly_robust(question)}score of the people ranked highest",
+            releases=release_words(found),
+            not_covered=(
+                *caveats(study, question.method),
+                Caveat.NOISE_OF_SHARES,
+                Caveat.FITTED_TO_SAME_ROWS,
+            ),
+            details=record_details(found),
+        )
 
-    request = question.request(
+    return settled(
+        TargetingCurve,
+        session,
+        question,
         found.plan,
-        study,
-        question="targeting_curve",
-        model=model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
-        cost=cost,
-        thresholds=cuts,
-        bins=bins,
+        compute,
+        pages=found.pages,
+        remarks=model_remarks(model),
+        mechanisms=(),
+        said={
+            "question": "targeting_curve",
+            "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+            "cost": cost,
+            "thresholds": cuts,
+            "bins": bins,
+        },
     )
-    return TargetingCurve.from_dict(session.run(request, compute))
 
 
 def _check_model(model: EffectModel, study: Study) -> None:
@@ -795,41 +813,22 @@ def _check_model(model: EffectModel, study: Study) -> None:
         raise refusal("CV-P548", kind=type(model).__name__)
 
 
-def _curve_result(
-    session: Session,
-    question: Question,
-    model: EffectModel,
-    found: Scoring,
-    sums: EffectSums,
-    at: Floats,
-    cost: float,
-) -> TargetingCurve:
+def _points(sums: EffectSums, at: Floats, level: float) -> Facts:
     """Return the curve from the highest scores downwards; everything in it is post-processing."""
-    study, cells = session.study, len(at) + 1
+    cells = len(at) + 1
     shares = np.clip(np.cumsum(sums.sizes[::-1]) / sums.rows, 1e-9, 1.0)
     shares[-1] = 1.0
     shares = np.maximum.accumulate(shares)
     thresholds = [None if place == cells - 1 else float(at[cells - 2 - place]) for place in range(cells)]
-    return TargetingCurve(
+    return Facts(
         gains=tuple(
-            point(threshold, share, sums.sum(_top(cells, place + 1)), question.level, cells)
+            point(threshold, share, sums.sum(_top(cells, place + 1)), level, cells)
             for place, (threshold, share) in enumerate(zip(thresholds, shares.tolist(), strict=True))
         ),
         thresholds=tuple(thresholds),
         shares=tuple(shares.tolist()),
         qini=_qini(sums, shares),
         autoc=_autoc(sums, shares),
-        cost=cost,
-        guarantee=question.guarantee(session, found.pages, model_remarks(model), mechanisms=()),
-        method=f"mean {'doubly robust ' if question.method == 'adjusted' else ''}score of the people ranked highest",
-        **question.terms(study),
-        releases=release_words(found),
-        not_covered=(
-            *caveats(study, question.method),
-            Caveat.NOISE_OF_SHARES,
-            Caveat.FITTED_TO_SAME_ROWS,
-        ),
-        details=record_details(found),
     )
 
 

@@ -31,6 +31,7 @@ from counterveil.numerics.arrays import Integers
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand, exact
 from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, LearnerBias, LearnersAnswer
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
@@ -41,7 +42,7 @@ from counterveil.statistics.moments.contrast import POOLED
 from counterveil.statistics.moments.contrast import release as release_contrast
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
-from counterveil.statistics.moments.weighted_sums import Weighted, release_moments
+from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
 
 # What may be chosen about estimates from separate folds, and how many folds there are.
 
@@ -270,11 +271,50 @@ def fold_aggregation(session: Session, question: Question) -> Result:
     """Return the noisy average of a learner's effects in separate folds; everything about a person is private."""
     folding = folding_of(session.study, session.table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         clip, weighted = release(gate, session.table, folding)
-        return _result(session, question, folding, clip, weighted).stored()
+        study, name = session.study, learner_name(folding.learner)
+        bound, size = float(clip.bound), session.table.rows // clip.folds
+        own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
+        return Facts(
+            estimate=float(clip.centre) + bound * weighted.mean,
+            uncertainty=uncertainty_of(clip, weighted, question.level),
+            method=f"average over folds of {name}",
+            releases=(
+                *(
+                    (("comparison of the arms", "it centres and bounds the effects"),)
+                    if folding.centred
+                    else ()
+                ),
+                ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
+                ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
+            ),
+            not_covered=(
+                LearnerBias(name, size),
+                Caveat.FAILED_FOLDS,
+                ClippedFolds(bound, float(clip.centre)),
+                Caveat.CLAMPING,
+            ),
+            details={
+                "rows": session.table.rows,
+                "mechanism": question.mechanism,
+                "learner": name,
+                "rows_per_fold": size,
+                **details(clip),
+            },
+            interval_of=LearnersAnswer(name, size) if own else None,
+            assumes=None if study.randomised is True else _LINEAR.get(name),
+        )
 
-    return Result.from_dict(session.run(question.request(folding.plan, session.study), compute))
+    return settled(
+        Result,
+        session,
+        question,
+        folding.plan,
+        compute,
+        pages=PAGES,
+        remarks=learner_remarks(folding.learner),
+    )
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:
@@ -305,7 +345,7 @@ def expected_width(study: Study, rows: int, question: Question) -> tuple[float, 
     return sqrt(error * rows) / _SMALL_SD, sqrt(average_noise(plan, clip(typical).sensitivity.mean).variance)
 
 
-def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, Weighted]:
+def release(gate: Gate, table: Table, folding: Folding) -> tuple[Clip, WeightedMeans]:
     """Return where effects were clipped, and the released moments of the folds' effects."""
     clip = released_clip(gate, table, folding)
     steps = fold_effects(table, folding, clip)
@@ -331,7 +371,7 @@ def fold_effects(table: Table, folding: Folding, clip: Clip) -> Integers:
     return np.trunc(np.ldexp(part, GRID_BITS)).astype(np.int64)
 
 
-def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
+def uncertainty_of(clip: Clip, weighted: WeightedMeans, level: float) -> Uncertainty:
     """Return the uncertainty of the average from the variance between folds, with K - 1 degrees of freedom."""
     bound, folds = float(clip.bound), clip.folds
     mean_square = weighted.mean**2 - weighted.effect_noise.variance / bound**2
@@ -348,36 +388,3 @@ def uncertainty_of(clip: Clip, weighted: Weighted, level: float) -> Uncertainty:
 
 # What must be linear in the covariates for the learner to be right.
 _LINEAR = {"ols": FoldModels.OUTCOME, "aipw": FoldModels.OUTCOME_OR_LOGIT}
-
-
-def _result(session: Session, question: Question, folding: Folding, clip: Clip, weighted: Weighted) -> Result:
-    study, name = session.study, learner_name(folding.learner)
-    bound, size = float(clip.bound), session.table.rows // clip.folds
-    own = not isinstance(folding.learner, str) or folding.learner not in BUILT_IN
-    return Result(
-        estimate=float(clip.centre) + bound * weighted.mean,
-        uncertainty=uncertainty_of(clip, weighted, question.level),
-        guarantee=question.guarantee(session, PAGES, learner_remarks(folding.learner)),
-        method=f"average over folds of {name}",
-        **question.effect_terms(study),
-        releases=(
-            *((("comparison of the arms", "it centres and bounds the effects"),) if folding.centred else ()),
-            ("average of the folds' effects", f"sensitivity {float(clip.sensitivity.mean):.6g}"),
-            ("its squares", f"sensitivity {float(clip.sensitivity.square):.6g}"),
-        ),
-        not_covered=(
-            LearnerBias(name, size),
-            Caveat.FAILED_FOLDS,
-            ClippedFolds(bound, float(clip.centre)),
-            Caveat.CLAMPING,
-        ),
-        details={
-            "rows": session.table.rows,
-            "mechanism": question.mechanism,
-            "learner": name,
-            "rows_per_fold": size,
-            **details(clip),
-        },
-        interval_of=LearnersAnswer(name, size) if own else None,
-        assumes=None if study.randomised is True else _LINEAR.get(name),
-    )

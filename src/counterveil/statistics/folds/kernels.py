@@ -26,7 +26,7 @@ PROPENSITY_CLIP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class FoldModels:
+class FoldNuisances:
     """Functions from X (m, d) to (m,): expected outcomes if treated and if not, and the propensity."""
 
     treated: Predict
@@ -43,11 +43,11 @@ def ols_effect(x: Floats, t: Floats, y: Floats) -> float:
     return float((treated(x) - control(x)).mean())
 
 
-def ridge_models(x: Floats, t: Floats, y: Floats) -> FoldModels:
+def ridge_models(x: Floats, t: Floats, y: Floats) -> FoldNuisances:
     """Return penalised linear models of each arm's outcome and a penalised logistic propensity."""
     arms = [_ridge(x[t == arm], y[t == arm]) for arm in (1, 0)]
     weights = fit_propensity(x, t == 1, 1.0 / len(x)).weights
-    return FoldModels(arms[0], arms[1], lambda points: logistic_scores(points, weights))
+    return FoldNuisances(arms[0], arms[1], lambda points: logistic_scores(points, weights))
 
 
 def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
@@ -55,7 +55,7 @@ def aipw_effect(x: Floats, t: Floats, y: Floats) -> float:
     return robust_effect(ridge_models(x, t, y), x, t, y)
 
 
-def robust_effect(models: FoldModels, x: Floats, t: Floats, y: Floats) -> float:
+def robust_effect(models: FoldNuisances, x: Floats, t: Floats, y: Floats) -> float:
     """Return the mean doubly robust score of the rows under the models."""
     first, second = models.treated(x), models.control(x)
     p = np.clip(models.propensity(x), PROPENSITY_CLIP, 1 - PROPENSITY_CLIP)
@@ -63,13 +63,13 @@ def robust_effect(models: FoldModels, x: Floats, t: Floats, y: Floats) -> float:
     return float(score.mean())
 
 
-def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> Callable[..., FoldModels]:
+def fitted_models(outcome: Any, propensity: Any, copy: Callable[[Any], Any]) -> Callable[..., FoldNuisances]:
     """Return a function that fits copies of estimators with `fit`, `predict` and `predict_proba` to a fold."""
 
-    def fit(x: Floats, t: Floats, y: Floats) -> FoldModels:
+    def fit(x: Floats, t: Floats, y: Floats) -> FoldNuisances:
         arms = [copy(outcome).fit(x[t == arm], y[t == arm]) for arm in (1, 0)]
         score = copy(propensity).fit(x, t.astype(np.int64))
-        return FoldModels(
+        return FoldNuisances(
             lambda points: np.asarray(arms[0].predict(points), np.float64).reshape(len(points)),
             lambda points: np.asarray(arms[1].predict(points), np.float64).reshape(len(points)),
             lambda points: np.asarray(score.predict_proba(points), np.float64)[:, 1],
@@ -93,7 +93,7 @@ _LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Projection:
+class PublicFunctions:
     """Orthonormal combinations of public functions: `columns` (M, r) at the points, `mixing` (m, r) of the functions.
 
     A function with features psi(x) has the combinations sqrt(M) psi(x) mixing.
@@ -103,7 +103,7 @@ class Projection:
     mixing: Floats
 
     @classmethod
-    def of(cls, features: Floats) -> Projection:
+    def of(cls, features: Floats) -> PublicFunctions:
         """Return the projection on functions whose values at M points are the columns of an (M, m) matrix."""
         left, sizes, right = np.linalg.svd(features, full_matrices=False)
         kept = sizes > _LEAST * sizes[0]

@@ -15,7 +15,7 @@ from counterveil.session import fixed_ambient_generators
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds.kernels import (
     MOST_ROWS,
-    FoldModels,
+    FoldNuisances,
     aipw_effect,
     aipw_effects,
     fitted_models,
@@ -25,7 +25,7 @@ from counterveil.statistics.folds.kernels import (
 )
 
 Learner = Callable[[Floats, Floats, Floats], float]
-FitModels = Callable[[Floats, Floats, Floats], FoldModels]
+FitModels = Callable[[Floats, Floats, Floats], FoldNuisances]
 Answer = TypeVar("Answer")
 
 BUILT_IN: dict[str, Learner] = {"ols": ols_effect, "aipw": aipw_effect}
@@ -107,7 +107,7 @@ def effect_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> float:
     return value if value is not None and isfinite(value) else 0.0
 
 
-def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldModels | None:
+def models_of_fold(learner: object, x: Floats, t: Floats, y: Floats) -> FoldNuisances | None:
     """Return the models fitted to one fold, None where that fails."""
     fit = fitter(learner) if isinstance(learner, ModelPair) else ridge_models
     return quietly(lambda: fit(x.copy(), t.copy(), y.copy()))

@@ -20,10 +20,11 @@ from counterveil.numerics.arrays import Floats, Indices
 from counterveil.numerics.bases import Basis, make_basis
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.results.functions import CateAnswers, CateQuestion, Queries, vector_plan
+from counterveil.results.answering import Facts, settled
+from counterveil.results.functions import CateAnswers, CateQuestion, vector_plan
 from counterveil.session import Gate, Plan, Session
 from counterveil.settings import Cate, FoldQueries
-from counterveil.statistics.folds.kernels import Projection, coefficient_sums, outcome_lines, stacks
+from counterveil.statistics.folds.kernels import PublicFunctions, coefficient_sums, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
     is_stacked,
     learner_name,
@@ -46,14 +47,14 @@ _FEWEST_ROWS, _ROWS_A_COLUMN, _FEWEST_FOLDS = 60, 6, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Folding:
+class QueryFolding:
     """What is known before a row is read."""
 
     learner: Any
     features: UnitFeatures
     basis: Basis
     points: Floats  # features of the public points
-    projection: Projection
+    projection: PublicFunctions
     folds: int
     bound: float
     plan: Plan
@@ -65,21 +66,45 @@ def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
     assert asked is not None  # the question refuses this method without queries
     folding = folding_of(session.study, session.table.rows, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         mean, square, sd = release(gate, session.table, folding)
-        return _answers(session, question, asked, folding, mean, square, sd).stored()
+        at = folding.projection.answers(folding.basis.features(asked.columns))
+        bound, rank = folding.bound, folding.projection.rank
+        reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
+        between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
+        sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
+        return Facts(
+            queries=asked.rows,
+            estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
+            sampling=tuple((reach * sampling_sd).tolist()),
+            noise=tuple((reach * sd).tolist()),
+            method=f"mean of {learner_name(folding.learner)} in folds, on {rank} public functions",
+            releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
+            not_covered=(
+                Caveat.ERRORS_OF_ALL_FOLDS,
+                Caveat.NOT_IN_PUBLIC_FUNCTIONS,
+            ),
+            distinct=len({row.tobytes() for row in at}),
+            rank=rank,
+            noise_tail="laplace" if question.budget.pure else "normal",
+            interval_of=Target.ONE_FOLD,
+            details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
+        )
 
-    request = question.request(
+    return settled(
+        CateAnswers,
+        session,
+        question,
         folding.plan,
-        session.study,
-        folds=folding.folds,
-        bound=folding.bound,
-        functions=folding.basis.to_dict(),
+        compute,
+        pages=PAGES,
+        remarks=learner_remarks(folding.learner),
+        mechanisms=("ball" if question.budget.pure else "gaussian",),
+        said={"folds": folding.folds, "bound": folding.bound, "functions": folding.basis.to_dict()},
     )
-    return CateAnswers.from_dict(session.run(request, compute))
 
 
-def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
+def folding_of(study: Study, rows: int, question: CateQuestion) -> QueryFolding:
     """Return the public design, or refuse it; no row is looked at."""
     settings = question.settings or FoldQueries()
     features = UnitFeatures.of(study)
@@ -91,9 +116,9 @@ def folding_of(study: Study, rows: int, question: CateQuestion) -> Folding:
     plan = vector_plan(question, {"coefficients": Fraction(1)})
     points = public_points(study, _POINTS)
     basis = _basis(study, question, folds)
-    projection = Projection.of(basis.features(points))
+    projection = PublicFunctions.of(basis.features(points))
     values = features.values_of(points, study)
-    return Folding(settings.learner, features, basis, values, projection, folds, float(high - low), plan)
+    return QueryFolding(settings.learner, features, basis, values, projection, folds, float(high - low), plan)
 
 
 def _basis(study: Study, question: CateQuestion, folds: int) -> Basis:
@@ -110,7 +135,7 @@ def _basis(study: Study, question: CateQuestion, folds: int) -> Basis:
     return basis
 
 
-def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, float]:
+def release(gate: Gate, table: Table, folding: QueryFolding) -> tuple[Floats, float, float]:
     """Return the noisy mean coefficients, their noisy mean squared length, and the noise of a coefficient."""
     x, t = folding.features.values(table), table.treated.astype(np.float64)
     low = float(table.study.outcome_range[0])
@@ -128,7 +153,7 @@ def release(gate: Gate, table: Table, folding: Folding) -> tuple[Floats, float, 
 
 
 def effects_by_fold(
-    folding: Folding, x: Floats, t: Floats, y: Floats, folds: list[Indices]
+    folding: QueryFolding, x: Floats, t: Floats, y: Floats, folds: list[Indices]
 ) -> Iterator[Floats]:
     """Yield what the learner says of the points after seeing each fold; zeros where it fails.
 
@@ -157,41 +182,3 @@ def fold_effects(learner: Any, x: Floats, t: Floats, y: Floats, points: Floats) 
 
     found = quietly(learned)
     return np.zeros(len(points)) if found is None or found.shape != (len(points),) else found
-
-
-def _answers(
-    session: Session,
-    question: CateQuestion,
-    asked: Queries,
-    folding: Folding,
-    mean: Floats,
-    square: float,
-    sd: float,
-) -> CateAnswers:
-    at = folding.projection.answers(folding.basis.features(asked.columns))
-    bound, rank = folding.bound, folding.projection.rank
-    reach = np.sqrt(np.einsum("ij,ij->i", at, at)) * bound
-    between = max(square - float(mean @ mean) + rank * sd**2, 0.0)
-    sampling_sd = sqrt(between / rank / max(folding.folds - 1, 1))
-    mechanism = "ball" if question.budget.pure else "gaussian"
-    return CateAnswers(
-        queries=asked.rows,
-        estimates=tuple(np.clip(bound * (at @ mean), -bound, bound).tolist()),
-        sampling=tuple((reach * sampling_sd).tolist()),
-        noise=tuple((reach * sd).tolist()),
-        guarantee=question.guarantee(
-            session, PAGES, learner_remarks(folding.learner), mechanisms=(mechanism,)
-        ),
-        method=f"mean of {learner_name(folding.learner)} in folds, on {rank} public functions",
-        **question.terms(session.study),
-        releases=(("mean coefficients of the folds' functions, and their mean squared length", "all"),),
-        not_covered=(
-            Caveat.ERRORS_OF_ALL_FOLDS,
-            Caveat.NOT_IN_PUBLIC_FUNCTIONS,
-        ),
-        distinct=len({row.tobytes() for row in at}),
-        rank=rank,
-        noise_tail="laplace" if question.budget.pure else "normal",
-        interval_of=Target.ONE_FOLD,
-        details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
-    )

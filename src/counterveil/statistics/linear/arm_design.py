@@ -190,7 +190,7 @@ _RARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class ArmsDesign:
     """The statistics of all arms, the reference first, and what to say about them."""
 
     method: str
@@ -200,16 +200,16 @@ class Design:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-def design_of(source: Carrier, question: Question) -> Design:
+def design_of(source: Carrier, question: Question) -> ArmsDesign:
     """Return the design of the question's method; all but plain means need a table."""
     if question.method == "difference_in_means":
         caveats = causal_caveats(source.study, question.estimand)
-        return Design("means of the arms", plain_arms(source), caveats)
+        return ArmsDesign("means of the arms", plain_arms(source), caveats)
     assert isinstance(source, Table)
     return (_weighted if question.method == "weighting" else _matched)(source, question)
 
 
-def exact_values(source: Carrier, design: Design) -> list[tuple[Fraction, Fraction]]:
+def exact_values(source: Carrier, design: ArmsDesign) -> list[tuple[Fraction, Fraction]]:
     """Return every arm's exact mean, above the outcome's lower bound, and its sampling variance."""
     weighted = [one for one in design.statistics if isinstance(one, WeightedArm)]
     if weighted:
@@ -220,7 +220,7 @@ def exact_values(source: Carrier, design: Design) -> list[tuple[Fraction, Fracti
     return [PlainArm.values(one, outcome_unit(source.study.outcome_bounds)) for one in totals]
 
 
-def _weighted(table: Table, question: Question) -> Design:
+def _weighted(table: Table, question: Question) -> ArmsDesign:
     settings = question.settings or Arms()
     features = covariate_features(table)
     scores = _scores(table, features)
@@ -251,7 +251,7 @@ def balanced_arms(
         yield rows, arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed), balanced
 
 
-def _matched(table: Table, question: Question) -> Design:
+def _matched(table: Table, question: Question) -> ArmsDesign:
     settings = question.settings or Arms()
     features = covariate_features(table)
     scores = _scores(table, features)
@@ -280,8 +280,8 @@ def _adjusted(
     scores: Floats,
     statistics: list[WeightedArm],
     caveats: Sequence[Fact],
-) -> Design:
-    return Design(
+) -> ArmsDesign:
+    return ArmsDesign(
         method,
         tuple(statistics),
         adjusted_caveats(table.study, *caveats),
@@ -289,7 +289,7 @@ def _adjusted(
     )
 
 
-class Weighted(Protocol):
+class WeightedArms(Protocol):
     """The rows of an arm with public weights."""
 
     @property
@@ -304,7 +304,7 @@ class Weighted(Protocol):
 
 
 def arm_balance(
-    features: Features, scores: Floats, arms: Sequence[Weighted], labels: tuple[object, ...]
+    features: Features, scores: Floats, arms: Sequence[WeightedArms], labels: tuple[object, ...]
 ) -> dict[str, Any]:
     """Return the free tables about weighted arms: balance, effective sizes and overlap."""
     return {
@@ -325,7 +325,7 @@ def arm_balance(
 
 
 def _balance(
-    features: Features, statistics: Sequence[Weighted], labels: tuple[object, ...]
+    features: Features, statistics: Sequence[WeightedArms], labels: tuple[object, ...]
 ) -> list[dict[str, Any]]:
     """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
     of everybody, and the ratio of the arm's variance to everybody's.

@@ -12,13 +12,14 @@ from math import sqrt
 
 from counterveil.data import silence
 from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
 from counterveil.session import Gate, Released, Session
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.settings.methods import asked_share
-from counterveil.statistics.linear.arm_design import Design, design_of, exact_values
+from counterveil.statistics.linear.arm_design import design_of, exact_values
 from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
 
@@ -39,13 +40,46 @@ def arm_means(session: Session, question: Question) -> ArmsResult:
     share = share_of([one.sensitivity for one in design.statistics], question)
     plan = arms_plan(question, share, len(design.statistics))
 
-    def compute(gate: Gate) -> dict[str, object]:
-        bounds = [one.sensitivity for one in design.statistics]
-        released = release(gate, bounds, exact_values(source, design), share > 0)
-        return _result(session, question, design, released, share).stored()
+    def compute(gate: Gate) -> Facts:
+        every = [one.sensitivity for one in design.statistics]
+        released = release(gate, every, exact_values(source, design), share > 0)
+        study = session.study
+        low, high = (float(end) for end in study.outcome_range)
+        means, releases = [], []
+        for label, statistic, (mean, variance) in zip(
+            study.treatment_labels, design.statistics, released, strict=True
+        ):
+            bounds = statistic.sensitivity
+            cap = float(bounds.variance_cap)
+            known = (cap, None) if variance is None else (float(variance), variance.noise)
+            plain = Uncertainty(mean.noise, known[0], cap, known[1])
+            uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
+            means.append(
+                Effect(
+                    label,
+                    Linear(low + float(mean), uncertainty, (low, high)),
+                    question.level,
+                    size=statistic.size,
+                )
+            )
+            releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
+            if variance is not None:
+                releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
+        return Facts(
+            means=tuple(means),
+            method=design.method,
+            releases=tuple(releases),
+            not_covered=design.not_covered,
+            details=design.details
+            | {
+                "rows": session.batches.rows,
+                "mechanism": question.mechanism,
+                "variance_budget_share": float(share),
+            },
+            diagnostics=design.diagnostics,
+        )
 
-    request = question.request(plan, session.study, question="arms")
-    return ArmsResult.from_dict(session.run(request, compute))
+    return settled(ArmsResult, session, question, plan, compute, pages=PAGES, said={"question": "arms"})
 
 
 def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
@@ -103,49 +137,3 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
     )
     typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
     return variance_share(contrast, question, over_contrasts(typical))
-
-
-def _result(
-    session: Session,
-    question: Question,
-    design: Design,
-    released: list[tuple[Released, Released | None]],
-    share: Fraction,
-) -> ArmsResult:
-    study = session.study
-    low, high = (float(end) for end in study.outcome_range)
-    means, releases = [], []
-    for label, statistic, (mean, variance) in zip(
-        study.treatment_labels, design.statistics, released, strict=True
-    ):
-        bounds = statistic.sensitivity
-        cap = float(bounds.variance_cap)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        plain = Uncertainty(mean.noise, known[0], cap, known[1])
-        uncertainty = with_rare_events(plain, study.outcome_range, (1 / float(bounds.squares),))
-        means.append(
-            Effect(
-                label,
-                Linear(low + float(mean), uncertainty, (low, high)),
-                question.level,
-                size=statistic.size,
-            )
-        )
-        releases.append((f"mean of {label!r}", f"sensitivity {float(bounds.estimate):.6g}"))
-        if variance is not None:
-            releases.append((f"variance of {label!r}", f"sensitivity {float(bounds.variance):.6g}"))
-    return ArmsResult(
-        means=tuple(means),
-        guarantee=question.guarantee(session, PAGES),
-        method=design.method,
-        **question.terms(study),
-        releases=tuple(releases),
-        not_covered=design.not_covered,
-        details=design.details
-        | {
-            "rows": session.batches.rows,
-            "mechanism": question.mechanism,
-            "variance_budget_share": float(share),
-        },
-        diagnostics=design.diagnostics,
-    )

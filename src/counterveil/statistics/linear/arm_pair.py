@@ -19,8 +19,9 @@ from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import require_covariates
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import ApartMeans
-from counterveil.numerics.arms import Arm, Arms
+from counterveil.numerics.arms import Arm, TwoArms
 from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
+from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import MeasureResult
@@ -80,7 +81,7 @@ def plain_means(session: Session, question: Question) -> MeasureResult:
 
     def values() -> Values:
         (sums,) = source.run(arm_sums)
-        arms = Arms.of(sums)
+        arms = TwoArms.of(sums)
         return plain_mean(arms.treated, unit), plain_mean(arms.control, unit)
 
     said = LinearEffect(
@@ -161,11 +162,29 @@ def measured(session: Session, question: Question, pair: ArmPair) -> MeasureResu
     plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
     shares = treatment_shares(session.table) if pair.effect.table is not None else {}
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         found = release(gate, pair.bounds, pair.values(), share > 0)
-        return _result(session, question, pair, found, share, shares).stored()
+        means, releases = released_means(pair.bounds, found, session.study.outcome_range), []
+        for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
+            releases.append((f"mean of {arm}", f"sensitivity {float(bounds.estimate):.6g}"))
+            if variance is not None:
+                releases.append((f"its variance, {arm}", f"sensitivity {float(bounds.variance):.6g}"))
+        return Facts(
+            measure=question.measure,
+            numbers=means,
+            method=pair.effect.method,
+            releases=tuple(releases),
+            not_covered=pair.effect.not_covered,
+            details=pair.effect.details
+            | pair.effect.with_bias(means.parts(1.0, 1.0)[0])
+            | {"mechanism": question.mechanism, "variance_budget_share": float(share)}
+            | {"mean_treated": means.values[0], "mean_control": means.values[1]},
+            diagnostics=pair.effect.diagnostics | shares,
+        )
 
-    return MeasureResult.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(
+        MeasureResult, session, question, plan, compute, pages=pair.pages, remarks=pair.effect.remarks
+    )
 
 
 def release(gate: Gate, pair: tuple[Bounds, Bounds], values: Values, with_variance: bool) -> Pairs:
@@ -191,33 +210,3 @@ def released_means(
     values = low + float(found[0][0]), low + float(found[1][0])
     sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
     return ApartMeans(values, (known[0], known[1]), (low, high), sizes)
-
-
-def _result(
-    session: Session,
-    question: Question,
-    pair: ArmPair,
-    found: Pairs,
-    share: Fraction,
-    shares: dict[str, object],
-) -> MeasureResult:
-    means, releases = released_means(pair.bounds, found, session.study.outcome_range), []
-    for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
-        releases.append((f"mean of {arm}", f"sensitivity {float(bounds.estimate):.6g}"))
-        if variance is not None:
-            releases.append((f"its variance, {arm}", f"sensitivity {float(bounds.variance):.6g}"))
-    return MeasureResult.of(
-        question.measure,
-        means,
-        guarantee=question.guarantee(session, pair.pages, pair.effect.remarks),
-        method=pair.effect.method,
-        **question.terms(session.study),
-        estimand=question.estimand,
-        releases=tuple(releases),
-        not_covered=pair.effect.not_covered,
-        details=pair.effect.details
-        | pair.effect.with_bias(means.parts(1.0, 1.0)[0])
-        | {"mechanism": question.mechanism, "variance_budget_share": float(share)}
-        | {"mean_treated": means.values[0], "mean_control": means.values[1]},
-        diagnostics=pair.effect.diagnostics | shares,
-    )

@@ -14,7 +14,7 @@ import numpy as np
 from counterveil.data import Study, Sums, Table
 from counterveil.data.encoding import outcome_unit
 from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
@@ -31,7 +31,7 @@ from counterveil.statistics.linear.place import (
     place_part,
     searched,
 )
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import MeanContrast
 
 PAGE = "statistics/linear/difference_in_means.proof.md"
 
@@ -43,7 +43,7 @@ def difference_in_means(session: Session, question: Question) -> Result:
     if study.clustered:
         return clustered_effect(session, question, _by_rows(session.table, question, int(treated)))
     lo, hi = study.outcome_range
-    sensitivity = DifferenceInMeans(hi - lo, treated, source.rows - treated)
+    sensitivity = MeanContrast(hi - lo, treated, source.rows - treated)
     share, part = chosen_share(sensitivity, question), Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
         part = place_part(study, source.rows, sensitivity, sensitivity.squares, share, question)
@@ -54,7 +54,7 @@ def difference_in_means(session: Session, question: Question) -> Result:
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         (sums,) = source.run(partial(arm_sums, place=place))
         step = outcome_unit(study.outcome_bounds) * place.part
-        effect, variance = release(gate, Arms.of(sums), step, bounds, share > 0)
+        effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0)
         return Result(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
@@ -101,7 +101,7 @@ def _by_rows(table: Table, question: Question, treated: int) -> LinearEffect:
     )
 
 
-def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction:
+def chosen_share(sensitivity: MeanContrast, question: Question) -> Fraction:
     """Return the share of the budget for the variance: the one asked for, else chosen from public numbers alone."""
     asked = asked_share(question.settings)
     if asked is not None:
@@ -112,9 +112,9 @@ def chosen_share(sensitivity: DifferenceInMeans, question: Question) -> Fraction
 
 def release(
     gate: Gate,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
-    sensitivity: DifferenceInMeans,
+    sensitivity: MeanContrast,
     with_variance: bool,
     names: tuple[str, str] = NAMES,
 ) -> tuple[Released, Released | None]:
@@ -132,7 +132,7 @@ def _whole_clusters(study: Study) -> bool:
 
 
 def _uncertainty(
-    effect: Released, variance: Released | None, sensitivity: DifferenceInMeans, study: Study, hidden: float
+    effect: Released, variance: Released | None, sensitivity: MeanContrast, study: Study, hidden: float
 ) -> Uncertainty:
     cap = float(sensitivity.variance_cap)
     known, noise = (cap, None) if variance is None else (float(variance), variance.noise)
@@ -146,7 +146,7 @@ def _uncertainty(
     )
 
 
-def _releases(sensitivity: DifferenceInMeans, with_variance: bool) -> tuple[tuple[str, str], ...]:
+def _releases(sensitivity: MeanContrast, with_variance: bool) -> tuple[tuple[str, str], ...]:
     effect = ("difference in means", f"sensitivity {float(sensitivity.estimate):.6g}")
     if not with_variance:
         return (effect,)

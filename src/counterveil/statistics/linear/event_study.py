@@ -26,9 +26,10 @@ from counterveil.data.panels import (
     study_of_changes,
 )
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import Arms
+from counterveil.numerics.arms import TwoArms
 from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.privacy import Budget
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
@@ -37,7 +38,7 @@ from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effects
 from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
 from counterveil.statistics.linear.matching import matched_effect
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans, LinearEstimate
+from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 
 PAGE = "statistics/linear/event_study.proof.md"
@@ -45,7 +46,7 @@ _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class PeriodForm:
     """A public comparison of the arms by weights: a weighted sum of any numbers of these rows, and its variance.
 
     The width of its sensitivity is that of one change.
@@ -76,10 +77,10 @@ class Comparison:
         """Return the variance of the comparison of changes in steps of their range."""
         return self.variance_form.value(changes, _STEP_BITS) * self.sensitivity.width**2
 
-    def compared(self, place: int, by_change: bool) -> Compared:
+    def compared(self, place: int, by_change: bool) -> ComparedPeriods:
         """Return the comparison of every period's measurements, or changes, and variances of the changes."""
         since = [changes(self.table, period, place) for period in range(len(self.table.measures))]
-        return Compared(
+        return ComparedPeriods(
             [self.value(numbers) for numbers in (since if by_change else self.table.measures)],
             [self.variance(numbers) for numbers in since] if self.share else [],
         )
@@ -91,7 +92,7 @@ class MeanChanges:
 
     source: Carrier
     sizes: tuple[int, int]
-    sensitivity: DifferenceInMeans
+    sensitivity: MeanContrast
     share: Fraction
 
     @property
@@ -99,21 +100,21 @@ class MeanChanges:
         """How far a number that moves by one moves the comparison."""
         return self.sensitivity.estimate / self.sensitivity.width
 
-    def compared(self, place: int, by_change: bool) -> Compared:
+    def compared(self, place: int, by_change: bool) -> ComparedPeriods:
         """Return the comparison of every period's measurements, or changes, and variances of the changes."""
         levels, since = period_totals(self.source, place)
-        return Compared(
+        return ComparedPeriods(
             [arms.treated.mean() - arms.control.mean() for arms in (since if by_change else levels)],
             [self._variance(arms) for arms in since] if self.share else [],
         )
 
-    def _variance(self, arms: Arms) -> Fraction:
+    def _variance(self, arms: TwoArms) -> Fraction:
         parts = (arm.variance() / arm.count for arm in (arms.treated, arms.control))
         return sum(parts, Fraction(0)) * (self.sensitivity.width / OUTCOME_STEPS) ** 2
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedPeriods:
     """Exact numbers by the place of the period: comparisons in steps, and the variances of changes' comparisons.
 
     There are no variances where none is released.
@@ -133,30 +134,57 @@ def outcome_event_study(session: Session, question: Question, place: int) -> Eve
     if question.mechanism == "gaussian":
         part = Fraction(count**-0.5).limit_denominator(10**6)
     one = replace(question, budget=Budget(question.budget.epsilon * part, question.budget.delta))
-    made: Comparison | MeanChanges
+    made: PeriodForm | MeanChanges
     if question.method == "difference_in_means":
         made = mean_changes(session.batches, one)
     else:
         made = comparison(changes_from(complete(session.table), place), one)
     plan = periods_plan(question, count, place, made.share, before.change is not None)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         released = release(gate, made, before, place)
-        return _result(session, question, place, made, released).stored()
+        labels, cap = before.labels(study.outcome), float(made.sensitivity.variance_cap)
+        width = float(made.sensitivity.width)
+        reference = released.values.get(place)
+        effects = []
+        for period, label in enumerate(labels):
+            if period == place:
+                continue
+            value, variance = released.values[period], released.variances.get(period)
+            known = (cap, None) if variance is None else (float(variance), variance.noise)
+            estimate = float(value.value - (0 if reference is None else reference.value))
+            linear = Linear(estimate, Uncertainty(value.noise, known[0], cap, known[1]), (-width, width))
+            effects.append(Effect(label, linear, question.level, len(labels) - 1))
+        effect = made.effect if isinstance(made, PeriodForm) else None
+        pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
+        return Facts(
+            periods=tuple(effects),
+            reference=labels[place],
+            place=place,
+            outcome=study.outcome,
+            earlier=before.earlier,
+            reference_noise=None if reference is None else reference.noise,
+            guarantee=question.guarantee(session, pages, reference=labels[place]),
+            method="difference in means" if effect is None else effect.method,
+            releases=_releases(labels, released),
+            not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
+            details=_details(session.batches.rows, question, made),
+            diagnostics={} if effect is None else effect.diagnostics,
+        )
 
-    request = question.request(plan, study, question="event_study", reference=place)
-    return EventStudyResult.from_dict(session.run(request, compute))
+    said = {"question": "event_study", "reference": place}
+    return settled(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def mean_changes(source: Carrier, question: Question) -> MeanChanges:
     """Return the difference of means of people with a measurement in every period."""
     rows, treated = complete_sizes(source)
-    means = DifferenceInMeans(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
+    means = MeanContrast(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)
     share = difference_in_means.chosen_share(means, question)
     return MeanChanges(source, (rows, treated), means, share)
 
 
-def comparison(table: Table, question: Question) -> Comparison:
+def comparison(table: Table, question: Question) -> PeriodForm:
     """Return the comparison by the weights that the question's method finds from public columns."""
     effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
     rows = effect.table or table
@@ -165,7 +193,7 @@ def comparison(table: Table, question: Question) -> Comparison:
     share = effect.share
     if share is None:
         share = linear_effects.chosen_share(bounds, question, effect.expected_part)
-    return Comparison(rows, bounds, share, form, variance_form, effect)
+    return PeriodForm(rows, bounds, share, form, variance_form, effect)
 
 
 def periods_plan(question: Question, count: int, place: int, share: Fraction, by_change: bool) -> Plan:
@@ -190,7 +218,7 @@ class ReleasedPeriods:
 
 
 # Proof: event_study.proof.md
-def release(gate: Gate, made: Comparison | MeanChanges, before: Before, place: int) -> ReleasedPeriods:
+def release(gate: Gate, made: PeriodForm | MeanChanges, before: Before, place: int) -> ReleasedPeriods:
     """Return the released comparisons and, where they are paid for, the variances of changes since `place`."""
     exact = made.compared(place, before.change is not None)
     reach = before.levels[1] - before.levels[0] if before.change is None else made.sensitivity.width
@@ -205,48 +233,6 @@ def release(gate: Gate, made: Comparison | MeanChanges, before: Before, place: i
     return ReleasedPeriods(values, variances)
 
 
-def _result(
-    session: Session,
-    question: Question,
-    place: int,
-    made: Comparison | MeanChanges,
-    released: ReleasedPeriods,
-) -> EventStudyResult:
-    study, before = session.study, session.study.before
-    assert before is not None
-    labels, cap = before.labels(study.outcome), float(made.sensitivity.variance_cap)
-    width = float(made.sensitivity.width)
-    reference = released.values.get(place)
-    effects = []
-    for period, label in enumerate(labels):
-        if period == place:
-            continue
-        value, variance = released.values[period], released.variances.get(period)
-        known = (cap, None) if variance is None else (float(variance), variance.noise)
-        estimate = float(value.value - (0 if reference is None else reference.value))
-        uncertainty = Uncertainty(value.noise, known[0], cap, known[1])
-        effects.append(
-            Effect(label, Linear(estimate, uncertainty, (-width, width)), question.level, len(labels) - 1)
-        )
-    effect = made.effect if isinstance(made, Comparison) else None
-    pages = (PAGE, *((difference_in_means.PAGE,) if effect is None else effect.pages))
-    return EventStudyResult(
-        periods=tuple(effects),
-        reference=labels[place],
-        place=place,
-        earlier=before.earlier,
-        estimand=question.estimand,
-        reference_noise=None if reference is None else reference.noise,
-        guarantee=question.guarantee(session, pages, reference=labels[place]),
-        method="difference in means" if effect is None else effect.method,
-        **(question.terms(study) | {"outcome": study.outcome}),
-        releases=_releases(labels, released),
-        not_covered=causal_caveats(study, question.estimand) if effect is None else effect.not_covered,
-        details=_details(session.batches.rows, question, made),
-        diagnostics={} if effect is None else effect.diagnostics,
-    )
-
-
 def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tuple[str, str], ...]:
     found = []
     for period, value in released.values.items():
@@ -257,10 +243,10 @@ def _releases(labels: Sequence[object], released: ReleasedPeriods) -> tuple[tupl
     return tuple(found)
 
 
-def _details(everyone: int, question: Question, made: Comparison | MeanChanges) -> dict[str, float | str]:
+def _details(everyone: int, question: Question, made: PeriodForm | MeanChanges) -> dict[str, float | str]:
     rows, treated = made.sizes
     found: dict[str, float | str] = {"rows": rows, "treated": treated, "control": rows - treated}
-    found |= made.effect.details if isinstance(made, Comparison) else {}
+    found |= made.effect.details if isinstance(made, PeriodForm) else {}
     if rows < everyone:
         found["rows_with_gaps"] = everyone - rows
     return found | {"mechanism": question.mechanism, "variance_budget_share": float(made.share)}

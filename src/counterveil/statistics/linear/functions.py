@@ -298,7 +298,7 @@ _NOTHING = 1e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Posterior:
     """What releases said so far about all weights: information, score, variances, means, and which were measured.
 
     `before` are the variances that were supposed before any release, `variances` what is supposed by now, and `least`
@@ -329,12 +329,12 @@ class Known:
         return np.asarray(root[:, None] * np.linalg.inv(inner) * root)
 
 
-def nothing(functions: Functions, width: float) -> Known:
+def nothing(functions: Functions, width: float) -> Posterior:
     """Return what is known before any release: supposed variances, from the range of the outcome."""
     size = 2 * functions.size
     before, least = supposed(functions, width), _SCALES[0] * np.tile(slab(functions.basis, width), 2)
     unseen = np.zeros(size, np.bool_)
-    return Known(np.zeros((size, size)), np.zeros(size), before, least, before, np.zeros(size), unseen)
+    return Posterior(np.zeros((size, size)), np.zeros(size), before, least, before, np.zeros(size), unseen)
 
 
 def slab(basis: Basis, width: float) -> Floats:
@@ -353,7 +353,7 @@ def supposed(functions: Functions, width: float) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class SeriesLook:
     """Which columns are fitted, the rows of the inverse that are released, the loss, and the noise's shape.
 
     `solve` (k, columns) maps Z' residuals to what is measured; `measured` are the places of those weights among all.
@@ -376,7 +376,9 @@ class Look:
         return np.asarray(self.solve @ inner @ self.solve.T)
 
 
-def best_look(functions: Functions, known: Known, variance: float, noise: NoiseSize, effects: bool) -> Look:
+def best_look(
+    functions: Functions, known: Posterior, variance: float, noise: NoiseSize, effects: bool
+) -> SeriesLook:
     """Return the look after which predictions, or the effects alone, are expected to err least."""
     posterior, best, least = known.posterior, None, np.inf
     for kept in _candidates(functions, known, effects):
@@ -411,7 +413,7 @@ class NoiseSize:
         return (size + 1 if self.pure else 1) * (self.reach / self.amount) ** 2
 
 
-def _candidates(functions: Functions, known: Known, effects: bool) -> Iterator[Places]:
+def _candidates(functions: Functions, known: Posterior, effects: bool) -> Iterator[Places]:
     """Yield sets of functions, by places in the basis, the constant always among them."""
     orders, groups = functions.basis.orders, functions.groups[: functions.size]
     few = len(functions.basis.axes) <= FEW
@@ -427,7 +429,7 @@ def _candidates(functions: Functions, known: Known, effects: bool) -> Iterator[P
             yield np.flatnonzero(low & ((groups == 0) | np.isin(groups, ranked[:count])))
 
 
-def _ranked(functions: Functions, known: Known) -> Places:
+def _ranked(functions: Functions, known: Posterior) -> Places:
     """Return the groups of covariates by how much their effects may still vary, the largest first."""
     size = functions.size
     groups, variances = functions.groups[:size], known.variances[size:]
@@ -437,8 +439,8 @@ def _ranked(functions: Functions, known: Known) -> Places:
 
 
 def _look(
-    functions: Functions, known: Known, kept: Places, variance: float, effects: bool, rounds: int
-) -> Look:
+    functions: Functions, known: Posterior, kept: Places, variance: float, effects: bool, rounds: int
+) -> SeriesLook:
     """Return the look at some functions: of both parts, or of the effect with the outcome's part fitted beside it."""
     size, orders = functions.size, functions.orders
     beside = kept
@@ -462,11 +464,11 @@ def _look(
     )
     shape = noise_shape(rows[:, columns] @ solve.T, loss, rounds)
     longest = largest_move(functions.sample[:, columns] @ solve.T, matrix_power(shape, -0.5))
-    return Look(columns, measured, solve, loss, shape * longest**2)
+    return SeriesLook(columns, measured, solve, loss, shape * longest**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class LookWeights:
     """One look as released: values, their covariance and its part that is noise, and how they depend on weights."""
 
     places: Places
@@ -476,7 +478,9 @@ class Measured:
     design: Floats
 
 
-def learned(functions: Functions, known: Known, found: Measured, width: float, clipped: float) -> Known:
+def learned(
+    functions: Functions, known: Posterior, found: LookWeights, width: float, clipped: float
+) -> Posterior:
     """Return what is known with one more look; `clipped` is the share of residuals that may have been clipped."""
     hidden = _HIDDEN * clipped * found.design @ known.posterior @ found.design.T
     solved = np.linalg.solve(found.covariance + hidden, np.column_stack((found.design, found.values)))
@@ -491,7 +495,7 @@ def learned(functions: Functions, known: Known, found: Measured, width: float, c
     # Weights that no look has measured may be as large as was supposed, if their covariate matters.
     smallest = np.where(measured, _NOTHING, sparse.included) * known.before
     variances = np.where(groups == 0, known.before, np.maximum(sparse.variances, smallest))
-    return Known(information, score, known.before, known.least, variances, sparse.weights, measured)
+    return Posterior(information, score, known.before, known.least, variances, sparse.weights, measured)
 
 
 # Entries of a map are whole steps, and no column is longer than 2**17 of them: sums of a block stay below 2**53.
@@ -644,7 +648,7 @@ _LEAST_SQUARE = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Design:
+class SeriesDesign:
     """The functions, the plan, and the shares of residuals that the two looks may clip."""
 
     functions: Functions
@@ -695,12 +699,12 @@ def series(session: Session, question: CateQuestion) -> CateModel:
     return CateModel.from_dict(session.run(question.request(design.plan, session.study), compute))
 
 
-def _design(functions: Functions, question: CateQuestion) -> Design:
+def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:
     low, high = functions.table.study.outcome_range
     size = first_size(functions.table)
     per_weight = functions.rows * _mu(question) / (2 * size)
     first, last = (min(_MOST_CLIPPED, part / per_weight) for part in _CLIPPED)
-    return Design(
+    return SeriesDesign(
         functions, _plan(functions, question), (first, last), float(high - low), question.budget.pure
     )
 
@@ -737,12 +741,12 @@ def _plan(functions: Functions, question: CateQuestion) -> Plan:
 class _Looked:
     """What a look released, and its residuals' clip and mean squares of control and treated."""
 
-    measured: Measured
+    measured: LookWeights
     clip: float
     squares: Floats
 
 
-def _released(gate: Gate, session: Session, question: CateQuestion, design: Design) -> CateModel:
+def _released(gate: Gate, session: Session, question: CateQuestion, design: SeriesDesign) -> CateModel:
     functions, table = design.functions, design.functions.table
     low, high = (float(end) for end in table.study.outcome_range)
     middle = (low + high) / 2
@@ -760,7 +764,7 @@ def _released(gate: Gate, session: Session, question: CateQuestion, design: Desi
 
 
 def _series_look(
-    gate: Gate, design: Design, known: Known, prediction: Floats, place: int, near: float
+    gate: Gate, design: SeriesDesign, known: Posterior, prediction: Floats, place: int, near: float
 ) -> _Looked:
     """Return what the first or the last look measures, around a prediction in the outcome's units.
 
@@ -786,11 +790,11 @@ def _measured(
     gate: Gate,
     name: str,
     functions: Functions,
-    look: Look,
+    look: SeriesLook,
     residuals: Residuals,
     prediction: Floats,
     squares: Floats,
-) -> Measured:
+) -> LookWeights:
     root, inverse = matrix_power(look.shape, 0.5), matrix_power(look.shape, -0.5)
     white, variance = release_map(gate, name, functions, look.columns, inverse @ look.solve, residuals)
     low, high = (float(end) for end in functions.table.study.outcome_range)
@@ -798,7 +802,7 @@ def _measured(
     values = root @ white + look.solve @ known[look.columns]
     noise = root @ root * variance
     covariance = noise + look.sampling(functions, squares)
-    return Measured(look.measured, values, covariance, noise, look.design(functions))
+    return LookWeights(look.measured, values, covariance, noise, look.design(functions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -810,7 +814,7 @@ class _Unshrunk:
     noise: Floats
 
 
-def _unshrunk(functions: Functions, before: Known, found: Measured) -> _Unshrunk:
+def _unshrunk(functions: Functions, before: Posterior, found: LookWeights) -> _Unshrunk:
     """Return the weights that intervals are about.
 
     A measured weight is A Z theta + noise. What A Z holds of other weights is taken off as far as they were known
@@ -835,7 +839,12 @@ def _unshrunk(functions: Functions, before: Known, found: Measured) -> _Unshrunk
 
 
 def _model(
-    session: Session, question: CateQuestion, design: Design, before: Known, known: Known, looked: _Looked
+    session: Session,
+    question: CateQuestion,
+    design: SeriesDesign,
+    before: Posterior,
+    known: Posterior,
+    looked: _Looked,
 ) -> CateModel:
     functions, size = design.functions, design.functions.size
     unshrunk = _unshrunk(functions, before, looked.measured)

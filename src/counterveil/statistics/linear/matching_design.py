@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from counterveil.data import Table
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.matching import Matching, SortedArms, adaptive_limit, arm_limits
+from counterveil.numerics.matching import MatchedUnits, SortedArms, adaptive_limit, arm_limits
 from counterveil.numerics.products import sums
 from counterveil.numerics.propensity import fit_propensity
 from counterveil.settings import Matching as MatchingSettings
@@ -63,7 +63,7 @@ class Scored:
 class Matched:
     """A matching and the limits under which it was made."""
 
-    matching: Matching
+    matching: MatchedUnits
     limits: Limits
 
 
@@ -192,7 +192,7 @@ class _Gaps:
         # The weights of an arm that were seen last, and their distance.
         self.last: dict[bool, tuple[Floats, float]] = {}
 
-    def of(self, found: Sequence[Matching]) -> Floats:
+    def of(self, found: Sequence[MatchedUnits]) -> Floats:
         """Return for every matching the sum over both arms."""
         # Coefficients of treated rows are never negative, those of others never positive.
         by_arm = {

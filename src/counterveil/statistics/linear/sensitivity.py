@@ -85,7 +85,7 @@ class ClusteredEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class DifferenceInMeans:
+class MeanContrast:
     """Sensitivities under a change of one outcome in [0, width]; both arms have at least two rows."""
 
     width: Fraction

@@ -7,7 +7,7 @@ means of every arm in parallel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -22,6 +22,7 @@ from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arms import Arm, effective_size
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Fact
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
@@ -34,9 +35,9 @@ from counterveil.statistics.linear.arm_means import PAGES as ARM_PAGES
 from counterveil.statistics.linear.arm_means import Bounds, share_of
 from counterveil.statistics.linear.arm_pair import SplitArm, split_arm
 from counterveil.statistics.linear.effect import LinearEffect
-from counterveil.statistics.linear.event_study import Comparison, comparison
+from counterveil.statistics.linear.event_study import PeriodForm, comparison
 from counterveil.statistics.linear.matching import matched_effect
-from counterveil.statistics.linear.sensitivity import ArmMean, DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 from counterveil.statistics.outcome_list import NAME as EARLIER
 from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
@@ -68,25 +69,25 @@ class Group:
     largest: Fraction
     variance: Fraction
     cap: Fraction
-    statistic: Comparison | WeightedArm | SplitArm | None = None
+    statistic: PeriodForm | WeightedArm | SplitArm | None = None
     arms: tuple[int, ...] = ()
     sizes: tuple[float, ...] = ()
 
     @classmethod
-    def of(cls, name: str, statistic: Comparison | WeightedArm | SplitArm) -> Group:
+    def of(cls, name: str, statistic: PeriodForm | WeightedArm | SplitArm) -> Group:
         """Return the group of a weighted statistic."""
         found = replace(cls.plain(name, statistic.sensitivity), statistic=statistic)
-        if not isinstance(statistic, Comparison):
+        if not isinstance(statistic, PeriodForm):
             return found
         weights = np.abs(statistic.effect.coefficients)
         return replace(found, sizes=effective_size(statistic.table.treated, weights))
 
     @classmethod
-    def plain(cls, name: str, bounds: Bounds | DifferenceInMeans, *arms: int) -> Group:
+    def plain(cls, name: str, bounds: Bounds | MeanContrast, *arms: int) -> Group:
         """Return the group of plain means."""
         width, spread = bounds.width, bounds.width**2
         parts = bounds.estimate / width, bounds.variance / spread, bounds.variance_cap / spread
-        if isinstance(bounds, DifferenceInMeans):
+        if isinstance(bounds, MeanContrast):
             return cls(name, *parts, None, arms, (bounds.treated, bounds.control))
         return cls(name, *parts, None, arms, (float(1 / bounds.squares),))
 
@@ -101,7 +102,7 @@ class Group:
         """Return value and variance of outcomes in steps, in units of their range."""
         one = self.statistic
         assert one is not None  # plain means are added up in passes
-        if isinstance(one, Comparison):
+        if isinstance(one, PeriodForm):
             return one.value(numbers) / OUTCOME_STEPS, one.variance(numbers) / one.sensitivity.width**2
         value, variance = one.values(replace(table, outcome=numbers))
         width = one.sensitivity.width
@@ -109,7 +110,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ComparedOutcomes:
     """What public columns decide: the rows, the groups of releases, the split, and what to say."""
 
     source: Carrier
@@ -144,19 +145,33 @@ def outcome_effects(session: Session, question: Question, outcomes: Outcomes) ->
     adjusts = bool(outcomes.measured_before)
     plan = effects_plan(question, made, adjusts)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if adjusts:
             chosen = with_slopes(gate, made.source, outcomes, made.squares, _unit_noise(plan, made, outcomes))
         found = release(gate, made, chosen)
-        return _result(session, question, made, chosen, found).stored()
+        return Facts(
+            guarantee=question.guarantee(
+                session,
+                (*made.pages, *((EARLIER_PAGE,) if chosen.slopes else ())),
+                mechanisms=chosen.mechanisms(question.mechanism),
+            ),
+            released=tuple(_effects(made, chosen, found)),
+            measure=question.measure,
+            method=made.method + (", less earlier numbers" if chosen.slopes else ""),
+            releases=_releases(made, chosen),
+            not_covered=made.not_covered,
+            details=made.details
+            | slopes_said(chosen)
+            | {"mechanism": chosen.drawn(question.mechanism), "variance_budget_share": float(made.share)},
+            diagnostics=made.diagnostics,
+        )
 
-    said = {"importance": [str(weight) for weight in outcomes.weights]}
-    request = question.request(plan, session.study, question="outcomes", **said)
-    return OutcomesResult.from_dict(session.run(request, compute))
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
 
 
-def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
+def design(source: Carrier, question: Question, outcomes: Outcomes) -> ComparedOutcomes:
     """Return the comparison that the question's method makes of public columns, for the noise of so many outcomes."""
     part = 1 / outcomes.noise_factor(question.mechanism)
     epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
@@ -171,12 +186,12 @@ def design(source: Carrier, question: Question, outcomes: Outcomes) -> Compared:
     made = comparison(source, one)
     said = _said(source, made.effect)
     groups = (Group.of("the arms", made),)
-    return Compared(
+    return ComparedOutcomes(
         made.table, groups, (), made.share, made.effect.method, (PAGE, *made.effect.pages), **said
     )
 
 
-def _plain(source: Carrier, question: Question) -> Compared:
+def _plain(source: Carrier, question: Question) -> ComparedOutcomes:
     """Return the difference of two arms' plain means, or for ratios both means."""
     control, treated = sizes_by_arm(source)
     said: dict[str, Any] = {
@@ -186,14 +201,14 @@ def _plain(source: Carrier, question: Question) -> Compared:
     }
     width = source.study.outcome_bounds.width
     if question.measure not in OF_MEANS:
-        bounds = DifferenceInMeans(width, treated, control)
+        bounds = MeanContrast(width, treated, control)
         share, pages = difference_in_means.chosen_share(bounds, question), (PAGE, difference_in_means.PAGE)
         both = Group.plain("the arms", bounds, 1, 0)
-        return Compared(source, (both,), (), share, "difference in means", pages, **said)
+        return ComparedOutcomes(source, (both,), (), share, "difference in means", pages, **said)
     means = [ArmMean(width, size) for size in (control, treated)]
     groups = tuple(Group.plain(name, means[code], code) for code, name in enumerate(_BOTH))
     share = share_of(means, question)
-    return Compared(source, groups, _BOTH, share, "means of both arms", (PAGE, *ARM_PAGES), **said)
+    return ComparedOutcomes(source, groups, _BOTH, share, "means of both arms", (PAGE, *ARM_PAGES), **said)
 
 
 def _said(table: Table, effect: LinearEffect) -> dict[str, Any]:
@@ -206,7 +221,7 @@ def _said(table: Table, effect: LinearEffect) -> dict[str, Any]:
     }
 
 
-def _both_means(table: Table, question: Question) -> Compared:
+def _both_means(table: Table, question: Question) -> ComparedOutcomes:
     """Return the weighted means of two arms, for ratios."""
     effect = (weighted_effect if question.method == "weighting" else matched_effect)(table, question)
     table = effect.table or table
@@ -216,10 +231,10 @@ def _both_means(table: Table, question: Question) -> Compared:
     share = share_of([arm.sensitivity for arm in arms], question, effect.expected_part)
     groups = tuple(Group.of(name, arm) for name, arm in zip(_BOTH, arms, strict=True))
     said = _said(table, effect)
-    return Compared(table, groups, _BOTH, share, effect.method, (PAGE, *pages), **said)
+    return ComparedOutcomes(table, groups, _BOTH, share, effect.method, (PAGE, *pages), **said)
 
 
-def _several_arms(source: Carrier, question: Question) -> Compared:
+def _several_arms(source: Carrier, question: Question) -> ComparedOutcomes:
     """Return the means of all arms, the reference first."""
     found, labels = design_of(source, question), source.study.treatment_labels
     share = share_of([one.sensitivity for one in found.statistics], question)
@@ -231,10 +246,12 @@ def _several_arms(source: Carrier, question: Question) -> Compared:
     )
     said: dict[str, Any] = {"not_covered": found.not_covered, "diagnostics": found.diagnostics}
     details = {"rows": source.rows} | found.details
-    return Compared(source, groups, labels, share, found.method, (PAGE, *ARM_PAGES), details=details, **said)
+    return ComparedOutcomes(
+        source, groups, labels, share, found.method, (PAGE, *ARM_PAGES), details=details, **said
+    )
 
 
-def effects_plan(question: Question, made: Compared, adjusts: bool = False) -> Plan:
+def effects_plan(question: Question, made: ComparedOutcomes, adjusts: bool = False) -> Plan:
     """Return the split over values and variances of all outcomes; groups are released in parallel.
 
     Where outcomes are adjusted for what was before, the moments that decide about it come first.
@@ -248,7 +265,7 @@ def effects_plan(question: Question, made: Compared, adjusts: bool = False) -> P
     return in_parallel(plan, members)
 
 
-def _unit_noise(plan: Plan, made: Compared, outcomes: Outcomes) -> list[float]:
+def _unit_noise(plan: Plan, made: ComparedOutcomes, outcomes: Outcomes) -> list[float]:
     """Return the variance of the noise of a comparison of each outcome, in units of its squared range."""
     total = [0.0] * len(outcomes.names)
     # A comparison of several arms is one of two.
@@ -259,7 +276,9 @@ def _unit_noise(plan: Plan, made: Compared, outcomes: Outcomes) -> list[float]:
     return total
 
 
-def release(gate: Gate, made: Compared, outcomes: Outcomes) -> list[list[tuple[Released, Released | None]]]:
+def release(
+    gate: Gate, made: ComparedOutcomes, outcomes: Outcomes
+) -> list[list[tuple[Released, Released | None]]]:
     """Return for every group the released value of each outcome and, where it is paid for, its variance."""
     found, widths, weights = [], outcomes.widths, outcomes.weights
     for group, exact in zip(made.groups, made.exact(outcomes), strict=True):
@@ -283,14 +302,10 @@ def _known(group: Group, width: Fraction, pair: tuple[Released, Released | None]
     return Uncertainty(value.noise, float(variance), cap, variance.noise)
 
 
-def _result(
-    session: Session,
-    question: Question,
-    made: Compared,
-    outcomes: Outcomes,
-    found: list[list[tuple[Released, Released | None]]],
-) -> OutcomesResult:
-    effects = []
+def _effects(
+    made: ComparedOutcomes, outcomes: Outcomes, found: list[list[tuple[Released, Released | None]]]
+) -> Iterator[OutcomeEffect]:
+    """Yield what is known of every outcome: the difference, or the means of an arm and of the reference."""
     for place, (name, (low, high)) in enumerate(zip(outcomes.names, outcomes.ranges, strict=True)):
         width = outcomes.widths[place]
         known = [_known(group, width, pairs[place]) for group, pairs in zip(made.groups, found, strict=True)]
@@ -298,7 +313,7 @@ def _result(
         if not made.labels:
             limits = float(low - high), float(high - low)
             whole = with_rare_events(known[0], (low, high), made.groups[0].sizes)
-            effects.append(OutcomeEffect(name, None, Linear(values[0], whole, limits)))
+            yield OutcomeEffect(name, None, Linear(values[0], whole, limits))
             continue
         for arm in range(1, len(values)):
             means = ApartMeans(
@@ -308,28 +323,10 @@ def _result(
                 (made.groups[arm].sizes[0], made.groups[0].sizes[0]),
             )
             label = made.labels[arm] if len(values) > 2 else None
-            effects.append(OutcomeEffect(name, label, means))
-    return OutcomesResult(
-        released=tuple(effects),
-        measure=question.measure,
-        estimand=question.estimand,
-        guarantee=question.guarantee(
-            session,
-            (*made.pages, *((EARLIER_PAGE,) if outcomes.slopes else ())),
-            mechanisms=outcomes.mechanisms(question.mechanism),
-        ),
-        method=made.method + (", less earlier numbers" if outcomes.slopes else ""),
-        **question.terms(session.study),
-        releases=_releases(made, outcomes),
-        not_covered=made.not_covered,
-        details=made.details
-        | slopes_said(outcomes)
-        | {"mechanism": outcomes.drawn(question.mechanism), "variance_budget_share": float(made.share)},
-        diagnostics=made.diagnostics,
-    )
+            yield OutcomeEffect(name, label, means)
 
 
-def _releases(made: Compared, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
+def _releases(made: ComparedOutcomes, outcomes: Outcomes) -> tuple[tuple[str, str], ...]:
     found = [("moments with earlier numbers", "one row moves each by at most 1/rows")] * bool(outcomes.slopes)
     for group in made.groups:
         bound = f"each moves by at most {float(group.largest):.6g} of its range"

@@ -80,6 +80,8 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     pairs = covariate_pairs(table.treated, found.features) if by_row else None
     not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
     weights, score = found.weights, design.score
+    bias = _allowed_bias(table.study, settings, score, found, lines)
+    assumes = None if rows.study.randomised is True else LinearIn(found.features.shape[1])
     # The features, which take the most memory, are not needed beside what follows.
     del found, design
     return LinearEffect(
@@ -95,14 +97,12 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         table=table,
         remarks=_remarks(settings),
         share=share,
-        bias=_allowed_bias(table.study, settings, design, found, lines),
-        assumes=None if rows.study.randomised is True else LinearIn(found.features.shape[1]),
+        bias=bias,
+        assumes=assumes,
     )
 
 
-def _allowed_bias(
-    study: Study, settings: Weighting, design: ScoredRows, found: Weighted, lines: Floats
-) -> float:
+def _allowed_bias(study: Study, settings: Weighting, score: Floats, found: Weighted, lines: Floats) -> float:
     """Return what the interval allows for bias, in standard errors from sampling.
 
     To what is usual comes the imbalance that weights leave in richer functions of covariates than the balanced ones:
@@ -111,7 +111,7 @@ def _allowed_bias(
     usual = settings.allowed_bias(study.randomised is True, len(study.covariates))
     if settings.bias is not None or study.randomised is True:
         return usual
-    chances = np.clip(design.score, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+    chances = np.clip(score, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
     columns: list[Floats] = []
     for domain, line in zip(study.covariates.values(), lines, strict=True):
         labels = range(len(domain.labels) - 1) if isinstance(domain, Categories) else ()

@@ -54,6 +54,7 @@ from counterveil.numerics.products import (
 from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, LinearScores
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -70,6 +71,7 @@ from counterveil.statistics.moments.kernels.arm_scores import (
 from counterveil.statistics.moments.kernels.scores import TERM_BITS, Block, counts_between
 from counterveil.statistics.moments.orthogonal import (
     Design,
+    ScoredEffect,
     affordable,
     overlap_width,
     release_norms,
@@ -311,7 +313,7 @@ _ONE_CELL, _RESOLVED = 0.75, 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Centre:
     """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
 
     `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
@@ -337,7 +339,7 @@ class Place:
 
 
 # Where a place is not looked for, or noise may hide outcomes that matter.
-WHOLE = Place(0.0, 1.0, 0.0, 1.0, whole=True)
+WHOLE = Centre(0.0, 1.0, 0.0, 1.0, whole=True)
 
 
 def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
@@ -352,7 +354,7 @@ def _outcomes_between(records: Records, edges: Floats) -> NDArray[np.int64]:
     return records.run(outcome_counts, edges, covariates=False)[0]
 
 
-def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Place:
+def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centre:
     """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
     low, high = -1.0, 1.0
     for look in (1, 2):
@@ -375,7 +377,7 @@ def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, 
     return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
 
 
-def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
+def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
     """Return mean and standard deviation of the cells that noise cannot explain.
 
     Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
@@ -393,11 +395,11 @@ def _spread(noisy: Floats, sd: float, edges: Floats) -> Place:
     off = (middles - centre) / scale
     size = np.abs(off)
     tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
-    return Place(centre, scale, tail, reach, float(weights @ off**3))
+    return Centre(centre, scale, tail, reach, float(weights @ off**3))
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class FeatureMeans:
     """Released means and mean squares of features, and their noise; a square's is `sd` over SQUARE_WEIGHT.
 
     `treated` is the share treated where it was released, and `treated_sd` its noise.
@@ -423,7 +425,7 @@ def look_sums(records: TableRecords) -> Sums:
 
 def release_look(
     gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
-) -> Look:
+) -> FeatureMeans:
     """Return moments of the `chosen` features and, if `share`, the share treated.
 
     `counted` bounds how many of the chosen features one record moves; the others have mean 0 and square 1.
@@ -447,12 +449,12 @@ def release_look(
     means[places] = found[: len(places)]
     squares[squared] = found[len(places) : len(places) + len(squared)] / float(SQUARE_WEIGHT)
     if not share:
-        return Look(means, squares, sd)
-    return Look(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
+        return FeatureMeans(means, squares, sd)
+    return FeatureMeans(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class RowScale:
     """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
 
     `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
@@ -460,7 +462,7 @@ class Scale:
     """
 
     standard: Standard
-    place: Place
+    place: Centre
     constant: float
     outcome: float
     reach: float
@@ -491,7 +493,7 @@ class Scale:
             yield part.u(self.standard), t, (y - self.place.centre) / self.unit
 
 
-def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
+def arm_gram_sums(records: TableRecords, scale: RowScale, bits: int) -> Sums:
     """Return the sums of v v' over the untreated and over the treated, v = (a, z, b y)."""
     a, b = sqrt(scale.constant), sqrt(scale.outcome)
 
@@ -503,7 +505,7 @@ def arm_gram_sums(records: TableRecords, scale: Scale, bits: int) -> Sums:
     return exact_arm_grams(rows(), bits)
 
 
-def release_arm_grams(gate: Gate, records: Records, scale: Scale) -> tuple[Floats, float]:
+def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Floats, float]:
     """Return the means over all rows of v v' in each arm, (2, m + 1, m + 1), v = (1, z, y), and an entry's noise.
 
     The noise is that of an entry between features; those with the constant or the outcome are divided by roots of
@@ -538,14 +540,14 @@ class ArmResiduals:
     square_sd: float
 
 
-def arm_residuals(records: TableRecords, scale: Scale, lines: ArmLines, clip: float) -> Sums:
+def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
     """Return the sums of `residual_sums`."""
     sums, square = residual_sums(scale.rows(records), lines, clip, scale.longest)
     return np.array(sums, dtype=object), np.array([square], dtype=object)
 
 
 def release_arm_residuals(
-    gate: Gate, name: str, records: Records, scale: Scale, lines: ArmLines, clip: float
+    gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
 ) -> ArmResiduals:
     """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
     n, reach = records.count, scale.longest
@@ -565,13 +567,13 @@ def release_arm_residuals(
     )
 
 
-def size_counts(records: TableRecords, scale: Scale, score: ArmScore, edges: Floats) -> Sums:
+def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
     """Return how many scores lie between edges of their size."""
     return (counts_between(edges, score_sizes(scale.rows(records), score)),)
 
 
 def release_sizes(
-    gate: Gate, records: Records, scale: Scale, score: ArmScore, edges: Floats, pure: bool
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
 ) -> tuple[Floats, float]:
     """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
     released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
@@ -588,13 +590,13 @@ class ScoreMoments:
     square_sd: float
 
 
-def arm_score_sums(records: TableRecords, scale: Scale, score: ArmScore, clip: float) -> Sums:
+def arm_score_sums(records: TableRecords, scale: RowScale, score: ArmScore, clip: float) -> Sums:
     """Return the sums of scores and of their squares."""
     return (np.array(score_sums(scale.rows(records), score, clip), dtype=object),)
 
 
 def release_arm_score(
-    gate: Gate, records: Records, scale: Scale, score: ArmScore, clip: float
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, clip: float
 ) -> ScoreMoments:
     """Return the mean score, clipped to [-clip, clip], and the mean of its square."""
     n = records.count
@@ -612,8 +614,6 @@ def release_arm_score(
     )
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/RESULTS.md`.
 _MODELS_SHARES = (0.03, 0.97)
 # Eigenvalues of the covariance are raised to at most the first of these and at least the second.
 _FLOOR, _LEAST_FLOOR = 0.1, 0.02
@@ -635,7 +635,7 @@ RESIDUAL_REACH = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class ArmMoments:
+class ArmSecond:
     """What the Grams say about both arms; noise is a variance of one entry.
 
     `shares` (2,), `means` (2, d), `covariances` (2, d, d), `errors` (2,) of their entries, `levels` (2,) of outcomes,
@@ -659,7 +659,7 @@ class ArmMoments:
     directions: Floats  # of confounding
 
 
-def arm_moments(grams: Floats, sd: float, scale: Scale, share: float, share_sd: float) -> ArmMoments:
+def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_sd: float) -> ArmSecond:
     """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
     a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
     d = m - 1
@@ -682,7 +682,7 @@ def arm_moments(grams: Floats, sd: float, scale: Scale, share: float, share_sd: 
     second = float(pooled[m, m])
     spread = max(sqrt(max(second - float(shares @ levels) ** 2, 0.01)), _LEAST_SD)
     left = max(second - float(shares @ levels**2), 0.02 * spread**2)
-    return ArmMoments(
+    return ArmSecond(
         shares,
         overall,
         sd / a,
@@ -753,7 +753,7 @@ class ArmSlopes:
         return np.asarray((self.values**2).sum(axis=1) + self.errors)
 
 
-def fitted_slopes(moments: ArmMoments, products: Floats, noise: Floats) -> ArmSlopes:
+def fitted_slopes(moments: ArmSecond, products: Floats, noise: Floats) -> ArmSlopes:
     """Return the posterior of both arms' slopes b from products C b + noise, by empirical Bayes.
 
     Slopes are a part that both arms share and a part of their own, each normal around zero, with variances of a grid.
@@ -777,7 +777,7 @@ def _prior(common: float, own: float, along: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ArmFit:
     """Lines of both arms and what is known about them.
 
     `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
@@ -796,13 +796,13 @@ class Fit:
     step: float = 0.0  # explained by the last correction
     first: Floats = field(default_factory=lambda: np.ones(2))  # part of `products` that comes from the Grams
 
-    def lines(self, moments: ArmMoments) -> ArmLines:
+    def lines(self, moments: ArmSecond) -> ArmLines:
         """Return the lines on (1, z)."""
         constants = self.levels - (moments.means * self.slopes.values).sum(axis=1)
         return ArmLines(np.column_stack([constants, self.slopes.values]))
 
 
-def first_fit(moments: ArmMoments, square_sd: float) -> Fit:
+def first_fit(moments: ArmSecond, square_sd: float) -> ArmFit:
     """Return the lines from the Grams alone; `square_sd` is the noise of the outcome's mean square."""
     noise = moments.noise + 0.1 * moments.errors * moments.outcome_sd**2
     slopes = fitted_slopes(moments, moments.products, noise)
@@ -812,16 +812,16 @@ def first_fit(moments: ArmMoments, square_sd: float) -> Fit:
     left = max(moments.left - explained, 0.02 * moments.outcome_sd**2)
     left += float(moments.shares @ slopes.errors) + square_sd
     left = min(left, 1.5 * moments.outcome_sd**2)
-    return Fit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
+    return ArmFit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
 
 
-def explained_by(moments: ArmMoments, slopes: Floats) -> float:
+def explained_by(moments: ArmSecond, slopes: Floats) -> float:
     """Return the variance that slopes (2, d) explain within the arms."""
     own = np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes)
     return float(moments.shares @ own)
 
 
-def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
+def refined(moments: ArmSecond, fit: ArmFit, residuals: ArmResiduals) -> ArmFit:
     """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
     seen = residuals.products / moments.shares[:, None]
     level_noise = (residuals.sd / moments.shares) ** 2
@@ -848,19 +848,17 @@ def refined(moments: ArmMoments, fit: Fit, residuals: ArmResiduals) -> Fit:
     return replace(found, residual=min(_left(moments, found), fit.residual))
 
 
-def _left(moments: ArmMoments, fit: Fit) -> float:
+def _left(moments: ArmSecond, fit: ArmFit) -> float:
     """Return an upper estimate of the residual variance: a quarter of the measured one at least, plus doubt."""
     left = max(fit.square - max(fit.step, 0.0), fit.square / 4)
     return left + float(moments.shares @ fit.slopes.errors) + fit.square_sd / 2
 
 
-def residual_clip(fit: Fit) -> float:
+def residual_clip(fit: ArmFit) -> float:
     """Return where residuals are clipped when their moments are released."""
     return RESIDUAL_REACH * sqrt(fit.residual)
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/RESULTS.md`.
 _WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 # Least alignment of what weights and lines leave out: this many times what chance would give.
 _ALIGNMENT = 3.0
@@ -884,7 +882,7 @@ class Guard:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class BalancedScore:
     """The score of every row, and what its models leave: a variance and a bound of a bias.
 
     `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
@@ -911,7 +909,7 @@ class _Side:
     sampling: float
 
 
-def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard: Guard) -> Weighted:
+def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, guard: Guard) -> BalancedScore:
     """Return the score for an estimand, with the ridge of least expected error in each arm."""
     p = moments.shares
     target = _target(moments, estimand)
@@ -932,12 +930,12 @@ def weighted(moments: ArmMoments, fit: Fit, estimand: Estimand, rows: int, guard
     slopes, off = fit.slopes.values, target - moments.means
     levels = fit.levels + (off * slopes).sum(axis=1)
     effect = float(levels[1] - levels[0])
-    return Weighted(
+    return BalancedScore(
         ArmScore(fit.lines(moments), weights, people[estimand], effect), product, bias, shared, sampling
     )
 
 
-def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: int, rows: int) -> float:
+def moved_by_richer(moments: ArmSecond, fit: ArmFit, estimand: Estimand, plain: int, rows: int) -> float:
     """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
 
     `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
@@ -956,7 +954,7 @@ def moved_by_richer(moments: ArmMoments, fit: Fit, estimand: Estimand, plain: in
 
 
 def _contrast(
-    moments: ArmMoments, slopes: ArmSlopes, estimand: Estimand, residual: float
+    moments: ArmSecond, slopes: ArmSlopes, estimand: Estimand, residual: float
 ) -> tuple[float, float]:
     """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
     off = _target(moments, estimand) - moments.means
@@ -968,13 +966,13 @@ def _contrast(
     return float(along[1] - along[0]), float(noise) + residual * float((spread / moments.shares).sum())
 
 
-def _target(moments: ArmMoments, estimand: Estimand) -> Floats:
+def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
     """Return the mean of z over the people asked about."""
     own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
     return moments.overall if own is None else np.asarray(moments.means[own])
 
 
-def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
+def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
     """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
     p, d = moments.shares, len(target)
     noise = moments.mean_sd**2 * (
@@ -1007,7 +1005,7 @@ def _side(moments: ArmMoments, fit: Fit, arm: int, target: Floats, estimand: Est
     return best[1]
 
 
-def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> float:
+def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> float:
     """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
 
     With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
@@ -1017,8 +1015,6 @@ def _shared(moments: ArmMoments, arm: int, values: Floats, aligned: float) -> fl
     return float(moments.errors[arm] * (1 / values).sum()) * aligned
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning designs of
-# `experiments/record_effect/RESULTS.md`.
 # Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
 _MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
 # A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
@@ -1081,7 +1077,7 @@ def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estima
     return _scored(gate, seen, scale, design, moments, fit, found, least)
 
 
-def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, Look]:
+def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, FeatureMeans]:
     """Return the rows with numbers taken within windows around their means, and the first look."""
     plain = Records(records.source, FeatureMap(records.features.columns))
     numbers = ~plain.features.two_valued
@@ -1097,7 +1093,9 @@ def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, 
     return Records(records.source, replace(records.features, windows=windows)), look
 
 
-def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tuple[Scale, float, float]:
+def _scale(
+    gate: Gate, records: Records, first: FeatureMeans, design: ArmDesign
+) -> tuple[RowScale, float, float]:
     """Return how rows enter the Grams, and the share treated with its noise."""
     everything = np.ones(records.features.size, dtype=np.bool_)
     look = release_look(
@@ -1111,11 +1109,11 @@ def _scale(gate: Gate, records: Records, first: Look, design: ArmDesign) -> tupl
     standard = replace(standard, squared_length=length)
     reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
     reach = 1.0 if place.whole else reach
-    scale = Scale(standard, place, design.constant * length, design.outcome * length, reach)
+    scale = RowScale(standard, place, design.constant * length, design.outcome * length, reach)
     return scale, first.treated, first.treated_sd
 
 
-def _standard(look: Look, two_valued: NDArray[np.bool_], limit: float) -> Standard:
+def _standard(look: FeatureMeans, two_valued: NDArray[np.bool_], limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance, doubt = look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2
     means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
@@ -1128,11 +1126,11 @@ def _standard(look: Look, two_valued: NDArray[np.bool_], limit: float) -> Standa
 def _scored(
     gate: Gate,
     records: Records,
-    scale: Scale,
+    scale: RowScale,
     design: ArmDesign,
-    moments: ArmMoments,
-    fit: Fit,
-    found: Weighted,
+    moments: ArmSecond,
+    fit: ArmFit,
+    found: BalancedScore,
     least: float,
 ) -> ArmEffect:
     """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
@@ -1146,7 +1144,7 @@ def _scored(
     return _effect(seen, found, moments, scale, records.count, typical, lost)
 
 
-def _far_weight(moments: ArmMoments, weights: Floats) -> float:
+def _far_weight(moments: ArmSecond, weights: Floats) -> float:
     """Return about the largest weight of a row in either arm."""
     slopes = weights[:, 1:]
     spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
@@ -1192,9 +1190,9 @@ def chosen_clip(
 
 def _effect(
     seen: ScoreMoments,
-    found: Weighted,
-    moments: ArmMoments,
-    scale: Scale,
+    found: BalancedScore,
+    moments: ArmSecond,
+    scale: RowScale,
     rows: int,
     typical: float,
     lost: float,
@@ -1256,64 +1254,75 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
 def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
     # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
-    low, high = session.study.outcome_range
+    study, (low, high) = session.study, session.study.outcome_range
     chain = ArmDesign(design, searched=low != 0 or high != 1)
     question = replace(question, mechanism=design.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         effect = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
-        return _result(session, question, chain, effect, features).stored()
+        unit = float(high - low) / 2
+        more = {
+            "model_bias_bound": effect.bias * unit,
+            "moved_by_squares_and_products": effect.degrees * unit,
+        }
+        return Facts(
+            **error_of_score(effect, effect.bias, unit, design, 2),
+            method="doubly robust with moments by arm",
+            releases=_releases(chain),
+            not_covered=(
+                Caveat.UNDECLARED_COVARIATES,
+                Caveat.NONLINEARITY,
+                Caveat.CLAMPING,
+                Caveat.CLIPPED_SCORES,
+                Caveat.COVERAGE_MEASURED,
+            ),
+            # Weights of a trial are right whatever the covariates.
+            assumes=None if study.randomised is True else linear_scores(features, inverse=True),
+            details={"adjusted": True} | figures(effect, effect.share, unit, design, chain.passes) | more,
+        )
 
-    return Result.from_dict(session.run(question.request(chain.plan(), session.study), compute))
+    drawn = mechanisms_of(design)
+    return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+
+
+def error_of_score(
+    effect: ArmEffect | ScoredEffect, bias: float, unit: float, design: Design, coordinates: int
+) -> Facts:
+    """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
+
+    Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
+    """
+    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
+    extra, ball, dimensions = (product, noise, coordinates) if design.pure else (noise + product, 0.0, 0)
+    known = Uncertainty(None, sampling, sampling, None, extra, bias * unit, ball, dimensions)
+    return Facts(estimate=effect.value * unit, uncertainty=known)
+
+
+def figures(
+    effect: ArmEffect | ScoredEffect, share: float, unit: float, design: Design, passes: int
+) -> dict[str, float | str]:
+    """Return the single figures of an adjusted effect; all of them are public or released."""
+    return {
+        "rows": design.rows,
+        "features": design.features,
+        "mechanism": design.drawn,
+        "share_treated": share,
+        "residual_passes": passes,
+        "se_sampling": sqrt(effect.sampling) * unit,
+        "se_score_noise": sqrt(effect.noise) * unit,
+        "se_models": sqrt(effect.product) * unit,
+    }
+
+
+def mechanisms_of(design: Design) -> tuple[str, ...]:
+    """Return the mechanisms of a chain's noise."""
+    return ("ball", "laplace") if design.pure else ("gaussian",)
 
 
 def linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
     """Return that a score or the outcome regression is linear in these features."""
     squares, products = any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs)
     return LinearScores(inverse, squares, products)
-
-
-def _result(
-    session: Session, question: Question, chain: ArmDesign, effect: ArmEffect, features: FeatureMap
-) -> Result:
-    study = session.study
-    low, high = study.outcome_range
-    unit = float(high - low) / 2
-    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
-    # Pure noise is a coordinate of the ball of mean and mean square.
-    extra, ball, dimensions = (product, noise, 2) if chain.pure else (noise + product, 0.0, 0)
-    return Result(
-        estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, None, extra, effect.bias * unit, ball, dimensions),
-        guarantee=question.guarantee(
-            session, PAGES, mechanisms=("ball", "laplace") if chain.pure else ("gaussian",)
-        ),
-        method="doubly robust with moments by arm",
-        **question.effect_terms(study),
-        releases=_releases(chain),
-        not_covered=(
-            Caveat.UNDECLARED_COVARIATES,
-            Caveat.NONLINEARITY,
-            Caveat.CLAMPING,
-            Caveat.CLIPPED_SCORES,
-            Caveat.COVERAGE_MEASURED,
-        ),
-        # Weights of a trial are right whatever the covariates.
-        assumes=None if study.randomised is True else linear_scores(features, inverse=True),
-        details={
-            "adjusted": True,
-            "rows": chain.design.rows,
-            "features": chain.design.features,
-            "mechanism": chain.design.drawn,
-            "share_treated": effect.share,
-            "residual_passes": chain.passes,
-            "se_sampling": sqrt(effect.sampling) * unit,
-            "se_score_noise": sqrt(effect.noise) * unit,
-            "se_models": sqrt(effect.product) * unit,
-            "model_bias_bound": effect.bias * unit,
-            "moved_by_squares_and_products": effect.degrees * unit,
-        },
-    )
 
 
 def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:

@@ -36,7 +36,7 @@ def balance_plan(budget: Budget, mechanism: str) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class BalanceColumns:
     """What a study's covariates are added up as, in this order: numbers, truth values, flags of labels."""
 
     numbers: tuple[str, ...]
@@ -44,7 +44,7 @@ class Columns:
     flags: tuple[tuple[str, int], ...]
 
     @classmethod
-    def of(cls, study: Study) -> Columns:
+    def of(cls, study: Study) -> BalanceColumns:
         """Return the columns of a study, from its declarations alone."""
         numbers = [name for name, domain in study.covariates.items() if isinstance(domain, Range)]
         binaries = [name for name, domain in study.covariates.items() if isinstance(domain, Binary)]
@@ -69,7 +69,7 @@ class Columns:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmMoments:
+class BalanceSums:
     """Released moments of both arms, the treated first: shares of rows (2,), means (2, columns), variances alike.
 
     `mean_sd` (2, columns) and `variance_sd` are standard deviations of their noise, `share_sd` that of the shares.
@@ -85,14 +85,14 @@ class ArmMoments:
     variance_sd: Floats
 
 
-def release_moments(gate: Gate, source: Carrier, columns: Columns) -> ArmMoments:
+def release_moments(gate: Gate, source: Carrier, columns: BalanceColumns) -> BalanceSums:
     """Return the moments of both arms, released as one vector."""
     values = exact_sums(source, columns)
     found = gate.release_vector("moments", values, columns.sensitivity.sums)
     return _moments(found.floats().reshape(2, -1), found.variance**0.5, source.rows, columns)
 
 
-def exact_sums(source: Carrier, columns: Columns) -> list[Fraction]:
+def exact_sums(source: Carrier, columns: BalanceColumns) -> list[Fraction]:
     """Return the sums of both arms, the treated first: count, numbers, truth values, flags, squares of numbers."""
     counts, firsts, seconds = source.run(partial(_column_sums, columns))
     found: list[Fraction] = []
@@ -104,7 +104,7 @@ def exact_sums(source: Carrier, columns: Columns) -> list[Fraction]:
     return found
 
 
-def _column_sums(columns: Columns, table: Table) -> Sums:
+def _column_sums(columns: BalanceColumns, table: Table) -> Sums:
     """Return both arms' counts (2,), sums of columns (2, size) and of squares of numbers less a half, in steps."""
     p = len(columns.numbers)
     counts, firsts, seconds = WholeSum(), WholeSum(), WholeSum()
@@ -122,7 +122,7 @@ def _blocks(rows: int) -> Iterator[slice]:
         yield slice(start, min(start + _AT_ONCE, rows))
 
 
-def _moments(released: Floats, sd: float, rows: int, columns: Columns) -> ArmMoments:
+def _moments(released: Floats, sd: float, rows: int, columns: BalanceColumns) -> BalanceSums:
     """Return means and variances from released sums (2, ...), with the noise that is left in them."""
     p, flags = len(columns.numbers), len(columns.flags)
     # Both counts add up to the public number of rows, which halves the variance of their noise.
@@ -142,7 +142,7 @@ def _moments(released: Floats, sd: float, rows: int, columns: Columns) -> ArmMom
         squares = released[:, 1 + len(weights) :] / float(SQUARES) / sizes + 0.5
         variances[:, :p] = squares - means[:, :p] ** 2
         variance_sd[:, :p] = np.hypot(sd / float(SQUARES) / sizes, 2 * means[:, :p] * mean_sd[:, :p])
-    return ArmMoments(
+    return BalanceSums(
         rows,
         sizes[:, 0] / rows,
         count_sd / rows,
@@ -153,7 +153,7 @@ def _moments(released: Floats, sd: float, rows: int, columns: Columns) -> ArmMom
     )
 
 
-def differences(found: ArmMoments) -> tuple[Floats, Floats]:
+def differences(found: BalanceSums) -> tuple[Floats, Floats]:
     """Return standardised differences (columns,), treated minus control, and the standard deviation of their noise."""
     scale = np.sqrt(found.variances.mean(axis=0))
     gap = (found.means[0] - found.means[1]) / scale
@@ -164,13 +164,13 @@ def differences(found: ArmMoments) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class Score:
+class CutScore:
     """A released combination of the columns and where it is cut; everything in it was released."""
 
     weights: Floats
     cuts: Floats
 
-    def cells(self, columns: Columns, table: Table) -> Sums:
+    def cells(self, columns: BalanceColumns, table: Table) -> Sums:
         """Return (2, cells) how many of the treated and of the others are in each cell."""
         counts = np.zeros((2, CELLS), np.int64)
         for rows in _blocks(table.rows):
@@ -182,7 +182,7 @@ class Score:
         return (counts,)
 
 
-def score_of(found: ArmMoments) -> Score:
+def score_of(found: BalanceSums) -> CutScore:
     """Return the direction between the arms, each covariate by its own variance, cut into parts of a normal law.
 
     A difference counts as far as it exceeds its noise. Covariates that go together make the score wider than
@@ -194,11 +194,11 @@ def score_of(found: ArmMoments) -> Score:
     weights = kept * gap / np.sqrt(variance)
     centre = float(weights @ (found.shares @ found.means))
     spread = max(float(np.sqrt(weights**2 @ variance)), 1e-12)
-    return Score(weights, centre + spread * np.asarray(ndtri(np.arange(1, CELLS) / CELLS)))
+    return CutScore(weights, centre + spread * np.asarray(ndtri(np.arange(1, CELLS) / CELLS)))
 
 
 def release_cells(
-    gate: Gate, source: Carrier, columns: Columns, score: Score, mechanism: str
+    gate: Gate, source: Carrier, columns: BalanceColumns, score: CutScore, mechanism: str
 ) -> tuple[Floats, float]:
     """Return the released counts (2, cells), the treated first, and the standard deviation of their noise."""
     (counts,) = source.run(partial(score.cells, columns))

@@ -12,7 +12,7 @@ variance has chance in the number treated in it: a declared share is joined with
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
@@ -21,14 +21,15 @@ from math import sqrt
 from counterveil.data import Sums, Table
 from counterveil.data.encoding import outcome_unit
 from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Session
-from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, ShareAndMean
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
 POOLED, ARMS = "pooled", "arms"
@@ -74,16 +75,20 @@ def compare(session: Session, question: Question, centre: str, interval_of: Targ
     lo, hi = study.outcome_range
     plan = plan_of(centre, source.rows, question.budget, question.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
-        found = release(gate, plan, Arms.of(sums), step, hi - lo, study.treated_share, centre)
+        found = release(gate, plan, TwoArms.of(sums), step, hi - lo, study.treated_share, centre)
         sensitivity = CentredContrast(hi - lo, source.rows, found[0].share, found[0].centre)
         noise = plan.noise("moment", sensitivity.second_moment / source.rows)
-        result = result_of(session, question, centre, *found, sensitivity, noise)
-        return replace(result, interval_of=interval_of).stored()
+        return Facts(
+            **facts_of(session, question, centre, *found, sensitivity, noise),
+            method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
+            interval_of=interval_of,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
+    return settled(Result, session, question, plan, compute, pages=PAGES[centre], mechanisms=drawn)
 
 
 def arm_sums(table: Table) -> Sums:
@@ -134,7 +139,7 @@ def _arms_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
 def release(
     gate: Gate,
     plan: Plan,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
     width: Fraction,
     declared: Fraction | None,
@@ -150,7 +155,7 @@ def release(
     return setting, effect, gate.release("moment", second, sensitivity.second_moment)
 
 
-def release_share(gate: Gate, arms: Arms, declared: Fraction | None) -> tuple[Fraction, float]:
+def release_share(gate: Gate, arms: TwoArms, declared: Fraction | None) -> tuple[Fraction, float]:
     """Return the share treated, inside its bounds, and the variance of its error.
 
     A declared share is the chance of being treated, from which the share that was treated differs by chance: it is
@@ -169,7 +174,7 @@ def release_share(gate: Gate, arms: Arms, declared: Fraction | None) -> tuple[Fr
 def centred_on_everyone(
     gate: Gate,
     plan: Plan,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
     width: Fraction,
     share: Fraction,
@@ -181,7 +186,7 @@ def centred_on_everyone(
     At the released mean an error in the share does no harm; in the middle of the range the contrast has its smallest
     sensitivity. Post-processing of released numbers. `names` are those of the releases of centre and contrast.
     """
-    totals = Totals(width, arms.count)
+    totals = ShareAndMean(width, arms.count)
     pooled = Fraction(arms.treated.total + arms.control.total, arms.count) * unit
     mean = gate.release(names[0], pooled, totals.mean)
     start = min(max(mean.value, Fraction(0)), width)
@@ -206,7 +211,7 @@ def least_error_centre(
 def _centred_on_arms(
     gate: Gate,
     plan: Plan,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
     width: Fraction,
     share: Fraction,
@@ -224,7 +229,7 @@ def _centred_on_arms(
 
 
 def release_means(
-    gate: Gate, arms: Arms, unit: Fraction, width: Fraction, share: Fraction
+    gate: Gate, arms: TwoArms, unit: Fraction, width: Fraction, share: Fraction
 ) -> tuple[tuple[Fraction, Fraction], float]:
     """Return both arms' means (treated first), inside the range, and the variance of the sums' noise."""
     middle = width / 2
@@ -255,7 +260,7 @@ def choose_centre(
     return best + part * (width / 2 - best)
 
 
-def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
+def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fraction]:
     """Return the exact means of psi and of psi squared."""
     q, centre = setting.share, setting.centre / unit
     first = arms.treated.centred_total(centre) / q - arms.control.centred_total(centre) / (1 - q)
@@ -263,7 +268,7 @@ def moments(arms: Arms, unit: Fraction, setting: Setting) -> tuple[Fraction, Fra
     return first * unit / arms.count, second * unit**2 / arms.count
 
 
-def result_of(
+def facts_of(
     session: Session,
     question: Question,
     centre: str,
@@ -272,30 +277,19 @@ def result_of(
     square: Released,
     sensitivity: CentredContrast,
     variance_noise: KnownSensitivityMechanism,
-) -> Result:
-    """Return the result from what was released of the contrast."""
+) -> Facts:
+    """Return the effect and what is said of it, from what was released of the contrast."""
     study, rows = session.study, session.batches.rows
-    mechanisms = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
-    return Result(
+    return Facts(
         estimate=float(effect),
         uncertainty=with_rare_events(
             uncertainty_of(centre, setting, sensitivity, effect, square, variance_noise),
             study.outcome_range,
             setting.arm_sizes(rows),
         ),
-        guarantee=question.guarantee(session, PAGES[centre], mechanisms=mechanisms),
-        method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
-        **question.effect_terms(study),
         releases=releases(centre, sensitivity),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details={
-            "rows": rows,
-            "share_treated": float(setting.share),
-            "mechanism": question.mechanism,
-        },
+        not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+        details={"rows": rows, "share_treated": float(setting.share), "mechanism": question.mechanism},
     )
 
 

@@ -19,22 +19,29 @@ import numpy as np
 
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
-from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, Fact, NotAdjusted
+from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, NotAdjusted
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Session
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.adjusted import arm_adjusted, arm_design, arms_affordable, linear_scores
+from counterveil.statistics.moments.adjusted import (
+    arm_adjusted,
+    arm_design,
+    arms_affordable,
+    error_of_score,
+    figures,
+    linear_scores,
+    mechanisms_of,
+)
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
-    Answer,
+    ChainSplit,
     Design,
-    Known,
-    Split,
+    PublicCovariates,
     affordable,
     bounded,
     fewest_rows,
@@ -70,6 +77,14 @@ PAGES = (
     "statistics/moments/orthogonal_score.proof.md",
 )
 
+_NOT_COVERED = (
+    Caveat.UNDECLARED_COVARIATES,
+    Caveat.OTHER_THAN_FEATURES,
+    Caveat.CLAMPING,
+    Caveat.CLIPPED_RESIDUALS,
+    Caveat.COVERAGE_MEASURED,
+)
+
 
 def doubly_robust(session: Session, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
@@ -99,20 +114,37 @@ def _orthogonal(
 ) -> Result:
     """Return the overlap-weighted effect."""
     shares, question = split(design), replace(question, mechanism=design.mechanism)
-    plan = shares.plan(question.budget, question.mechanism)
+    plan, kappa = shares.plan(question.budget, question.mechanism), settings.kappa
+    low, high = session.study.outcome_range
     known = None
     if settings.covariance is not None:
-        known = Known(np.array(settings.covariance), settings.means, settings.sds)
+        known = PublicCovariates(np.array(settings.covariance), settings.means, settings.sds)
 
-    def compute(gate: Gate) -> dict[str, object]:
-        records = Records(session.batches, features)
-        answer = orthogonal_effect(gate, records, design, shares, known, settings.kappa)
-        found = _result(session, question, settings, design, shares, answer)
-        if answer.adjusted and session.study.randomised is not True:
-            found = replace(found, assumes=linear_scores(features, inverse=False))
-        return found.stored()
+    def compute(gate: Gate) -> Facts:
+        answer = orthogonal_effect(gate, Records(session.batches, features), design, shares, known, kappa)
+        effect, unit = answer.effect, float(high - low) / 2
+        facts: dict[str, float | str] = {"adjusted": answer.adjusted}
+        facts |= {} if kappa is None else {"kappa": kappa}
+        facts |= {} if answer.adjusted else {"confounding_bound": answer.bound * unit}
+        facts |= figures(effect, answer.share, unit, design, shares.residual_passes)
+        facts["shared_noise_bound"] = effect.bias * unit
+        found = Facts(
+            **error_of_score(effect, effect.bias + answer.bound, unit, design, 3),
+            releases=_releases(shares, design),
+            not_covered=_NOT_COVERED,
+            details=facts,
+        )
+        if answer.adjusted:
+            trial = session.study.randomised is True
+            found["method"] = "orthogonal adjustment, equal to the ATE if the effect is constant"
+            found["assumes"] = None if trial else linear_scores(features, inverse=False)
+            return found
+        assert kappa is not None  # without a bound nothing unadjusted is released
+        found["method"], found["condition"] = "unadjusted orthogonal score", NotAdjusted(kappa)
+        found["not_covered"] = (ConfoundingBeyond(kappa), *_NOT_COVERED)
+        return found
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(Result, session, question, plan, compute, pages=PAGES, mechanisms=mechanisms_of(design))
 
 
 def _public_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
@@ -132,62 +164,7 @@ def _public_design(session: Session, question: Question, settings: DoublyRobust)
     return features, design
 
 
-def _result(
-    session: Session,
-    question: Question,
-    settings: DoublyRobust,
-    design: Design,
-    shares: Split,
-    answer: Answer,
-) -> Result:
-    study = session.study
-    effect, adjusted = answer.effect, answer.adjusted
-    low, high = study.outcome_range
-    unit = float(high - low) / 2
-    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
-    bias = (effect.bias + answer.bound) * unit
-    # Pure noise is a coordinate of the ball of the three moments of the score.
-    extra, ball, dimensions = (product, noise, 3) if design.pure else (noise + product, 0.0, 0)
-    return Result(
-        estimate=effect.value * unit,
-        uncertainty=Uncertainty(None, sampling, sampling, None, extra, bias, ball, dimensions),
-        guarantee=question.guarantee(
-            session, PAGES, mechanisms=("ball", "laplace") if design.pure else ("gaussian",)
-        ),
-        method="orthogonal adjustment, equal to the ATE if the effect is constant"
-        if adjusted
-        else "unadjusted orthogonal score",
-        **question.effect_terms(study),
-        releases=_releases(shares, design),
-        not_covered=_not_covered(settings, adjusted),
-        details=_details(settings, design, shares, answer, unit),
-        condition=None if adjusted or settings.kappa is None else NotAdjusted(settings.kappa),
-    )
-
-
-def _details(
-    settings: DoublyRobust, design: Design, shares: Split, answer: Answer, unit: float
-) -> dict[str, float | str]:
-    effect = answer.effect
-    facts: dict[str, float | str] = {"adjusted": answer.adjusted}
-    if settings.kappa is not None:
-        facts["kappa"] = settings.kappa
-    if not answer.adjusted:
-        facts["confounding_bound"] = answer.bound * unit
-    return facts | {
-        "rows": design.rows,
-        "features": design.features,
-        "mechanism": design.drawn,
-        "share_treated": answer.share,
-        "residual_passes": shares.residual_passes,
-        "se_sampling": sqrt(effect.sampling) * unit,
-        "se_score_noise": sqrt(effect.noise) * unit,
-        "se_models": sqrt(effect.product) * unit,
-        "shared_noise_bound": effect.bias * unit,
-    }
-
-
-def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
+def _releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     words = {
         "centre": "means and mean squares of covariates, treatment and outcome",
@@ -206,20 +183,6 @@ def _releases(shares: Split, design: Design) -> tuple[tuple[str, str], ...]:
         )
         for name, share in shares.shares
     )
-
-
-def _not_covered(settings: DoublyRobust, adjusted: bool) -> tuple[Fact, ...]:
-    found: tuple[Fact, ...] = (
-        Caveat.UNDECLARED_COVARIATES,
-        Caveat.OTHER_THAN_FEATURES,
-        Caveat.CLAMPING,
-        Caveat.CLIPPED_RESIDUALS,
-        Caveat.COVERAGE_MEASURED,
-    )
-    if adjusted:
-        return found
-    assert settings.kappa is not None  # without a bound nothing unadjusted is released
-    return ConfoundingBeyond(settings.kappa), *found
 
 
 def _public_correlations(estimand: Estimand) -> CounterveilError:

@@ -11,9 +11,10 @@ from fractions import Fraction
 from counterveil.data import OUTCOME_STEPS
 from counterveil.data.panels import change_unit, complete_sizes, period_totals
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arms import Arms
+from counterveil.numerics.arms import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy.caveats import SmallArms
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
@@ -41,19 +42,37 @@ def record_event_study(session: Session, question: Question, place: int) -> Even
     others = [period for period in range(study.measured) if period != place]
     plan = periods_plan(question, rows, others)
 
-    def compute(gate: Gate) -> dict[str, object]:
-        labels, unit = before.labels(study.outcome), change_unit(study)
-        width = float(unit * OUTCOME_STEPS)
+    labels, unit = before.labels(study.outcome), change_unit(study)
+    width, reference = float(unit * OUTCOME_STEPS), labels[place]
+
+    def compute(gate: Gate) -> Facts:
         _, since = period_totals(source, place)
         share, effects = release_share(gate, since[place], study.treated_share), []
         for period in others:
             found = release(gate, plan, since[period], unit, share, period)
             known = Linear(*found, (-width, width))
             effects.append(Effect(labels[period], known, question.level, len(others)))
-        return _result(session, question, place, tuple(effects), float(share[0]), rows).stored()
+        return Facts(
+            periods=tuple(effects),
+            reference=reference,
+            place=place,
+            outcome=study.outcome,
+            earlier=before.earlier,
+            guarantee=question.guarantee(session, (PAGE, *PAGES[POOLED]), reference=reference),
+            method="difference in means (centred contrast)",
+            releases=(
+                ("share treated", f"sensitivity {1 / rows:.6g}"),
+                *(
+                    (f"centre, contrast and second moment at {one.name}", "one release each")
+                    for one in effects
+                ),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details={"rows": rows, "share_treated": float(share[0]), "mechanism": question.mechanism},
+        )
 
-    request = question.request(plan, study, question="event_study", reference=place)
-    return EventStudyResult.from_dict(session.run(request, compute))
+    said = {"question": "event_study", "reference": place}
+    return settled(EventStudyResult, session, question, plan, compute, said=said)
 
 
 def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
@@ -74,7 +93,7 @@ def _name(what: str, period: int) -> str:
 def release(
     gate: Gate,
     plan: Plan,
-    arms: Arms,
+    arms: TwoArms,
     unit: Fraction,
     share: tuple[Fraction, float],
     period: int,
@@ -88,34 +107,3 @@ def release(
     square = gate.release(_name("moment", period), second, sensitivity.second_moment)
     noise = plan.noise(_name("moment", period), sensitivity.second_moment / arms.count)
     return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise)
-
-
-def _result(
-    session: Session, question: Question, place: int, effects: tuple[Effect, ...], share: float, rows: int
-) -> EventStudyResult:
-    study, before = session.study, session.study.before
-    assert before is not None
-    reference = before.labels(study.outcome)[place]
-    return EventStudyResult(
-        periods=effects,
-        reference=reference,
-        place=place,
-        earlier=before.earlier,
-        estimand=question.estimand,
-        guarantee=question.guarantee(session, (PAGE, *PAGES[POOLED]), reference=reference),
-        method="difference in means (centred contrast)",
-        **(question.terms(study) | {"outcome": study.outcome}),
-        releases=(
-            ("share treated", f"sensitivity {1 / rows:.6g}"),
-            *((f"centre, contrast and second moment at {one.name}", "one release each") for one in effects),
-        ),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details={
-            "rows": rows,
-            "share_treated": share,
-            "mechanism": question.mechanism,
-        },
-    )

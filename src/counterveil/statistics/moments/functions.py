@@ -132,7 +132,7 @@ class UnitRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class ArmProducts:
     """Released means over all rows: u u' and u v of every arm, v v; and their noise.
 
     `entry_sd` is the noise off the diagonals (on them it is larger by the root of two).
@@ -163,7 +163,7 @@ def size_counts(row_blocks: Iterator[Block], weights: Floats) -> Sums:
     return (sizes(row_blocks, weights, EDGES),)
 
 
-def release_statistics(gate: Gate, name: str, rows: UnitRows) -> Moments:
+def release_statistics(gate: Gate, name: str, rows: UnitRows) -> ArmProducts:
     """Return the second moments of rows by arm, their products with the outcome, and its mean square."""
     n, size, arms = rows.count, rows.form.size, rows.form.arms
 
@@ -186,7 +186,7 @@ def release_statistics(gate: Gate, name: str, rows: UnitRows) -> Moments:
         matrix[np.triu_indices(size, 1)] = part[size : each - size]
         matrices.append(matrix + matrix.T + np.diag(part[:size] / float(DIAGONAL)))
     crossed = tuple(found[(place + 1) * each - size : (place + 1) * each] for place in range(arms))
-    return Moments(tuple(matrices), crossed, float(found[-1]) / float(SQUARE), sd, sd)
+    return ArmProducts(tuple(matrices), crossed, float(found[-1]) / float(SQUARE), sd, sd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ class InteractedForm:
 
     basis: Basis
     length: float
-    propensity: Propensity
+    propensity: LinearPropensity
     offset: Floats
     start: Floats
     clip: float
@@ -303,7 +303,7 @@ class InteractedForm:
 
 
 @dataclass(frozen=True, slots=True)
-class Propensity:
+class LinearPropensity:
     """Probabilities of treatment from released weights of the features, kept `least` away from 0 and 1."""
 
     weights: Floats
@@ -367,7 +367,7 @@ class System:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LearnerFit:
     """Parameters, what is known of their error, and the mean squared residual."""
 
     shrunken: Shrunken
@@ -406,7 +406,7 @@ def positive(matrix: Floats, sd: float) -> Floats:
     return np.asarray((vectors * np.maximum(values, _FLOOR * sd)) @ vectors.T)
 
 
-def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Passes]:
+def first_fit(system: System, moments: ArmProducts, guess: float) -> tuple[LearnerFit, Passes]:
     """Return the fit to the moments themselves; `guess` is the squared length of weights before any is seen."""
     products = np.concatenate(moments.products)
     length, residual = guess, min(max(moments.square, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)
@@ -417,10 +417,10 @@ def first_fit(system: System, moments: Moments, guess: float) -> tuple[Fit, Pass
         length = float(weights @ weights) / len(system.grams)
         left = moments.square - 2 * float(weights @ products) + float(weights @ system.gram @ weights)
         residual = min(max(left, 0.02), _LARGEST_RESIDUAL)
-    return Fit(fit.shrunken, fit.normal, residual), passes
+    return LearnerFit(fit.shrunken, fit.normal, residual), passes
 
 
-def mean_outcome(moments: Moments, constant: float) -> float:
+def mean_outcome(moments: ArmProducts, constant: float) -> float:
     """Return the mean outcome as released, in units of half its range around the middle.
 
     `constant` is the first feature, which is the same in every row before rows are shortened.
@@ -430,7 +430,7 @@ def mean_outcome(moments: Moments, constant: float) -> float:
     return constant * level / size if size > 0 else 0.0
 
 
-def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
+def next_clip(system: System, fit: LearnerFit, reach: float, level: float) -> float:
     """Return the clip of the next pass: `reach` standard deviations of what its residuals are expected to be.
 
     `level` is the mean outcome: near an end of the range nothing is clipped.
@@ -441,7 +441,7 @@ def next_clip(system: System, fit: Fit, reach: float, level: float) -> float:
     return min(LONGEST_RESIDUAL, max(reach * sqrt(variance), 0.01))
 
 
-def refined(system: System, fit: Fit, passes: Passes, found: Gradient) -> tuple[Fit, Passes]:
+def refined(system: System, fit: LearnerFit, passes: Passes, found: Gradient) -> tuple[LearnerFit, Passes]:
     """Return the fit with one more pass, over residuals around the last weights."""
     products = found.products + system.gram @ system.mixing @ fit.theta
     error = fit.shrunken.posterior
@@ -450,12 +450,12 @@ def refined(system: System, fit: Fit, passes: Passes, found: Gradient) -> tuple[
     return fitted(system, more, min(max(residual, _LEAST_RESIDUAL), _LARGEST_RESIDUAL)), more
 
 
-def fitted(system: System, passes: Passes, residual: float) -> Fit:
+def fitted(system: System, passes: Passes, residual: float) -> LearnerFit:
     """Return the parameters that all passes agree on, shrunk by groups."""
     mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + residual / system.rows * system.gram
     normal = Normal.of(system.gram @ system.mixing, mean, covariance)
-    return Fit(shrink(normal, system.prior), normal, residual)
+    return LearnerFit(shrink(normal, system.prior), normal, residual)
 
 
 @dataclass(frozen=True, slots=True)
@@ -467,7 +467,7 @@ class EffectWeights:
     noise: Floats
 
 
-def effect_weights(system: System, fit: Fit, passes: Passes) -> EffectWeights:
+def effect_weights(system: System, fit: LearnerFit, passes: Passes) -> EffectWeights:
     """Return the effect's weights; true weights may be as large as upper limits of their groups' scales."""
     mean, noise, extra = passes.averaged()
     covariance = (noise + extra) * np.eye(len(mean)) + residual_part(system, fit)
@@ -482,7 +482,7 @@ def effect_weights(system: System, fit: Fit, passes: Passes) -> EffectWeights:
     return EffectWeights(fit.theta[own], total[own, own], private[own, own])
 
 
-def unshrunk(system: System, fit: Fit, orders: Floats) -> Unshrunk:
+def unshrunk(system: System, fit: LearnerFit, orders: Floats) -> Unshrunk:
     """Return the effect's weights by generalised least squares, without a prior.
 
     Mean features, in parts of the first one, which is constant, are the first column of the released Gram matrices.
@@ -495,7 +495,7 @@ def unshrunk(system: System, fit: Fit, orders: Floats) -> Unshrunk:
     return Unshrunk((covariance @ fit.normal.score)[own], covariance[own, own], orders, column / column[0])
 
 
-def residual_part(system: System, fit: Fit) -> Floats:
+def residual_part(system: System, fit: LearnerFit) -> Floats:
     """Return the sampling covariance of the mean products."""
     return np.asarray(fit.residual / system.rows * system.gram)
 
@@ -586,7 +586,7 @@ _ROWS_A_FUNCTION = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class LearnerDesign:
     """A basis, the length to which rows are shortened, and whether it is expected to be closer than one number."""
 
     basis: Basis
@@ -608,7 +608,7 @@ def _mu(budget: Budget) -> float:
     return float(mu_of(budget.epsilon, budget.delta))
 
 
-def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Design:
+def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> LearnerDesign:
     """Return the largest basis that is expected to pay, from public numbers, or the smallest one if none is."""
     if settings.degree is not None or settings.basis == "spline":
         return _design(_basis(study, settings.degree or _SPLINE_DEGREE, settings), pays=True)
@@ -628,7 +628,7 @@ def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> De
     return _design(smallest, pays=False)
 
 
-def design_of(session: Session, question: CateQuestion) -> Design:
+def design_of(session: Session, question: CateQuestion) -> LearnerDesign:
     """Return the basis that a function is released in, or raise CV-P526 where it is too large."""
     settings = question.settings or Cate()
     design = choose_design(session.study, session.batches.rows, question.budget, settings)
@@ -643,9 +643,9 @@ def _noise(rows: int, budget: Budget, features: int) -> float:
     return size / sqrt(features) / strength(rows, budget, features)
 
 
-def _design(basis: Basis, pays: bool) -> Design:
+def _design(basis: Basis, pays: bool) -> LearnerDesign:
     # The root mean squared length under the uniform mechanism is a public number of the basis.
-    return Design(basis, _LENGTH * sqrt(float(basis.squares.sum())), pays)
+    return LearnerDesign(basis, _LENGTH * sqrt(float(basis.squares.sum())), pays)
 
 
 def _basis(study: Study, degree: int, settings: Cate) -> Basis:
@@ -765,7 +765,7 @@ def _shares(passes: list[str]) -> dict[str, Fraction]:
     return found | {passes[-1]: _LAST if before else left, SIZE: _SIZE}
 
 
-def constant_of(design: Design) -> float:
+def constant_of(design: LearnerDesign) -> float:
     """Return the first feature, the same in every row, before rows are shortened."""
     return float(design.basis.scale[0]) / design.length
 
@@ -775,7 +775,7 @@ def guess(system: System) -> float:
     return float(system.prior.base[0]) / 2
 
 
-def arm_system(design: Design, moments: Moments, rows: int) -> System:
+def arm_system(design: LearnerDesign, moments: ArmProducts, rows: int) -> System:
     """Return the normal equations of two arms in terms of a common part and an effect."""
     basis, size = design.basis, design.basis.size
     grams, part = list(moments.grams), 1.0
@@ -813,10 +813,10 @@ def _public_features(basis: Basis) -> Floats:
 def _model(
     session: Session,
     question: CateQuestion,
-    design: Design,
+    design: LearnerDesign,
     plan: Plan,
     system: System,
-    fit: Fit,
+    fit: LearnerFit,
     passes: Passes,
 ) -> CateModel:
     return effect_model(
@@ -888,7 +888,9 @@ def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:
     return found
 
 
-def _fit(gate: Gate, session: Session, design: Design, steps: list[str]) -> tuple[System, Fit, Passes]:
+def _fit(
+    gate: Gate, session: Session, design: LearnerDesign, steps: list[str]
+) -> tuple[System, LearnerFit, Passes]:
     """Return the normal equations of the interacted rows and what all passes say."""
     source, size = session.batches, design.basis.size
     moments = release_statistics(gate, "moments", UnitRows(source, ArmForm(design.basis, design.length)))
@@ -920,7 +922,9 @@ def _fit(gate: Gate, session: Session, design: Design, steps: list[str]) -> tupl
     return system, fit, passes
 
 
-def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments) -> Propensity:
+def propensity_of(
+    study: Study, design: LearnerDesign, by_arm: System, moments: ArmProducts
+) -> LinearPropensity:
     """Return the propensity as a function: the declared share of a trial, or a regression off the moments by arm.
 
     The first feature is constant, so that the first columns of the arms' matrices hold the products of
@@ -930,11 +934,11 @@ def propensity_of(study: Study, design: Design, by_arm: System, moments: Moments
     if study.treated_share is not None:
         weights = np.zeros(basis.size)
         weights[0] = (2 * float(study.treated_share) - 1) / basis.scale[0]
-        return Propensity(weights, _LEAST_PROPENSITY)
+        return LinearPropensity(weights, _LEAST_PROPENSITY)
     gram = by_arm.grams[0] + by_arm.grams[1]
     constant = constant_of(design)
     products = (moments.grams[1] - moments.grams[0])[:, 0] / constant
     noise = 2 * by_arm.entry_variance * 2 / constant**2
     normal = Normal.of(gram, products, noise * np.eye(basis.size) + gram / by_arm.rows)
     found = shrink(normal, one_prior(basis, design.length))
-    return Propensity(found.weights / design.length, _LEAST_PROPENSITY)
+    return LinearPropensity(found.weights / design.length, _LEAST_PROPENSITY)

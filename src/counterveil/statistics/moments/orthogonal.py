@@ -46,7 +46,7 @@ from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import (
     TERM_BITS,
-    Models,
+    LinearModels,
     residual_sums,
     score_sums,
 )
@@ -128,7 +128,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
+class ChainSplit:
     """Shares of the budget by release, and the squared lengths of treatment and outcome beside a row's."""
 
     shares: tuple[tuple[str, Fraction], ...]
@@ -204,7 +204,7 @@ def overlap_width(design: Design) -> float:
 
 
 @lru_cache(maxsize=256)
-def split(design: Design) -> Split:
+def split(design: Design) -> ChainSplit:
     """Return the split with the least expected error, averaged over how much of the outcome is noise."""
     centre = 12 if design.pure else 3 if design.known_location else 15 if design.known_covariance else 6
     first = {"centre": Fraction(centre, 100), "norms": Fraction(5 if design.pure else 2, 100)}
@@ -213,7 +213,7 @@ def split(design: Design) -> Split:
     score, residual = (grid.ravel() for grid in np.meshgrid(percent, np.arange(0, 65, 5), indexing="ij"))
     keep = score + residual <= 100 * float(rest) - 15
     lengths = np.geomspace(0.05, 1.5, 8)
-    best: tuple[float, Split] | None = None
+    best: tuple[float, ChainSplit] | None = None
     for passes in (0, 1, 2):
         chosen = keep & ((residual == 0) == (passes == 0))
         s, r = score[chosen][:, None, None] / 100, residual[chosen][:, None, None] / 100
@@ -228,7 +228,10 @@ def split(design: Design) -> Split:
             shares = first | {"gram": rest - f2 - fr}
             shares |= {f"residual {k + 1}": fr / passes for k in range(passes)}
             shares |= {"first_pass": f2 / 5, "score": 4 * f2 / 5}
-            best = value, Split(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]]))
+            best = (
+                value,
+                ChainSplit(tuple(shares.items()), float(lengths[place[1]]), float(lengths[place[2]])),
+            )
     assert best is not None
     return best[1]
 
@@ -300,7 +303,7 @@ INFORMATION = Fraction(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class RecordMeans:
     """Released means and mean squares of features and outcome and the mean of 2t - 1, with their noise."""
 
     means: Floats
@@ -327,7 +330,7 @@ def feature_moments(records: TableRecords, features: bool) -> Sums:
     return first.whole(), second.whole(), own.whole()
 
 
-def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
+def release_moments(gate: Gate, records: Records, counted: int) -> RecordMeans:
     """Return first and second moments of every column; `counted` features bound what one record moves.
 
     With `counted` zero, features are left out: their moments are public.
@@ -349,7 +352,7 @@ def release_moments(gate: Gate, records: Records, counted: int) -> Moments:
     squares = np.ones(size)
     squares[~two_valued] = found[size:-3] / float(SQUARE_WEIGHT)
     t_mean, y_mean, y_square = found[-3:] / float(weight)
-    return Moments(
+    return RecordMeans(
         found[:size],
         squares,
         t_mean,
@@ -552,7 +555,7 @@ def release_cross(gate: Gate, records: Records, standard: Standard, scaling: Sca
 
 
 @dataclass(frozen=True, slots=True)
-class Residuals:
+class OutcomeResiduals:
     """Released moments of u with the residual of the outcome, its mean square, and their noise."""
 
     with_rows: Floats
@@ -562,7 +565,7 @@ class Residuals:
 
 
 def model_residuals(
-    records: TableRecords, standard: Standard, models: Models, clip: float, reach: float
+    records: TableRecords, standard: Standard, models: LinearModels, clip: float, reach: float
 ) -> Sums:
     """Return the sums of `residual_sums`."""
     sums, square = residual_sums(records.models(standard), models, clip, reach)
@@ -570,8 +573,8 @@ def model_residuals(
 
 
 def release_residuals(
-    gate: Gate, name: str, records: Records, standard: Standard, models: Models, clip: float
-) -> Residuals:
+    gate: Gate, name: str, records: Records, standard: Standard, models: LinearModels, clip: float
+) -> OutcomeResiduals:
     """Return moments of u with the residual of the outcome, which is clipped to [-clip, clip]."""
     n = records.count
     reach = sqrt(1.0 + standard.squared_length)
@@ -584,7 +587,7 @@ def release_residuals(
     released = gate.release_vector(name, values, ResidualMoments(n).means)
     found, sd = released.floats(), sqrt(released.variance)
     weight = float(SQUARE_WEIGHT)
-    return Residuals(
+    return OutcomeResiduals(
         found[:-1] * reach * clip, found[-1] * clip**2 / weight, sd * reach * clip, sd * clip**2 / weight
     )
 
@@ -602,7 +605,7 @@ class ScorePass:
 
 
 def model_scores(
-    records: TableRecords, standard: Standard, models: Models, clip: float, largest: float
+    records: TableRecords, standard: Standard, models: LinearModels, clip: float, largest: float
 ) -> Sums:
     """Return the sums of `score_sums`: scores, squares, information."""
     sums = score_sums(records.models(standard), models, clip, largest)
@@ -614,7 +617,7 @@ def release_score(
     name: str,
     records: Records,
     standard: Standard,
-    models: Models,
+    models: LinearModels,
     clip: float,
     largest: float,
 ) -> ScorePass:
@@ -696,7 +699,7 @@ _RAISED_LEFT = 0.75
 _MOST_LOST = 0.5
 
 
-def standardise(moments: Moments, limit: float) -> Standard:
+def standardise(moments: RecordMeans, limit: float) -> Standard:
     """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
     variance = moments.sd**2
     means = moments.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance)
@@ -710,7 +713,7 @@ def standardise(moments: Moments, limit: float) -> Standard:
     return Standard(np.clip(means, -1.0, 1.0), scale, limit, np.inf)
 
 
-def scaling_of(moments: Moments, squared_reach: float, treatment: float, outcome: float) -> Scaling:
+def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, outcome: float) -> Scaling:
     """Return centres and bounds of treatment and outcome; `treatment` and `outcome` are parts of `squared_reach`."""
     variance = (moments.sd / moments.weight) ** 2
     share = (1 + moments.treatment * 0.25 / (0.25 + variance)) / 2
@@ -753,7 +756,7 @@ class Nuisances:
     model's noise that the outcome model has as well. `residual_variance` is an upper estimate of the residual variance.
     """
 
-    models: Models
+    models: LinearModels
     gram: Denoised
     treatment_sd: float
     treatment_factor: float
@@ -827,7 +830,7 @@ def first_models(moments: SecondMoments, scaling: Scaling, gram: Denoised) -> Nu
     error_y = outcome.error + squares * outcome.squared * outcome.factor**2
     error_t = own.error + squares * own.squared * own.factor**2
     product = error_y + effect**2 * error_t
-    models = Models(
+    models = LinearModels(
         scaling.share, scaling.mean, treatment, own.values, outcome.values - effect * own.values, effect
     )
     longest = _longest(models, inverse @ moments.with_outcome, own.squared, error_t, outcome.squared, error_y)
@@ -879,7 +882,7 @@ def _explained(with_rows: Floats, sd: float, gram: Denoised) -> float:
 
 
 def _longest(
-    models: Models,
+    models: LinearModels,
     beta: Floats,
     squared_gamma: float,
     gamma_error: float,
@@ -913,7 +916,7 @@ def residual_clip(nuisances: Nuisances) -> float:
     )
 
 
-def refined(nuisances: Nuisances, residuals: Residuals) -> Nuisances:
+def refined(nuisances: Nuisances, residuals: OutcomeResiduals) -> Nuisances:
     """Return the models with the outcome's coefficients moved by what the residuals still hold."""
     gram = nuisances.gram
     step = shrunk(gram.inverse @ residuals.with_rows, residuals.sd, gram.inverse, 1e-6, 4 * nuisances.product)
@@ -973,8 +976,6 @@ def unadjusted(nuisances: Nuisances, moments: SecondMoments) -> Nuisances:
 # The effect and its interval from two passes over the orthogonal score: post-processing of released numbers.
 
 
-# Numbers of this module that are choices, and not derived, were set on the tuning seeds of
-# `experiments/record_effect/RESULTS.md`.
 # Clip of the score in the first pass, in multiples of that in the second, and a margin there for wrong predictions.
 _FIRST_REACH, _MARGIN = 1.25, 1.15
 _LEAST_CLIP, _LARGEST_CLIP = 0.0005, 2.0
@@ -982,11 +983,11 @@ _LEAST_INFORMATION = 0.35
 # (t-e)^2 is clipped here; noise in e may carry it beyond one.
 _LARGEST_INFORMATION = 1.2
 
-ReleasePass = Callable[[str, Models, float, float], ScorePass]
+ReleasePass = Callable[[str, LinearModels, float, float], ScorePass]
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class ScoredEffect:
     """The effect in units of half the outcome's range, and the parts of its uncertainty.
 
     `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width.
@@ -1015,7 +1016,7 @@ class Scorer:
         seen = self.release_pass("first_pass", nuisances.models, clip, _LARGEST_INFORMATION)
         return _after_first(nuisances, seen, self._floor(nuisances)), seen
 
-    def last(self, nuisances: Nuisances, first: ScorePass) -> Effect:
+    def last(self, nuisances: Nuisances, first: ScorePass) -> ScoredEffect:
         """Return the effect from a last pass, called "score"; the models may have been refined since the first."""
         predicted = _score_sd(nuisances) * _MARGIN
         measured = sqrt(max(first.square, 0.0) + 1.5 * first.square_sd)
@@ -1052,7 +1053,9 @@ def _after_first(nuisances: Nuisances, first: ScorePass, floor: float) -> Nuisan
     return replace(nuisances, models=models, shared=shared, product=product)
 
 
-def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int) -> Effect:
+def _effect(
+    nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: float, rows: int
+) -> ScoredEffect:
     # The second pass has four times the budget of the first.
     ours = _weight_of_second_pass(first, second)
     information = ours * second.information + (1 - ours) * first.information
@@ -1065,7 +1068,7 @@ def _effect(nuisances: Nuisances, first: ScorePass, second: ScorePass, floor: fl
     square = max(second.square, 0.0) + second.square_sd
     noise = second.score_sd**2 + last**2 * information_variance
     models = nuisances.treatment_variance * product + 2 * nuisances.shared**2 / m
-    return Effect(
+    return ScoredEffect(
         nuisances.models.effect + last,
         square / max(rows - m - 1, 1) / denominator**2,
         noise / denominator**2,
@@ -1091,7 +1094,7 @@ _USUAL_INDEX = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PublicCovariates:
     """What is public about the covariates: correlations, and perhaps means and standard deviations."""
 
     correlations: Floats
@@ -1100,10 +1103,10 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OverlapAnswer:
     """An effect with the numbers a reader wants to see; `adjusted` is False where covariates were not used."""
 
-    effect: Effect
+    effect: ScoredEffect
     adjusted: bool
     bound: float  # on confounding, in units of half the outcome's range; 0 where adjusted
     share: float
@@ -1121,10 +1124,10 @@ def orthogonal_effect(
     gate: Gate,
     records: Records,
     design: Design,
-    split: Split,
-    known: Known | None,
+    split: ChainSplit,
+    known: PublicCovariates | None,
     kappa: float | None,
-) -> Answer:
+) -> OverlapAnswer:
     """Return the effect: centre, norms, Gram, residuals, then two passes over the score."""
     moments, standard = standard_rows(gate, records, design, known)
     scaling = scaling_of(moments, 1 + standard.squared_length, split.treatment, split.outcome)
@@ -1148,7 +1151,7 @@ def orthogonal_effect(
             nuisances = unadjusted(nuisances, second)
     predicted = nuisances.predicted
     effect = _refine_and_score(gate, records, design, split, standard, nuisances, adjusted)
-    return Answer(
+    return OverlapAnswer(
         effect, adjusted, 0.0 if adjusted else bound, scaling.share, standard.squared_length, predicted
     )
 
@@ -1157,14 +1160,14 @@ def _refine_and_score(
     gate: Gate,
     records: Records,
     design: Design,
-    split: Split,
+    split: ChainSplit,
     standard: Standard,
     nuisances: Nuisances,
     adjusted: bool,
-) -> Effect:
+) -> ScoredEffect:
     """Return the effect: residuals, a first pass, residuals around its effect, the last pass."""
 
-    def release_pass(name: str, models: Models, clip: float, largest: float) -> ScorePass:
+    def release_pass(name: str, models: LinearModels, clip: float, largest: float) -> ScorePass:
         return release_score(gate, name, records, standard, models, clip, largest)
 
     noise = float(design.sd(float(dict(split.shares)["score"]), 3, 2.1)) * sqrt(design.rows)
@@ -1185,8 +1188,8 @@ def _refine_and_score(
 
 
 def standard_rows(
-    gate: Gate, records: Records, design: Design, known: Known | None
-) -> tuple[Moments, Standard]:
+    gate: Gate, records: Records, design: Design, known: PublicCovariates | None
+) -> tuple[RecordMeans, Standard]:
     """Return the released moments and the map to standardised rows."""
     limit, share = knobs(design)
     if known is not None and known.means is not None and known.sds is not None:

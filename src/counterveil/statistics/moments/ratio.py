@@ -22,6 +22,7 @@ from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.ratio import RatioResult
@@ -70,7 +71,7 @@ def pair_sums(table: Table) -> Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class RatioDesign:
     """What is public about a ratio: ranges, weights of both sums, and whether arms are public."""
 
     above: Bounds
@@ -80,7 +81,7 @@ class Design:
     gaussian: bool
 
     @classmethod
-    def of(cls, session: Session, question: Question) -> Design:
+    def of(cls, session: Session, question: Question) -> RatioDesign:
         """Return the design of a study with per=; weights from the middles of both ranges."""
         study, gaussian = session.study, question.mechanism == "gaussian"
         assert study.per is not None
@@ -150,19 +151,44 @@ def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], s
 
 def compare_ratios(session: Session, question: Question) -> RatioResult:
     """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
-    source, design = session.batches, Design.of(session, question)
+    source, design = session.batches, RatioDesign.of(session, question)
     plan = ratio_plan(question)
+    noise, norm = ("gaussian", "l2 ") if design.gaussian else ("laplace", "")
+    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(pair_sums)
         arms = [PairSums.of(arm) for arm in sums]
         found = release(gate, design, arms, source.rows)
-        return _result(session, question, design, (arms[0].count, source.rows), found).stored()
+        treated = arms[0].count
+        public = {"treated": treated, "control": source.rows - treated} if design.public_arms else {}
+        return Facts(
+            ratios=[Effect(name, one, question.level) for name, one in zip(_ARMS, found, strict=True)],
+            method="difference of ratios of sums",
+            releases=(
+                (
+                    "sums of numerator and denominator of both arms",
+                    f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
+                ),
+                (
+                    "sums of squared residuals of both arms",
+                    f"{norm}sensitivity {float(bounds[1]):.6g}, scaled",
+                ),
+            ),
+            not_covered=(*causal_caveats(session.study, question.estimand), Caveat.OWN_RATIOS),
+            details={
+                "rows": source.rows,
+                **public,
+                "ratio_treated": found[0].estimate,
+                "ratio_control": found[1].estimate,
+                "mechanism": noise,
+            },
+        )
 
-    return RatioResult.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(RatioResult, session, question, plan, compute, pages=PAGE, mechanisms=(noise,))
 
 
-def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
+def release(gate: Gate, design: RatioDesign, arms: list[PairSums], rows: int) -> list[NoisyRatio]:
     """Return what is known of both arms' ratios: treated, then control."""
     groups = [(name, [arm]) for name, arm in zip(_ARMS, arms, strict=True)]
     if not design.public_arms:
@@ -186,7 +212,7 @@ def release(gate: Gate, design: Design, arms: list[PairSums], rows: int) -> list
     return found
 
 
-def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> ReleasedVector:
+def _draw(gate: Gate, design: RatioDesign, name: str, values: list[Fraction]) -> ReleasedVector:
     """Return numbers with Gaussian noise by their joint length, or Laplace noise by their joint change."""
     bounds = design.sums if name.startswith("sums") else design.residuals
     if design.gaussian:
@@ -194,7 +220,9 @@ def _draw(gate: Gate, design: Design, name: str, values: list[Fraction]) -> Rele
     return gate.release_cells(name, values, bounds.total)
 
 
-def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -> tuple[Fraction, Fraction]:
+def _unscaled(
+    design: RatioDesign, arm: PairSums, sums: ReleasedVector, place: int
+) -> tuple[Fraction, Fraction]:
     """Return an arm's noisy sums of N and D."""
     above, below = (
         value / weight
@@ -205,14 +233,14 @@ def _unscaled(design: Design, arm: PairSums, sums: ReleasedVector, place: int) -
     return above + arm.count * design.above[0], below + arm.count * design.below[0]
 
 
-def _plain(design: Design, above: Fraction, below: Fraction, variance: float) -> Fraction:
+def _plain(design: RatioDesign, above: Fraction, below: Fraction, variance: float) -> Fraction:
     """Return the ratio that residuals are taken around, from released numbers; with a denominator above its noise."""
     least = Fraction(sqrt(variance)) / design.weights[1]
     return (above / max(below, least)).limit_denominator(10**9)
 
 
 def _known(
-    design: Design, pair: tuple[Fraction, Fraction], squares: float, variance: float, rows: int
+    design: RatioDesign, pair: tuple[Fraction, Fraction], squares: float, variance: float, rows: int
 ) -> NoisyRatio:
     total, size = map(float, pair)
     total_sd, size_sd = (sqrt(variance) / float(weight) for weight in design.weights)
@@ -225,42 +253,4 @@ def _known(
         limit=design.limit(rows),
         heavy=not design.gaussian,
         least=0.0,
-    )
-
-
-def _result(
-    session: Session, question: Question, design: Design, people: tuple[int, int], found: list[NoisyRatio]
-) -> RatioResult:
-    study, (treated, rows) = session.study, people
-    assert study.per is not None
-    public: dict[str, float | str] = {}
-    if design.public_arms:
-        public = {"treated": treated, "control": rows - treated}
-    noise = ("gaussian",) if design.gaussian else ("laplace",)
-    norm = "l2 " if design.gaussian else ""
-    bounds = [each.length if design.gaussian else each.total for each in (design.sums, design.residuals)]
-    return RatioResult.of(
-        [Effect(name, one, question.level) for name, one in zip(_ARMS, found, strict=True)],
-        guarantee=question.guarantee(session, PAGE, mechanisms=noise),
-        method="difference of ratios of sums",
-        **question.terms(study),
-        estimand=question.estimand,
-        releases=(
-            (
-                "sums of numerator and denominator of both arms",
-                f"{norm}sensitivity {float(bounds[0]):.6g}, scaled",
-            ),
-            ("sums of squared residuals of both arms", f"{norm}sensitivity {float(bounds[1]):.6g}, scaled"),
-        ),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            Caveat.OWN_RATIOS,
-        ),
-        details={
-            "rows": rows,
-            **public,
-            "ratio_treated": found[0].estimate,
-            "ratio_control": found[1].estimate,
-            "mechanism": noise[0],
-        },
     )

@@ -378,7 +378,7 @@ MOST_NOISE, MOST_COLUMNS = 0.8, 138
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class RowPlan:
     """The public numbers that the split depends on."""
 
     rows: int
@@ -436,13 +436,13 @@ class ReleasedMoments:
 
 
 # Proof: regression_moments.proof.md
-def release_regression_moments(gate: Gate, records: Records, design: Design) -> ReleasedMoments:
+def release_regression_moments(gate: Gate, records: Records, design: RowPlan) -> ReleasedMoments:
     """Return the matrix of second moments of weighted working rows, by five releases."""
     first = _look(gate, records, design, release_centre(gate, records, design.columns), "first ")
     return _look(gate, records, design, mixed(first), "")
 
 
-def _look(gate: Gate, records: Records, design: Design, rows: Rows, name: str) -> ReleasedMoments:
+def _look(gate: Gate, records: Records, design: RowPlan, rows: Rows, name: str) -> ReleasedMoments:
     rows, longer = release_reach(gate, f"{name}reach", records, rows, design)
     reach = rows.squared_reach
     largest = sqrt(float(reach))
@@ -501,7 +501,7 @@ def reach_counts(records: TableRecords, rows: Rows) -> Sums:
 
 
 # Proof: regression_moments.proof.md
-def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: Design) -> tuple[Rows, float]:
+def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: RowPlan) -> tuple[Rows, float]:
     """Return the rows cut to released windows and a released length, and the share of longer ones."""
     n, watched = records.count, np.flatnonzero(rows.numbers)
     lengths, windows = records.run(reach_counts, rows)
@@ -601,7 +601,7 @@ _USUAL_CLIP = 3.0
 _UNSURE = 0.1
 
 
-def outcome_plan(design: Design) -> Plan:
+def outcome_plan(design: RowPlan) -> Plan:
     """Return the plan of the releases."""
     shares = {name: Fraction(percent, 100) for name, percent in _OUTCOMES_PERCENTS[design.pure].items()}
     shares |= {"moments": 1 - sum(shares.values(), Fraction(0))}
@@ -610,7 +610,7 @@ def outcome_plan(design: Design) -> Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class PublicRows:
+class OutcomeRows:
     """How public columns become uncorrelated rows u of bounded length; all of it public.
 
     f = (1, columns, products) in [-1, 1], u = mix f, weighted down to a squared length of `length`. `prediction`, which
@@ -651,17 +651,17 @@ def _lengths(u: Floats) -> Floats:
     return found
 
 
-def public_products(records: TableRecords, rows: PublicRows) -> Sums:
+def public_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return the sum of u u' over weighted public rows, in steps of 4**-_BITS."""
     return (exact_gram(((u * rows.roots(u)).T for u, _ in rows.parts(records)), rows_bits(rows)),)
 
 
-def rows_bits(rows: PublicRows) -> int:
+def rows_bits(rows: OutcomeRows) -> int:
     """Return the grid of the public rows."""
     return grid_bits(sqrt(min(rows.length, float(_EDGES[-1]))))
 
 
-def public_lengths(records: TableRecords, rows: PublicRows) -> Sums:
+def public_lengths(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return how many public rows have their squared length in each cell."""
     counts = np.zeros(len(_EDGES) + 1, dtype=np.int64)
     for u, _ in rows.parts(records):
@@ -669,7 +669,7 @@ def public_lengths(records: TableRecords, rows: PublicRows) -> Sums:
     return (counts,)
 
 
-def residual_counts(records: TableRecords, rows: PublicRows, edges: Floats) -> Sums:
+def residual_counts(records: TableRecords, rows: OutcomeRows, edges: Floats) -> Sums:
     """Return how many residuals have their size in each cell."""
     counts = np.zeros(len(edges) + 1, dtype=np.int64)
     for _, left in rows.parts(records):
@@ -677,7 +677,7 @@ def residual_counts(records: TableRecords, rows: PublicRows, edges: Floats) -> S
     return (counts,)
 
 
-def residual_products(records: TableRecords, rows: PublicRows) -> Sums:
+def residual_products(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return sums of u rho and of rho^2 in parts of their bounds, in steps of 4**-TERM_BITS; both are weighted."""
     total, square, reach = WholeSum(), WholeSum(), sqrt(rows.length)
     for u, left in rows.parts(records):
@@ -698,7 +698,7 @@ class OutcomeMoments:
     square: float
     sd: float
     square_sd: float
-    rows: PublicRows
+    rows: OutcomeRows
     weighted_down: float
 
     @property
@@ -716,7 +716,7 @@ class OutcomeMoments:
 
 
 # Proof: outcome_moments.proof.md
-def release_outcome_moments(gate: Gate, records: Records, design: Design) -> OutcomeMoments:
+def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> OutcomeMoments:
     """Return the moments of public columns with the outcome, by five releases."""
     rows, public, longer = public_rows(records, design)
     mean, sd = release_location(gate, records, rows)
@@ -740,7 +740,7 @@ def release_outcome_moments(gate: Gate, records: Records, design: Design) -> Out
     return release_residual_moments(gate, "moments", records, rows, public, longer)
 
 
-def outcome_sums(records: TableRecords, rows: PublicRows) -> Sums:
+def outcome_sums(records: TableRecords, rows: OutcomeRows) -> Sums:
     """Return the sum of the outcomes and of their squares, in steps of 2**-TERM_BITS."""
     total = WholeSum()
     for part in records.parts():
@@ -750,7 +750,7 @@ def outcome_sums(records: TableRecords, rows: PublicRows) -> Sums:
 
 
 # Proof: outcome_moments.proof.md
-def release_location(gate: Gate, records: Records, rows: PublicRows) -> tuple[float, float]:
+def release_location(gate: Gate, records: Records, rows: OutcomeRows) -> tuple[float, float]:
     """Return the mean and the standard deviation of the outcome in [-1, 1], from its released mean and mean square."""
     n = records.count
     ((first, second),) = records.run(outcome_sums, rows)
@@ -765,10 +765,10 @@ def release_location(gate: Gate, records: Records, rows: PublicRows) -> tuple[fl
     )
 
 
-def public_rows(records: Records, design: Design) -> tuple[PublicRows, Floats, float]:
+def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats, float]:
     """Return uncorrelated rows, their moments, and the share of rows that are weighted down; nothing is private."""
     size, n = len(design.columns.names), records.count
-    rows = PublicRows(design.columns, np.eye(size), np.inf, np.zeros(size), 1.0)
+    rows = OutcomeRows(design.columns, np.eye(size), np.inf, np.zeros(size), 1.0)
     # No row of numbers in [-1, 1] is longer.
     plain = replace(rows, length=float(size))
     matrix = _mean(records.run(public_products, plain)[0], n, rows_bits(plain))
@@ -789,7 +789,7 @@ def public_rows(records: Records, design: Design) -> tuple[PublicRows, Floats, f
     return rows, public, float(above[place]) / n
 
 
-def _beside(design: Design, size: int) -> float:
+def _beside(design: RowPlan, size: int) -> float:
     """Return the noise of a moment beside its sampling error, about."""
     amount = float(outcome_plan(design).amount("moments", Kind.VECTOR))
     entries = sqrt(size + 2) if design.pure else 1.0
@@ -803,7 +803,7 @@ def _mean(total: NDArray[np.object_], rows: int, bits: int) -> Floats:
 
 # Proof: outcome_moments.proof.md
 def release_residual_moments(
-    gate: Gate, name: str, records: Records, rows: PublicRows, public: Floats, longer: float
+    gate: Gate, name: str, records: Records, rows: OutcomeRows, public: Floats, longer: float
 ) -> OutcomeMoments:
     """Return moments of u with what is left of the outcome, and of its square."""
     n = records.count
@@ -826,8 +826,8 @@ def release_residual_moments(
 
 # Proof: outcome_moments.proof.md
 def _release_clip(
-    gate: Gate, name: str, records: Records, rows: PublicRows, design: Design, sd: float, mean: float
-) -> PublicRows:
+    gate: Gate, name: str, records: Records, rows: OutcomeRows, design: RowPlan, sd: float, mean: float
+) -> OutcomeRows:
     """Return the rows with what residuals are clipped to, from noisy counts of their sizes.
 
     Outcomes lie in [-1, 1]. Where residuals would be clipped no lower, or noise may hide many of them, nothing is taken

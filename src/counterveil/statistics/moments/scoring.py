@@ -34,15 +34,15 @@ from counterveil.statistics.moments.kernels.scores import (
     LOWEST,
     TERM_BITS,
     CellBlock,
-    Models,
+    LinearModels,
     cell_sums,
     counts_between,
 )
 from counterveil.statistics.moments.orthogonal import (
     LONGEST_RESIDUAL,
+    ChainSplit,
     Design,
     Nuisances,
-    Split,
     carried_by_few,
     first_models,
     refined,
@@ -191,7 +191,7 @@ class AdjustedScore:
     """
 
     standard: Standard
-    models: Models
+    models: LinearModels
     least: float  # propensities are kept this far from 0 and 1
     residual_bound: float
     residual_variance: float
@@ -272,7 +272,7 @@ class AdjustedScore:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmScore:
+class MeanScore:
     """Outcomes around a released mean, or around the middle of their range, for cells that are arms of groups."""
 
     mean: float = 0.0
@@ -334,7 +334,7 @@ RESOLVED = 1 / 400
 
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class ScoreClip:
     """Scores are taken as (psi - centre) / size, clipped to [-1, 1]; `lost` is what that may take off their mean."""
 
     centre: float
@@ -362,13 +362,13 @@ def release_histogram(gate: Gate, records: Records, score: Score, pure: bool) ->
     return ends, released.floats(), sqrt(released.variance)
 
 
-def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> Clip:
+def clip_without_histogram(score: Score, rows: int, cells: int, unit: float) -> ScoreClip:
     """Return a clip some standard deviations from the middle, from moments released before; `unit` as below."""
     sizes = _BLIND * sqrt(score.variance), free_clip(score.variance, score.extra, rows / cells, unit)
-    return Clip(0.0, min(max(sizes), score.reach))
+    return ScoreClip(0.0, min(max(sizes), score.reach))
 
 
-def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> Clip:
+def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> ScoreClip:
     """Return the clip of the shortest expected interval where few people carry the outcome, which may cut nobody off.
 
     A clip at C takes at most the mean square over 4 C off a mean: (x - C)+ <= x^2 / (4 C).
@@ -379,7 +379,7 @@ def clip_of_few(score: Score, rows: int, cells: int, unit: float) -> Clip:
     lost[-1] = 0.0
     lengths = 2 * np.sqrt(score.variance / size + score.extra + (sizes * unit / size) ** 2) + lost
     best = int(np.argmin(lengths))
-    return Clip(0.0, float(sizes[best]), float(lost[best]))
+    return ScoreClip(0.0, float(sizes[best]), float(lost[best]))
 
 
 def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
@@ -387,16 +387,16 @@ def free_clip(variance: float, extra: float, size: float, unit: float) -> float:
     return _SPARE * sqrt(variance / size + extra) * size / unit
 
 
-def whole_range(score: ArmScore) -> Clip:
+def whole_range(score: MeanScore) -> ScoreClip:
     """Return the clip that cuts nothing off: all outcomes, around the middle of their range."""
-    return Clip(-score.mean, 1.0)
+    return ScoreClip(-score.mean, 1.0)
 
 
-def within_range(clip: Clip, score: ArmScore) -> Clip:
+def within_range(clip: ScoreClip, score: MeanScore) -> ScoreClip:
     """Return the part of a clip in which outcomes can lie."""
     low = max(clip.centre - clip.size, -1 - score.mean)
     high = min(clip.centre + clip.size, 1 - score.mean)
-    return Clip((low + high) / 2, (high - low) / 2, clip.lost)
+    return ScoreClip((low + high) / 2, (high - low) / 2, clip.lost)
 
 
 def chosen_clip(
@@ -408,7 +408,7 @@ def chosen_clip(
     unit: float,
     extra: float = 0.0,
     part_reached: float = 1.0,
-) -> Clip:
+) -> ScoreClip:
     """Return the clip of least expected error of the mean of one of `cells` equal cells.
 
     `unit` is the noise of a sum of scores clipped at one, `extra` the variance of other errors of that mean. The
@@ -418,7 +418,7 @@ def chosen_clip(
     """
     seen = _shown(counts, sd)
     if seen.sum() <= 0:
-        return Clip(0.0, float(ends[-2]))
+        return ScoreClip(0.0, float(ends[-2]))
     middles = (ends[1:] + ends[:-1]) / 2
     part = seen / seen.sum()
     centre = part_reached * float(part @ middles)
@@ -436,7 +436,7 @@ def chosen_clip(
     beyond = cut @ part * min(cells, _ONE_OF) * part_reached
     errors = (sizes * unit / size) ** 2 + variance / size + (_CARE * beyond) ** 2
     best = max(float(sizes[np.argmin(errors)]), min(free_clip(variance, extra, size, unit), furthest))
-    return Clip(centre, best, float(np.interp(best, sizes, beyond)))
+    return ScoreClip(centre, best, float(np.interp(best, sizes, beyond)))
 
 
 def _distances(ends: Floats, centre: float) -> tuple[Floats, Floats]:
@@ -507,7 +507,7 @@ class ArmPlaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class Tallies:
     """Released numbers of every cell, in the units of the scores, and the standard deviations of their noise.
 
     `lost` is what clipping may take off a mean, `doubt` the variance that noise of the information adds to it.
@@ -554,7 +554,7 @@ def term_noise(budget: Budget, mechanism: str, share: Fraction, models: bool) ->
 
 
 def sums_of_cells(
-    records: TableRecords, score: Score, placing: Placing, cells: int, clip: Clip, further: int
+    records: TableRecords, score: Score, placing: Placing, cells: int, clip: ScoreClip, further: int
 ) -> Sums:
     """Return the sums of `cell_sums`: counts, scores, squares and the further terms, (3 + further, cells)."""
     models = score.models_leave
@@ -569,8 +569,8 @@ def sums_of_cells(
 
 
 def release_cells(
-    gate: Gate, records: Records, score: Score, placing: Placing, cells: int, clip: Clip, pure: bool
-) -> Cells:
+    gate: Gate, records: Records, score: Score, placing: Placing, cells: int, clip: ScoreClip, pure: bool
+) -> Tallies:
     """Return the released cells; `placing` says which cell every row of a block is in, by a public rule."""
     terms = cell_terms(score.models_leave is not None, pure)
     arguments = (score, placing, cells, clip, len(terms.further))
@@ -589,10 +589,10 @@ def release_cells(
     return _scaled(released.floats().reshape(-1, cells), sqrt(released.variance), terms, clip, score, pure)
 
 
-def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: Clip, score: Score, pure: bool) -> Cells:
+def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: ScoreClip, score: Score, pure: bool) -> Tallies:
     """Return the released numbers in the units of the scores."""
     low, middle, high = noisy[:3]
-    found = Cells(
+    found = Tallies(
         low + middle + high,
         (high - low) * clip.size,
         (low - middle + high) * clip.size**2,
@@ -615,7 +615,7 @@ def _scaled(noisy: Floats, sd: float, terms: CellTerms, clip: Clip, score: Score
     )
 
 
-def _whole_effects(cells: Cells, information: Floats, sd: float) -> Cells:
+def _whole_effects(cells: Tallies, information: Floats, sd: float) -> Tallies:
     """Return the cells with scores divided by their mean information, so that they move as much as effects do."""
     count = sqrt(len(cells.sizes))
     whole = max(float(cells.sizes.sum()), cells.size_sd * count, 1.0)
@@ -635,7 +635,7 @@ def _whole_effects(cells: Cells, information: Floats, sd: float) -> Cells:
     )
 
 
-def cell_variances(cells: Cells) -> Floats:
+def cell_variances(cells: Tallies) -> Floats:
     """Return the variance of the scores in every cell, drawn towards that of all where the cell's own is noise.
 
     The variance of all is taken for no less than the standard deviation of its own noise.
@@ -654,13 +654,13 @@ def cell_variances(cells: Cells) -> Floats:
     return np.asarray(part * own + (1 - part) * shared)
 
 
-def _squares_noise(cells: Cells, m: Floats) -> Floats:
+def _squares_noise(cells: Tallies, m: Floats) -> Floats:
     """Return the noise of Q - 2 m S + m^2 N; that of Q and N has a correlation of one third."""
     q, t, n = cells.square_sd, cells.total_sd, cells.size_sd
     return np.asarray(np.sqrt(q**2 + (2 * m * t) ** 2 + (m**2 * n) ** 2 + 2 * m**2 * q * n / 3))
 
 
-def model_errors(cells: Cells, score: Score) -> tuple[Floats, Floats]:
+def model_errors(cells: Tallies, score: Score) -> tuple[Floats, Floats]:
     """Return what errors of the models add to every cell's total, as far as it shows, and the variance left.
 
     The mean score of a cell is wrong by weight times (error of the propensity) times (error of the outcome's
@@ -714,7 +714,7 @@ class Scoring:
     settings: Groups
     features: FeatureMap
     design: Design
-    split: Split | None
+    split: ChainSplit | None
 
     @property
     def pure(self) -> bool:
@@ -743,7 +743,7 @@ class Scoring:
             return SUM_NOISE * sqrt(2.0) * float(terms.absolute / self.plan.amount("cells", Kind.CELLS))
         return SUM_NOISE * sqrt(self.plan.coordinate_noise("cells", terms.euclidean).variance)
 
-    def run(self, gate: Gate, placing: Placing, cells: int, one_mean: bool = False) -> tuple[Cells, Score]:
+    def run(self, gate: Gate, placing: Placing, cells: int, one_mean: bool = False) -> tuple[Tallies, Score]:
         """Return the released cells and the score that they hold; everything in them was released.
 
         With `one_mean` the clip is chosen for means over everybody rather than over a cell.
@@ -756,19 +756,19 @@ class Scoring:
         clip = self._clip(gate, records, score, 1 if one_mean else count)
         return release_cells(gate, records, score, placing, count, clip, self.pure), score
 
-    def _clip(self, gate: Gate, records: Records, score: Score, cells: int) -> Clip:
+    def _clip(self, gate: Gate, records: Records, score: Score, cells: int) -> ScoreClip:
         if self.settings.clip is not None:
             low, high = self.study.outcome_range
-            return Clip(0.0, float(self.settings.clip / float(high - low) * 2))
+            return ScoreClip(0.0, float(self.settings.clip / float(high - low) * 2))
         histogram = release_histogram(gate, records, score, self.pure) if self.has_histogram else None
         rows, unit = self.source.rows, self.unit()
-        if isinstance(score, ArmScore):
+        if isinstance(score, MeanScore):
             if histogram is None or score.crowded:
                 return whole_range(score)
             return within_range(chosen_clip(*histogram, rows, cells, unit), score)
         if score.crowded and isinstance(score, PlainScore):
             # Those few who carry the outcome are hidden by the noise of a histogram of scores.
-            return Clip(0.0, score.reach)
+            return ScoreClip(0.0, score.reach)
         if histogram is None:
             without = clip_of_few if score.crowded else clip_without_histogram
             return without(score, rows, cells, unit)
@@ -778,12 +778,12 @@ class Scoring:
         if self.split is not None:
             return _adjusted(gate, records, self.design, self.split, self.study.treated_share)
         if self.form == "arms" and not self._released("centre"):
-            return ArmScore()
+            return MeanScore()
         moments = release_moments(gate, records, 0)
         mean = float(np.clip(moments.outcome, -1.0, 1.0))
         square = float(np.clip(moments.outcome_square, 0.0, 1.0))
         if self.form == "arms":
-            return ArmScore(mean, square, offset=mean)
+            return MeanScore(mean, square, offset=mean)
         declared = self.study.treated_share
         share = (1 + moments.treatment) / 2 if declared is None else float(declared)
         return PlainScore(
@@ -837,7 +837,7 @@ def _histogram_share(form: str, rows: int, budget: Budget, mechanism: str) -> Fr
     return Fraction(0)
 
 
-def _model_shares(models: Split) -> dict[str, Fraction]:
+def _model_shares(models: ChainSplit) -> dict[str, Fraction]:
     """Return the shares of the models' releases, in the proportions that suit an effect on everyone."""
     kept = {name: share for name, share in models.shares if name not in ("first_pass", "score")}
     return {name: _MODELS * share / sum(kept.values()) for name, share in kept.items()}
@@ -847,7 +847,7 @@ def _adjusted(
     gate: Gate,
     records: Records,
     design: Design,
-    models: Split,
+    models: ChainSplit,
     declared: Fraction | None,
 ) -> AdjustedScore:
     """Return the score of models that are fitted to noisy moments: centre, lengths, Gram, residuals."""

@@ -32,9 +32,6 @@ class PenalisedFit:
         return 2 * (sqrt_up(self.squared_reach) / self.rows + self.tolerance) / self.penalty
 
 
-# How far one record can move the matrix of second moments of bounded rows. Proof: `free_gram.proof.md`.
-
-
 # Proof: free_gram.proof.md
 
 # Entries above the diagonal are weighted with this, just below the root of two.
@@ -75,9 +72,6 @@ class CrossMoments:
         return sqrt_up(vector + 5 * self.squared_pair) / self.rows
 
 
-# How far one record can move means of features, treatment and outcome and of their squares, together.
-
-
 # Proof: record_moments.proof.md
 
 # The weight at which the mean of x^2 comes free with the mean of x, for x in [-1, 1]: its square is below
@@ -101,9 +95,6 @@ class RecordMoments:
     def means(self) -> Fraction:
         """Largest Euclidean length of a change of the means."""
         return sqrt_up(4 * self.features + 8 * self.weight**2) / self.rows
-
-
-# How far one record can move the orthogonal score, its square and its denominator, or moments of residuals.
 
 
 # Proof: orthogonal_score.proof.md
@@ -132,9 +123,6 @@ class ResidualMoments:
     def means(self) -> Fraction:
         """Largest Euclidean length of a change of the means."""
         return 2 * (1 + LENGTH_SLACK) / self.rows
-
-
-# How far one record can move sums of inversely weighted outcomes and their squares.
 
 
 # Proof: inverse_weighting.proof.md
@@ -185,9 +173,6 @@ class ArmTotals:
         return Fraction(2)
 
 
-# How far one record can move counts, sums and squares of scores in public cells. Proof: `group_scores.proof.md`.
-
-
 # Proof: group_scores.proof.md
 
 
@@ -215,16 +200,11 @@ MODEL_TERMS = CellTerms((Fraction(1, 5), Fraction(1, 5), Fraction(1, 10)))
 PURE_MODEL_TERMS = CellTerms((Fraction(3, 20), Fraction(3, 20), Fraction(1, 10)))
 
 
-# How far one record can move the centred contrast, its second moment, and the totals it is built on.
-#
-# Proof: `centred_contrast.proof.md`.
-
-
 # Proof: centred_contrast.proof.md
 
 
 @dataclass(frozen=True, slots=True)
-class Totals:
+class ShareAndMean:
     """Sensitivities, under replacement of one record, of the share treated and the pooled mean outcome."""
 
     width: Fraction
@@ -280,9 +260,6 @@ class CentredContrast:
         return (high - low) ** 2 / 4
 
 
-# How far one record can move the two sums of centred outcomes, one for each arm.
-
-
 # Proof: arm_sums.proof.md
 
 
@@ -296,11 +273,6 @@ class ArmSums:
     def total(self) -> Fraction:
         """Largest sum of the two changes."""
         return self.width
-
-
-# How far one record can move second moments and products with the outcome, by arm.
-#
-# Proof: `arm_statistics.proof.md`.
 
 
 # Proof: arm_statistics.proof.md

@@ -14,10 +14,11 @@ from math import sqrt
 from counterveil.data import OUTCOME_STEPS, silence
 from counterveil.inference import with_rare_events
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import Arms
+from counterveil.numerics.arms import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
@@ -33,7 +34,7 @@ from counterveil.statistics.moments.contrast import (
     release_share,
     uncertainty_of,
 )
-from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 from counterveil.statistics.moments.trial import MEAN_PART
 from counterveil.statistics.outcome_list import NAME as EARLIER
 from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
@@ -62,17 +63,45 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
     rows = source.rows
     plan = effects_plan(question, outcomes, rows)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    means = question.measure in OF_MEANS
+
+    def compute(gate: Gate) -> Facts:
         chosen = outcomes
         if outcomes.measured_before:
             chosen = with_slopes(gate, source, outcomes, 4 / rows, _unit_noise(plan, outcomes, rows))
-        arms = [Arms(treated, control) for control, treated in totals_by_arm(source, chosen)]
+        arms = [TwoArms(treated, control) for control, treated in totals_by_arm(source, chosen)]
         found = release(gate, plan, arms, chosen, study.treated_share)
-        return _result(session, question, plan, chosen, found).stored()
+        pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if chosen.slopes else ()))
+        drawn = (*chosen.mechanisms(question.mechanism), question.mechanism)
+        return Facts(
+            guarantee=question.guarantee(session, pages, mechanisms=drawn),
+            released=tuple(
+                OutcomeEffect(name, None, _numbers(one, plan, place, chosen, means))
+                for place, (name, one) in enumerate(zip(chosen.names, found, strict=True))
+            ),
+            measure=question.measure,
+            method=f"difference in means (centred contrast){', less earlier numbers' if chosen.slopes else ''}",
+            releases=_releases(chosen, rows),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details=slopes_said(chosen)
+            | {
+                "rows": rows,
+                "share_treated": float(found[0].setting.share),
+                "mechanism": chosen.drawn(question.mechanism),
+            },
+            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+        )
 
-    said = {"importance": [str(weight) for weight in outcomes.weights]}
-    request = question.request(plan, study, question="outcomes", **said)
-    return OutcomesResult.from_dict(session.run(request, compute))
+    said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}
+    return settled(OutcomesResult, session, question, plan, compute, said=said)
+
+
+def _releases(outcomes: Outcomes, rows: int) -> tuple[tuple[str, str], ...]:
+    return (
+        ("share treated", f"sensitivity {1 / rows:.6g}"),
+        *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
+        *((f"{what}s of {len(outcomes.names)} outcomes", "each moves by its own bound") for what in _VECTORS),
+    )
 
 
 def effects_plan(question: Question, outcomes: Outcomes, rows: int) -> Plan:
@@ -101,7 +130,7 @@ def _unit_noise(plan: Plan, outcomes: Outcomes, rows: int) -> list[float]:
 
 # Proof: several_outcomes.proof.md
 def release(
-    gate: Gate, plan: Plan, arms: Sequence[Arms], outcomes: Outcomes, declared: Fraction | None
+    gate: Gate, plan: Plan, arms: Sequence[TwoArms], outcomes: Outcomes, declared: Fraction | None
 ) -> list[Contrast]:
     """Return the released contrast of every outcome."""
     rows, weights, widths = arms[0].count, outcomes.weights, outcomes.widths
@@ -111,7 +140,9 @@ def release(
         Fraction(one.treated.total + one.control.total, rows) * unit
         for one, unit in zip(arms, units, strict=True)
     ]
-    means = gate.release_several("centre", pooled, [Totals(width, rows).mean for width in widths], weights)
+    means = gate.release_several(
+        "centre", pooled, [ShareAndMean(width, rows).mean for width in widths], weights
+    )
     noise = plan.several_noise("contrast", [Fraction(1)] * len(widths), weights)
     settings = []
     for mean, width, own in zip(means, widths, noise, strict=True):
@@ -151,43 +182,4 @@ def _numbers(one: Contrast, plan: Plan, place: int, outcomes: Outcomes, means: b
         share_sd=sqrt(one.setting.share_variance),
         rows=rows,
         range=ends,
-    )
-
-
-def _result(
-    session: Session, question: Question, plan: Plan, outcomes: Outcomes, found: list[Contrast]
-) -> OutcomesResult:
-    study, count, rows = session.study, len(outcomes.names), session.batches.rows
-    drawn = outcomes.drawn(question.mechanism)
-    means = question.measure in OF_MEANS
-    pages = (PAGE, *PAGES[POOLED], *((EARLIER_PAGE,) if outcomes.slopes else ()))
-    return OutcomesResult(
-        released=tuple(
-            OutcomeEffect(name, None, _numbers(one, plan, place, outcomes, means))
-            for place, (name, one) in enumerate(zip(outcomes.names, found, strict=True))
-        ),
-        measure=question.measure,
-        estimand=question.estimand,
-        guarantee=question.guarantee(
-            session, pages, mechanisms=(*outcomes.mechanisms(question.mechanism), question.mechanism)
-        ),
-        method="difference in means (centred contrast)"
-        + (", less earlier numbers" if outcomes.slopes else ""),
-        **question.terms(study),
-        releases=(
-            ("share treated", f"sensitivity {1 / rows:.6g}"),
-            *((("moments with earlier numbers", "each moves by at most 1/rows"),) if outcomes.slopes else ()),
-            *((f"{what}s of {count} outcomes", "each moves by its own bound") for what in _VECTORS),
-        ),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details=slopes_said(outcomes)
-        | {
-            "rows": rows,
-            "share_treated": float(found[0].setting.share),
-            "mechanism": drawn,
-        },
-        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )

@@ -33,13 +33,14 @@ from counterveil.data import Sums
 from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import Arms, arm_totals
+from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised
-from counterveil.privacy import Budget, Guarantee
+from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
+from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
@@ -52,15 +53,15 @@ from counterveil.statistics.moments.contrast import (
     POOLED,
     arm_sums,
     compare,
+    facts_of,
     pays,
     plan_of,
     pooled_shares,
     release,
     releases,
-    result_of,
     uncertainty_of,
 )
-from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
     Design,
     Scaling,
@@ -70,7 +71,7 @@ from counterveil.statistics.moments.orthogonal import (
     standard_rows,
 )
 from counterveil.statistics.moments.records import Part, Records, TableRecords
-from counterveil.statistics.moments.sensitivity import CentredContrast, Totals
+from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 
 # At a ratio of 2 of equal arms the contrast enters 1.5 times, with twice the sensitivity of the mean, which enters
 # once: the errors of both add up to least if the mean has about a third of what they share. At ratios nearer to 1 it
@@ -87,12 +88,28 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
     plan = means_plan(source.rows, question.budget, question.mechanism)
     lo, hi = study.outcome_range
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
-        means = released_means(gate, plan, Arms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
-        return _result(session, question, means).stored()
+        means = released_means(gate, plan, TwoArms.of(sums), outcome_unit(study.outcome_bounds), (lo, hi))
+        treated, control = means.values
+        sensitivity = CentredContrast(hi - lo, means.rows, Fraction(means.share), (hi - lo) / 2)
+        return Facts(
+            measure=question.measure,
+            numbers=means,
+            method="means of both arms (centred contrast and mean of everyone)",
+            releases=releases(POOLED, sensitivity),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details={
+                "rows": means.rows,
+                "share_treated": means.share,
+                "mechanism": question.mechanism,
+                "mean_treated": treated,
+                "mean_control": control,
+            },
+            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+        )
 
-    return MeasureResult.from_dict(session.run(question.request(plan, study), compute))
+    return settled(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
 
 
 def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
@@ -104,7 +121,7 @@ def means_plan(rows: int, budget: Budget, mechanism: str) -> Plan:
 
 
 def released_means(
-    gate: Gate, plan: Plan, arms: Arms, unit: Fraction, bounds: tuple[Fraction, Fraction]
+    gate: Gate, plan: Plan, arms: TwoArms, unit: Fraction, bounds: tuple[Fraction, Fraction]
 ) -> JointMeans:
     """Return both arms' means with their joint error."""
     width, rows = bounds[1] - bounds[0], arms.count
@@ -113,42 +130,13 @@ def released_means(
     noise = plan.noise("moment", sensitivity.second_moment / rows)
     return JointMeans(
         mean=float(bounds[0]) + float(setting.centre) + setting.centre_shift,
-        mean_noise=plan.noise("centre", Totals(width, rows).mean),
+        mean_noise=plan.noise("centre", ShareAndMean(width, rows).mean),
         difference=float(effect),
         known=uncertainty_of(POOLED, setting, sensitivity, effect, square, noise),
         share=float(setting.share),
         share_sd=sqrt(setting.share_variance),
         rows=rows,
         range=(float(bounds[0]), float(bounds[1])),
-    )
-
-
-def _result(session: Session, question: Question, means: JointMeans) -> MeasureResult:
-    study = session.study
-    treated, control = means.values
-    sensitivity = CentredContrast(
-        study.outcome_bounds.width, means.rows, Fraction(means.share), study.outcome_bounds.width / 2
-    )
-    return MeasureResult.of(
-        question.measure,
-        means,
-        guarantee=question.guarantee(session, PAGES[POOLED]),
-        method="means of both arms (centred contrast and mean of everyone)",
-        **question.terms(study),
-        estimand=question.estimand,
-        releases=releases(POOLED, sensitivity),
-        not_covered=(
-            *causal_caveats(study, question.estimand),
-            SmallArms(float(LEAST_SHARE)),
-        ),
-        details={
-            "rows": means.rows,
-            "share_treated": means.share,
-            "mechanism": question.mechanism,
-            "mean_treated": treated,
-            "mean_control": control,
-        },
-        interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
     )
 
 
@@ -183,7 +171,7 @@ LINE_REACH, LEAST_SIGNAL = 4.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class TrialNumbers:
     """The public numbers of a trial; `features` leaves the constant out."""
 
     rows: int
@@ -213,7 +201,7 @@ class Split:
         """Whether the model is expected to shorten intervals and costs little where it does not."""
         return self.cost <= _MOST_COST and self.gain < 0
 
-    def plan(self, numbers: Numbers) -> Plan:
+    def plan(self, numbers: TrialNumbers) -> Plan:
         """Return the plan of all releases."""
         own = FORMS[self.form]
         shares = {name: self.part * Fraction(size, 100) for name, size in own.items()}
@@ -225,7 +213,7 @@ class Split:
         return Plan.split(numbers.budget, shares, numbers.mechanism, kinds | dict(comparison.kinds))
 
 
-def adjustment_pays(numbers: Numbers) -> bool:
+def adjustment_pays(numbers: TrialNumbers) -> bool:
     """Return whether a model of the outcomes is expected to shorten the interval of a trial."""
     if not numbers.features or not pays(numbers.rows, numbers.budget, numbers.mechanism):
         return False
@@ -233,7 +221,7 @@ def adjustment_pays(numbers: Numbers) -> bool:
 
 
 @lru_cache(maxsize=256)
-def split(numbers: Numbers) -> Split:
+def split(numbers: TrialNumbers) -> Split:
     """Return the split with the shortest expected interval."""
     found = []
     for part in _PARTS:
@@ -245,7 +233,7 @@ def split(numbers: Numbers) -> Split:
     return min(found, key=lambda one: (not one.pays, one.gain))
 
 
-def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: Numbers) -> float:
+def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers: TrialNumbers) -> float:
     """Return the expected squared width beside that of the plain comparison."""
     reached = _reached(design, form, explained)
     # Predictions are cut at about two of their standard deviations, by which the outcome's range becomes longer.
@@ -254,7 +242,7 @@ def _ratio(design: Design, form: str, part: Fraction, explained: float, numbers:
     return ours / (1 + _noise(numbers, Fraction(1), 1 / _SD))
 
 
-def _noise(numbers: Numbers, part: Fraction, width: float) -> float:
+def _noise(numbers: TrialNumbers, part: Fraction, width: float) -> float:
     """Return what noise adds to the squared width beside what sampling does, for outcomes of this range."""
     plan = plan_of(ARMS, numbers.rows, numbers.budget, numbers.mechanism)
     sampling = float(_SHARE * (1 - _SHARE)) * numbers.rows
@@ -379,7 +367,7 @@ def learn(gate: Gate, records: Records, design: Design, form: str) -> Prediction
 def _from_cross_moments(gate: Gate, records: Records, standard: Standard, scaling: Scaling) -> Direction:
     """Return the direction of the moments of covariates with outcomes."""
     nothing = np.zeros(records.features.size + 1)
-    models = Models(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
+    models = LinearModels(scaling.share, scaling.mean, nothing, nothing, nothing, 0.0)
     found = release_residuals(gate, "model", records, standard, models, scaling.outcome_bound)
     outcome_sd = sqrt(max(found.square, 0.0) + found.square_sd)
     raw = found.with_rows[1:]
@@ -520,19 +508,25 @@ def _adjusted(session: Session, question: Question) -> Result:
     plan = shares.plan(numbers)
     records = Records(session.batches, feature_map(study, 1))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
+    # The page of what joins pure and Gaussian draws.
+    pages = pages if question.budget.pure else (*pages, "accounting/filters.proof.md")
+    own = "ball" if question.budget.pure else "gaussian"
+
+    def compute(gate: Gate) -> Facts:
         found = learn(gate, records, numbers.design(shares.part), shares.form)
         found = replace(found, bound=found.cut(plan, numbers.rows))
-        return _compared(gate, session, question, plan, shares, records, found).stored()
+        return _compared(gate, session, question, plan, shares, records, found)
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    drawn = (own, CENTRES_MECHANISM, question.mechanism)
+    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
-def numbers_of(session: Session, question: Question) -> Numbers:
+def numbers_of(session: Session, question: Question) -> TrialNumbers:
     """Return the public numbers that the split depends on."""
     study = session.study
     features = feature_map(study, 1).size
-    return Numbers(session.batches.rows, features, question.budget, question.mechanism)
+    return TrialNumbers(session.batches.rows, features, question.budget, question.mechanism)
 
 
 def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
@@ -541,7 +535,7 @@ def residual_arm_sums(records: TableRecords, prediction: Prediction) -> Sums:
     return (arm_totals(records.table.treated, np.concatenate(left)).sums,)
 
 
-def residual_totals(records: Records, prediction: Prediction) -> tuple[Arms, Fraction, Fraction]:
+def residual_totals(records: Records, prediction: Prediction) -> tuple[TwoArms, Fraction, Fraction]:
     """Return both arms' totals of outcomes less what is predicted of them, their unit and their public range."""
     (totals,) = records.run(residual_arm_sums, prediction)
     study = records.source.study
@@ -549,7 +543,7 @@ def residual_totals(records: Records, prediction: Prediction) -> tuple[Arms, Fra
     step = outcome_unit(study.outcome_bounds)
     fitted = prediction.fitted(records.count)
     width = (high - low + 2 * prediction.bound_steps * step) * fitted
-    return Arms.of(totals), step * fitted, width
+    return TwoArms.of(totals), step * fitted, width
 
 
 def _compared(
@@ -560,43 +554,30 @@ def _compared(
     shares: Split,
     records: Records,
     prediction: Prediction,
-) -> Result:
+) -> Facts:
     """Return the contrast of outcomes less what is predicted of them."""
     rows = session.batches.rows
     arms, unit, width = residual_totals(records, prediction)
     released = release(gate, plan, arms, unit, width, session.study.treated_share, ARMS)
     sensitivity = CentredContrast(width, rows, released[0].share, released[0].centre)
     noise = plan.noise("moment", sensitivity.second_moment / rows)
-    plain = result_of(session, question, ARMS, *released, sensitivity, noise)
-    plain = replace(plain, guarantee=_guarantee(session, question, shares))
-    return _described(plain, shares, records.features.size, prediction)
-
-
-def _guarantee(session: Session, question: Question, shares: Split) -> Guarantee:
-    """Return the guarantee with the pages of every mechanism drawn from, and of what joins pure and Gaussian draws."""
-    pages = _PAGES if shares.form == "gram" else (*_PAGES, "statistics/moments/orthogonal_score.proof.md")
-    own = "ball"
-    if not question.budget.pure:
-        pages, own = (*pages, "accounting/filters.proof.md"), "gaussian"
-    return question.guarantee(session, pages, mechanisms=(own, CENTRES_MECHANISM, question.mechanism))
-
-
-def _described(plain: Result, shares: Split, features: int, prediction: Prediction) -> Result:
+    plain = facts_of(session, question, ARMS, *released, sensitivity, noise)
     used = prediction.bound_steps > 0
     explained = (prediction.sd / prediction.outcome_sd) ** 2 if used else 0.0
-    mechanisms = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
-    if not plain.spent.pure:
-        mechanisms = dict.fromkeys(_WORDS, "Gaussian")
-    words = tuple((said, f"{mechanisms[name]} noise") for name, said in _WORDS.items())
-    return replace(
-        plain,
-        method="contrast adjusted for covariates" if used else "contrast; covariates explain too little",
-        releases=(*words, *plain.releases),
-        details=plain.details
-        | {
-            "adjusted": used,
-            "features": features,
-            "model_budget_share": float(shares.part),
-            "explained_variance": min(explained, 1.0),
-        },
+    drawn = dict.fromkeys(_WORDS, "l2-ball") | {"norms": "Laplace"}
+    if not question.budget.pure:
+        drawn = dict.fromkeys(_WORDS, "Gaussian")
+    plain["releases"] = (
+        *((said, f"{drawn[name]} noise") for name, said in _WORDS.items()),
+        *plain["releases"],
     )
+    plain["method"] = (
+        "contrast adjusted for covariates" if used else "contrast; covariates explain too little"
+    )
+    plain["details"] |= {
+        "adjusted": used,
+        "features": records.features.size,
+        "model_budget_share": float(shares.part),
+        "explained_variance": min(explained, 1.0),
+    }
+    return plain

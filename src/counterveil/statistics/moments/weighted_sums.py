@@ -8,12 +8,12 @@ from fractions import Fraction
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan
-from counterveil.statistics.moments.kernels.scores import GRID_BITS, Moments
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums
 from counterveil.statistics.moments.sensitivity import COUNT_FACTOR, SQUARE_WEIGHT, WeightedMoments
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class WeightedMeans:
     """Released: means of u and of u^2 over the weighted rows, the denominator, and the noise distributions.
 
     `effect_noise` is that of the effect and `variance_noise` that of its sampling variance, in units of the
@@ -30,8 +30,8 @@ class Weighted:
 
 
 def release_moments(
-    gate: Gate, plan: Plan, found: Moments, unit: Fraction, part: float | Estimand
-) -> Weighted:
+    gate: Gate, plan: Plan, found: RowSums, unit: Fraction, part: float | Estimand
+) -> WeightedMeans:
     """Return the released moments; `unit` is the scale of contributions in units of the outcome.
 
     `part` is the part of the rows that the sum is divided by; an estimand where it has to be released.
@@ -52,7 +52,7 @@ def release_moments(
         noise = plan.noise("effect", sensitivity.total * factor)
         square_noise = plan.noise("squares", sensitivity.squares * factor**2)
     mean, square = float(total) / found.rows, float(squares) / found.rows
-    return Weighted(mean, square, found.rows, size, count_variance, noise, square_noise)
+    return WeightedMeans(mean, square, found.rows, size, count_variance, noise, square_noise)
 
 
 def _together(

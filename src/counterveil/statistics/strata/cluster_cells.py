@@ -21,6 +21,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import ClusterUncertainty
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
@@ -40,7 +41,7 @@ _CORRELATION, _TYPICAL_SD = 0.3, 1 / 6
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ClusterArms:
     """Which cells of cluster times arm there are; `cluster` and `arm` (0 or 1) name them in their public order."""
 
     cluster: NDArray[np.intp]
@@ -48,7 +49,7 @@ class Cells:
     clusters: int
 
     @classmethod
-    def of(cls, table: Table) -> Cells:
+    def of(cls, table: Table) -> ClusterArms:
         """Return the cells: the arm that each cluster was assigned to, or both arms of each."""
         assert table.cluster is not None
         assert table.study.cluster is not None
@@ -78,14 +79,15 @@ class Cells:
 def clustered_trial(session: Session, question: Question) -> Result:
     """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
     settings = question.settings or Trial()
-    study = session.study
+    study, cluster = session.study, session.study.cluster
+    assert cluster is not None
     if settings.adjustment == "covariates":
         raise _not_adjusted(study)
     if question.open_noise:
         # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
         question = replace(question, mechanism="laplace")
     table = session.table
-    cells = Cells.of(table)
+    cells = ClusterArms.of(table)
     width = study.outcome_bounds.width
     sensitivity = ClusterCells(width)
     plan = Plan.split(
@@ -96,17 +98,35 @@ def clustered_trial(session: Session, question: Question) -> Result:
     )
     _refuse_small(study, cells, table.rows, float(plan.amount("counts", Kind.CELLS)))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         people, totals = release(gate, cells, table, sensitivity)
         noises = (people.variance, totals.variance)
         found = compared(cells, people.floats(), totals.floats(), noises, float(width))
-        return _result(session, question, cells, found, table.rows).stored()
+        control, treated = cells.by_arm
+        return Facts(
+            estimate=found.effect,
+            uncertainty=found.uncertainty,
+            method=f"comparison of means; standard error clustered by {cluster.column}, {cells.clusters} clusters",
+            releases=(
+                ("number of people by cluster and arm", "sensitivity 2"),
+                ("sums of outcomes by cluster and arm", f"sensitivity {float(width):.6g}"),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
+            details={
+                "rows": table.rows,
+                "clusters": cells.clusters,
+                **({"clusters_treated": treated, "clusters_control": control} if cluster.assigned else {}),
+                "share_treated": found.share,
+                "degrees_of_freedom": found.uncertainty.freedom,
+                "mechanism": "laplace",
+            },
+        )
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    return settled(Result, session, question, plan, compute, pages=PAGE, mechanisms=("laplace",))
 
 
 def release(
-    gate: Gate, cells: Cells, table: Table, sensitivity: ClusterCells
+    gate: Gate, cells: ClusterArms, table: Table, sensitivity: ClusterCells
 ) -> tuple[ReleasedVector, ReleasedVector]:
     """Return the released numbers of people and centred sums of outcomes, by cell."""
     counts, sums = cells.totals(table)
@@ -116,7 +136,7 @@ def release(
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class ClusterDifference:
     """The difference of the arms' means, with what is known of its error; made of released numbers."""
 
     effect: float
@@ -125,8 +145,8 @@ class Compared:
 
 
 def compared(
-    cells: Cells, people: Floats, totals: Floats, noises: tuple[float, float], width: float
-) -> Compared:
+    cells: ClusterArms, people: Floats, totals: Floats, noises: tuple[float, float], width: float
+) -> ClusterDifference:
     """Return the difference in means and its standard error by cluster, from noisy counts and centred sums."""
     several = np.array(cells.by_arm, dtype=np.float64)
     size = np.bincount(cells.arm, people, 2)
@@ -152,10 +172,10 @@ def compared(
         bias=whole,
         freedom=freedom,
     )
-    return Compared(effect, known, float(size[1] / size.sum()))
+    return ClusterDifference(effect, known, float(size[1] / size.sum()))
 
 
-def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> float:
+def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:
     """Return the degrees of freedom (Satterthwaite) that the released counts suggest, at least one.
 
     `noise` is the variance of a sum's noise beside that of an outcome.
@@ -170,33 +190,7 @@ def _freedom(cells: Cells, people: Floats, factor: Floats, noise: float) -> floa
     return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
 
 
-def _result(session: Session, question: Question, cells: Cells, found: Compared, rows: int) -> Result:
-    study = session.study
-    assert study.cluster is not None
-    control, treated = cells.by_arm
-    return Result(
-        estimate=found.effect,
-        uncertainty=found.uncertainty,
-        guarantee=question.guarantee(session, PAGE, mechanisms=("laplace",)),
-        method=f"comparison of means; standard error clustered by {study.cluster.column}, {cells.clusters} clusters",
-        **question.effect_terms(study),
-        releases=(
-            ("number of people by cluster and arm", "sensitivity 2"),
-            ("sums of outcomes by cluster and arm", f"sensitivity {float(study.outcome_bounds.width):.6g}"),
-        ),
-        not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
-        details={
-            "rows": rows,
-            "clusters": cells.clusters,
-            **({"clusters_treated": treated, "clusters_control": control} if study.cluster.assigned else {}),
-            "share_treated": found.share,
-            "degrees_of_freedom": found.uncertainty.freedom,
-            "mechanism": "laplace",
-        },
-    )
-
-
-def _refuse_small(study: Study, cells: Cells, rows: int, epsilon: float) -> None:
+def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -> None:
     """Raise CV-S066 for too few clusters, CV-P681 where noisy counts would say nothing; from public numbers alone."""
     assert study.cluster is not None
     fewest = min(cells.by_arm)

@@ -44,6 +44,7 @@ from counterveil.numerics.strata import (
 )
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
@@ -110,13 +111,31 @@ def stratified(session: Session, question: Question) -> Result:
     own = budget_shares(reader.rows, question.budget, question.mechanism, limit, question.estimand)
     plan = Plan.split(question.budget, reader.shares(own), question.mechanism, reader.kinds())
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         strata, cuts = reader.released(gate)
         claim = BoundedStrata(reader.rows, limit, question.estimand)
         found = release(gate, strata, claim, width)
-        return _result(session, question, reader, plan, claim, found, cuts).stored()
+        kept = min(max(found.weight.value, _LEAST_KEPT), Fraction(1))
+        estimate = float(found.effect.value / kept)
+        return Facts(
+            estimate=estimate,
+            uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
+            guarantee=reader.guarantee(question, (PAGE,)),
+            method=f"exact matching on strata, weights up to {float(limit):g}",
+            releases=_releases(claim, width, reader),
+            not_covered=caveats(session.study, StrataLeftOut(question.estimand, float(limit))),
+            details={
+                **cuts,
+                "rows": reader.rows,
+                "strata": reader.public,
+                "weight_limit": float(limit),
+                "weight_kept": float(kept),
+                "budget": plan.shares,
+                "mechanism": question.mechanism,
+            },
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(Result, session, question, plan, compute)
 
 
 def release(gate: Gate, strata: Strata, claim: BoundedStrata, width: Fraction) -> Released3:
@@ -144,39 +163,6 @@ def _uncertainty(
     cap = float(claim.limit * width**2 / rows) / share
     extra = estimate**2 * found.weight.noise.variance / share**2
     return Uncertainty(noise, float(found.variance) / share**2, cap, variance_noise, extra)
-
-
-def _result(
-    session: Session,
-    question: Question,
-    reader: StrataReader,
-    plan: Plan,
-    claim: BoundedStrata,
-    found: Released3,
-    cuts: dict[str, float | str],
-) -> Result:
-    study, rows = session.study, claim.rows
-    width = study.outcome_bounds.width
-    kept = min(max(found.weight.value, _LEAST_KEPT), Fraction(1))
-    estimate = float(found.effect.value / kept)
-    return Result(
-        estimate=estimate,
-        uncertainty=_uncertainty(plan, claim, width, found, kept, estimate),
-        guarantee=reader.guarantee(question, (PAGE,)),
-        method=f"exact matching on strata, weights up to {float(claim.limit):g}",
-        **question.effect_terms(study),
-        releases=_releases(claim, width, reader),
-        not_covered=caveats(study, StrataLeftOut(question.estimand, float(claim.limit))),
-        details={
-            **cuts,
-            "rows": rows,
-            "strata": reader.public,
-            "weight_limit": float(claim.limit),
-            "weight_kept": float(kept),
-            "budget": plan.shares,
-            "mechanism": question.mechanism,
-        },
-    )
 
 
 def _releases(claim: BoundedStrata, width: Fraction, reader: StrataReader) -> tuple[tuple[str, str], ...]:
@@ -220,7 +206,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
     part = variance_part(question.budget, question.mechanism)
     plan = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         unit = width / RANGE_STEPS
         effect = gate.release("effect", effect_sum(strata, word, limit) * unit / total, claim.effect)
         exact = bounded_variance(strata, word, limit) * unit**2 / total**2
@@ -231,35 +217,22 @@ def stratified_outcome(session: Session, question: Question) -> Result:
         known = with_rare_events(plain, session.study.outcome_range, sizes)
         details = strata_details(strata, question.estimand, claim) | cuts
         details |= {"budget": plan.shares, "mechanism": question.mechanism}
-        return _outcome_result(session, question, float(effect), known, claim, limit, details).stored()
+        estimate = float(effect)
+        study = session.study
+        return Facts(
+            estimate=estimate,
+            uncertainty=known,
+            method="exact matching on strata",
+            releases=(
+                ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
+                ("its variance", f"sensitivity {float(claim.variance):.6g}"),
+            ),
+            not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
+            details=details,
+            variance_apart=True,
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
-
-
-def _outcome_result(
-    session: Session,
-    question: Question,
-    estimate: float,
-    known: Uncertainty,
-    claim: StrataOutcome,
-    limit: Fraction,
-    details: dict[str, float | str],
-) -> Result:
-    study = session.study
-    return Result(
-        estimate=estimate,
-        uncertainty=known,
-        guarantee=question.guarantee(session, OUTCOME_PAGE),
-        method="exact matching on strata",
-        **question.effect_terms(study),
-        releases=(
-            ("average of stratum effects", f"sensitivity {float(claim.effect):.6g}"),
-            ("its variance", f"sensitivity {float(claim.variance):.6g}"),
-        ),
-        not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
-        details=details,
-        variance_apart=True,
-    )
+    return settled(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
 
 
 def arm_sizes(strata: Strata, weights: Floats, total: float) -> tuple[float, float]:
@@ -310,7 +283,7 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
     split = Plan.split(question.budget, {"effect": 1 - part, "variance": part}, question.mechanism)
     plan = in_parallel(split, {"effect": _MEANS, "variance": _VARIANCES})
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         unit = width / RANGE_STEPS
         values = [one * unit / total for one in mean_sums(strata, word, limit)]
         variances = [one * unit**2 / total**2 for one in arm_variances(strata, word, limit)]
@@ -323,38 +296,22 @@ def stratified_means(session: Session, question: Question) -> MeasureResult:
             found.append((float(mean), Uncertainty(mean.noise, float(variance), cap, variance.noise)))
         details = strata_details(strata, question.estimand, max(claims, key=lambda one: one.weight)) | cuts
         details |= {"budget": split.shares, "mechanism": question.mechanism}
-        return _means_result(session, question, found, sizes, claims, limit, details).stored()
+        low, high = map(float, session.study.outcome_range)
+        (one, first), (other, second) = found
+        means = ApartMeans((low + one, low + other), (first, second), (low, high), sizes)
+        releases = []
+        for place, claim in enumerate(claims):
+            releases += [
+                (f"{_MEANS[place]} over strata", f"sensitivity {float(claim.effect):.6g}"),
+                (f"its {_VARIANCES[place]}", f"sensitivity {float(claim.variance):.6g}"),
+            ]
+        return Facts(
+            measure=question.measure,
+            numbers=means,
+            method="means of both arms over strata",
+            releases=tuple(releases),
+            not_covered=caveats(session.study, StrataLeftOut(question.estimand, float(limit))),
+            details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
+        )
 
-    return MeasureResult.from_dict(session.run(question.request(plan, session.study), compute))
-
-
-def _means_result(
-    session: Session,
-    question: Question,
-    found: list[tuple[float, Uncertainty]],
-    sizes: tuple[float, float],
-    claims: list[StrataOutcome],
-    limit: Fraction,
-    details: dict[str, float | str],
-) -> MeasureResult:
-    study = session.study
-    low, high = map(float, study.outcome_range)
-    (one, first), (other, second) = found
-    means = ApartMeans((low + one, low + other), (first, second), (low, high), sizes)
-    releases = []
-    for place, claim in enumerate(claims):
-        releases += [
-            (f"{_MEANS[place]} over strata", f"sensitivity {float(claim.effect):.6g}"),
-            (f"its {_VARIANCES[place]}", f"sensitivity {float(claim.variance):.6g}"),
-        ]
-    return MeasureResult.of(
-        question.measure,
-        means,
-        guarantee=question.guarantee(session, (PAGE, "session/parallel.proof.md")),
-        method="means of both arms over strata",
-        **question.terms(study),
-        estimand=question.estimand,
-        releases=tuple(releases),
-        not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
-        details=details | {"mean_treated": means.values[0], "mean_control": means.values[1]},
-    )
+    return settled(MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md"))

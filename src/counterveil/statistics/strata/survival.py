@@ -33,7 +33,7 @@ _MOST_NUMBERS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SurvivalRequest:
     """A question about survival: its settings, the strata and how tables are released."""
 
     question: Question
@@ -41,7 +41,7 @@ class Asked:
     layout: Layout
 
     @classmethod
-    def of(cls, study: Study, question: Question) -> Asked:
+    def of(cls, study: Study, question: Question) -> SurvivalRequest:
         """Return the question with its strata, or refuse those that there cannot be."""
         assert study.event is not None
         settings = question.settings or Survival()
@@ -61,7 +61,7 @@ class Asked:
 
 def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
-    asked, study = Asked.of(session.study, question), session.study
+    asked, study = SurvivalRequest.of(session.study, question), session.study
     event = study.event
     assert event is not None
     session.attach_batches()

@@ -5,7 +5,7 @@ import pytest
 from tests.thinned import thinned
 
 import counterveil as cv
-from counterveil.statistics.moments.functions import Moments, mean_outcome
+from counterveil.statistics.moments.functions import ArmProducts, mean_outcome
 
 ROWS, CONTROL, TREATED = 20_000, 0.02, 0.04
 
@@ -34,5 +34,5 @@ def test_the_mean_outcome_is_read_off_the_constant_feature():
     constant, level = 0.5, -0.9
     gram = np.array([[constant**2 / 2, 0.0], [0.0, 0.1]])
     products = np.array([constant * level / 2, 0.0])
-    moments = Moments((gram, gram), (products, products), 1.0, 0.0, 0.0)
+    moments = ArmProducts((gram, gram), (products, products), 1.0, 0.0, 0.0)
     assert mean_outcome(moments, constant) == pytest.approx(level)

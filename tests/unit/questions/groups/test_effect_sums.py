@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from counterveil.questions.policy.policy import EffectSums, effect_sums
-from counterveil.statistics.moments.kernels.scores import Models
-from counterveil.statistics.moments.scoring import AdjustedScore, ArmScore, Cells
+from counterveil.statistics.moments.kernels.scores import LinearModels
+from counterveil.statistics.moments.scoring import AdjustedScore, MeanScore, Tallies
 
 ROWS, CENTRE, OFFSET, UNIT, COST = 300, 0.3, 0.2, 1.5, 0.4
 RNG = np.random.default_rng(3)
 CODES, SCORES = RNG.integers(0, 3, ROWS), RNG.normal(0.5, 1.0, ROWS)
-SCORE = ArmScore(0.0, 0.3, offset=OFFSET, extra=0.01, bias=0.02)
+SCORE = MeanScore(0.0, 0.3, offset=OFFSET, extra=0.01, bias=0.02)
 
 
 def per_cell(values):
@@ -20,7 +20,7 @@ def per_cell(values):
 
 
 SIZES = per_cell(np.ones(ROWS))
-CELLS = Cells(SIZES, per_cell(SCORES - CENTRE), per_cell((SCORES - CENTRE) ** 2), CENTRE, 2.0, 5.0, 7.0, True)
+CELLS = Tallies(SIZES, per_cell(SCORES - CENTRE), per_cell((SCORES - CENTRE) ** 2), CENTRE, 2, 5, 7, True)
 
 
 def test_means_and_squares_are_those_of_the_rows():
@@ -40,7 +40,7 @@ def test_sizes_add_up_to_the_public_number_of_rows():
 def test_errors_that_both_models_show_are_taken_off():
     # A propensity that is wrong by a and an outcome's model that is wrong by b move a mean score by weight a b.
     none, a, b = np.zeros(2), 0.1, 0.2
-    models = Models(0.5, 0.0, none, none, none, OFFSET)
+    models = LinearModels(0.5, 0.0, none, none, none, OFFSET)
     score = AdjustedScore(None, models, 0.1, 0.5, 0.1, doubt=1e6, extra=0.0, bias=0.0)
     wrong = replace(
         CELLS,

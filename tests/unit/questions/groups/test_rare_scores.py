@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.statistics.moments.scoring import ArmScore, PlainScore, chosen_clip, clip_of_few, edges_of
+from counterveil.statistics.moments.scoring import MeanScore, PlainScore, chosen_clip, clip_of_few, edges_of
 
 
 @pytest.mark.parametrize(("mean", "few"), [(-0.94, True), (0.94, True), (0.0, False), (-0.6, False)])
 def test_scores_know_whether_few_people_carry_the_outcome(mean, few):
     # Outcomes in {-1, 1} around this mean where it is near an end, narrow ones elsewhere.
     square = 1.0 if few else mean**2 + 0.05
-    for score in (PlainScore(0.5, mean, 0.0, square), ArmScore(mean, square)):
+    for score in (PlainScore(0.5, mean, 0.0, square), MeanScore(mean, square)):
         assert score.crowded is few
 
 

@@ -10,12 +10,12 @@ from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate,
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
 from counterveil.questions.groups.question import LayoutPlaces, layout_of
-from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.scoring import (
     AdjustedScore,
-    ArmScore,
-    Clip,
+    MeanScore,
     PlainScore,
+    ScoreClip,
     release_cells,
     release_histogram,
 )
@@ -23,14 +23,14 @@ from counterveil.statistics.moments.scoring import (
 GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.0, 0.4, 1.0)))
 SIZE = feature_map(STUDY, 1).size
 STANDARD = Standard(np.full(SIZE, 0.1), np.full(SIZE, 0.5), 2.0, 6.0)
-MODELS = Models(
+MODELS = LinearModels(
     0.45, 0.1, np.linspace(-0.1, 0.2, SIZE + 1), np.linspace(0, 0.1, SIZE + 1), np.full(SIZE + 1, 0.1), 0.3
 )
 
 
 SCORES = {
     "plain": PlainScore(0.4, 0.1, 0.0, 0.3),
-    "arms": ArmScore(0.1, 0.3),
+    "arms": MeanScore(0.1, 0.3),
     "adjusted": AdjustedScore(STANDARD, MODELS, 0.1, 0.6, 0.1, 1e-4, 0.0, 0.0),
 }
 
@@ -46,7 +46,7 @@ def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
     for record, pure in product(GRID, (False, True)):
         gate = NotingGate()
         rows, places = records(record), LayoutPlaces(layout)
-        release_cells(gate, rows, SCORES[form], places, layout.public, Clip(0.05, clip), pure)
+        release_cells(gate, rows, SCORES[form], places, layout.public, ScoreClip(0.05, clip), pure)
         values[pure].append(gate.values["cells"])
         if not pure:
             claim = float(gate.sensitivity["cells"])

@@ -6,7 +6,7 @@ import pytest
 from counterveil.data import Categories, Range, Study, public_points
 from counterveil.numerics.bases import make_basis
 from counterveil.settings import Cate
-from counterveil.statistics.folds.kernels import Projection, coefficient_sums
+from counterveil.statistics.folds.kernels import PublicFunctions, coefficient_sums
 from counterveil.statistics.folds.sensitivity import FoldFunctions
 from counterveil.statistics.moments.functions import axes_of
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
@@ -15,7 +15,7 @@ from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT
 STUDY = Study("t", "y", (0, 1), {"x": Range(0, 1), "z": Range(-5, 5), "c": Categories(["a", "b", "c"])})
 POINTS = public_points(STUDY, 200)
 BASIS = make_basis(tuple(axes_of(STUDY, 2, Cate())), 2, True)
-PROJECTION = Projection.of(BASIS.features(POINTS))
+PROJECTION = PublicFunctions.of(BASIS.features(POINTS))
 BOUND, FOLDS = 3.0, 3
 
 

@@ -19,7 +19,7 @@ from counterveil.statistics.folds import aggregation as fold_aggregation
 from counterveil.statistics.folds.aggregation import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import ols_effect
 from counterveil.statistics.folds.learners import effect_of_fold
-from counterveil.statistics.moments.weighted_sums import Weighted
+from counterveil.statistics.moments.weighted_sums import WeightedMeans
 
 STUDY = cv.Study(
     treatment="t",
@@ -206,7 +206,7 @@ def test_what_clipping_takes_away_is_that_of_a_normal_law(mean, sd):
 def test_what_clipping_took_is_counted_whatever_the_centre_is():
     """A released centre may be 0; a bound that was declared, or the whole range, is another matter."""
     mechanism = Plan.split(Budget(1), {"effect": Fraction(1)}, "laplace").noise("effect", Fraction(1, 100))
-    weighted = Weighted(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
+    weighted = WeightedMeans(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
     centres = Fraction(0), Fraction(1, 3)
     chosen = [
         fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias

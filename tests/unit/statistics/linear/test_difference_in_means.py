@@ -8,7 +8,7 @@ import pytest
 from tests.thinned import thinned
 
 from counterveil.numerics.arms import arm_totals
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import MeanContrast
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range
 
@@ -31,7 +31,7 @@ def test_no_change_exceeds_the_claim_and_each_is_attained(n):
         if n == 6 and not treated[0]:
             continue  # the mirror image of an assignment already seen
         size = int(treated.sum())
-        claim = DifferenceInMeans(Fraction(2), size, n - size)
+        claim = MeanContrast(Fraction(2), size, n - size)
         known = {y: statistics(treated, y) for y in product(VALUES, repeat=n)}
         worst_effect = worst_variance = Fraction(0)
         for y, (effect, variance) in known.items():

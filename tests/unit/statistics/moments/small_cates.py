@@ -5,7 +5,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.numerics.bases import Axis, make_basis
-from counterveil.statistics.moments.functions import ArmForm, InteractedForm, Propensity, UnitRows
+from counterveil.statistics.moments.functions import ArmForm, InteractedForm, LinearPropensity, UnitRows
 
 STUDY = cv.Study(
     "t",
@@ -36,5 +36,5 @@ def interacted_rows(first, clip=np.inf, length=0.7, basis=BASIS, size=1.0):
     """Return the interacted rows at released weights of no importance but their size."""
     weights = np.linspace(-0.5, 0.7, basis.size) * size
     start = np.linspace(0.2, -0.3, 2 * basis.size) * size
-    propensity = Propensity(np.linspace(0.6, -1.0, basis.size) * size, 0.1)
+    propensity = LinearPropensity(np.linspace(0.6, -1.0, basis.size) * size, 0.1)
     return UnitRows(table(first), InteractedForm(basis, length, propensity, weights, start, clip))

@@ -10,8 +10,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.statistics.moments.arm_balance import (
     CELLS,
-    Columns,
-    Score,
+    BalanceColumns,
+    CutScore,
     differences,
     exact_sums,
     release_cells,
@@ -47,7 +47,7 @@ def table(first, declared):
     ids=["number", "binary", "labels", "all", "six numbers"],
 )
 def test_no_exchange_exceeds_the_claim_and_one_attains_it(declared):
-    columns = Columns.of(declared)
+    columns = BalanceColumns.of(declared)
     values = [
         exact_sums(table(record, declared), columns)
         for record in product(POINTS, (0, 1), ("u", "v", "w"), (0, 1), (0.0,))
@@ -66,8 +66,8 @@ def test_both_terms_of_the_bound_can_be_the_larger_one():
 
 def test_counts_move_by_one_in_each_of_two_cells():
     declared = study(NUMBERS, BINARY, LABELS)
-    columns = Columns.of(declared)
-    score = Score(np.array([1.0, 0.3, 0.5, -0.2, 0.1]), np.linspace(-0.8, 0.8, CELLS - 1))
+    columns = BalanceColumns.of(declared)
+    score = CutScore(np.array([1.0, 0.3, 0.5, -0.2, 0.1]), np.linspace(-0.8, 0.8, CELLS - 1))
     values = []
     for record in product(POINTS, (0, 1), ("u", "v", "w"), (0, 1), (0.0,)):
         gate = NotingGate()
@@ -89,7 +89,7 @@ def test_without_noise_differences_are_those_of_the_data():
     declared = study(NUMBERS, BINARY, LABELS)
     data = people()
     gate = NotingGate()
-    found = release_moments(gate, Table.attach(data, declared), Columns.of(declared))
+    found = release_moments(gate, Table.attach(data, declared), BalanceColumns.of(declared))
     gap, _ = differences(found)
     flags = [data["x"], data["b"], *(data["c"] == label for label in "uvw")]
     expected = []
@@ -98,7 +98,7 @@ def test_without_noise_differences_are_those_of_the_data():
         expected.append((one.mean() - other.mean()) / np.sqrt((one.var() + other.var()) / 2))
     assert gap == pytest.approx(expected, abs=1e-4)
     assert found.shares[0] == pytest.approx(data["t"].mean())
-    (cells,) = score_of(found).cells(Columns.of(declared), Table.attach(data, declared))
+    (cells,) = score_of(found).cells(BalanceColumns.of(declared), Table.attach(data, declared))
     assert cells.sum() == 3000
     shares = cells[0] / cells.sum(axis=0)
     assert shares[-1] > shares[0] + 0.3

@@ -11,8 +11,8 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
 from counterveil.statistics.moments.adjusted import (
-    Place,
-    Scale,
+    Centre,
+    RowScale,
     release_arm_grams,
     release_arm_residuals,
     release_arm_score,
@@ -32,7 +32,7 @@ GRID = list(product((-1.0, 0.1, 1.0), (0, 1), ("u", "v", "z"), (0, 1), (-1.0, 0.
 
 
 def scale(constant, outcome):
-    return Scale(STANDARD, Place(0.1, 0.2, 0.0, 3.0), constant, outcome, 2.5)
+    return RowScale(STANDARD, Centre(0.1, 0.2, 0.0, 3.0), constant, outcome, 2.5)
 
 
 def handed_over(name, release):

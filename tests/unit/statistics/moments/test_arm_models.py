@@ -10,13 +10,13 @@ from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.moments.adjusted import (
     ArmDesign,
-    ArmMoments,
+    ArmFit,
     ArmResiduals,
+    ArmSecond,
     ArmSlopes,
-    Fit,
+    Centre,
     Guard,
-    Place,
-    Scale,
+    RowScale,
     arm_moments,
     arms_affordable,
     first_fit,
@@ -49,7 +49,7 @@ def moments_of(people, sd=SD):
     u, t, y = people
     v = np.column_stack([u, y])
     grams = np.stack([v[t == arm].T @ v[t == arm] / ROWS for arm in (0, 1)])
-    scale = Scale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), Place(0.0, 0.4, 0.0, 3.0), 6.3, 2.7, 2.5)
+    scale = RowScale(Standard(np.zeros(3), np.ones(3), 4.0, 9.0), Centre(0.0, 0.4, 0.0, 3.0), 6.3, 2.7, 2.5)
     return arm_moments(grams, sd, scale, float(t.mean()), 1e-6)
 
 
@@ -169,10 +169,10 @@ def test_what_squares_surely_move_is_held(bend, moved):
     slopes = np.array([[1.0, bend], [1.0, bend]])
     identity = np.stack([np.eye(2)] * 2)
     none = np.zeros(2)
-    known = ArmMoments(
+    known = ArmSecond(
         shares, none, 1e-6, means, identity, none, none, none, slopes, none + 1e-8, 1.0, 0.5, np.eye(2)
     )
-    fit = Fit(none, ArmSlopes(slopes, 1e-8 * identity), slopes, none + 1e-8, 0.1, none)
+    fit = ArmFit(none, ArmSlopes(slopes, 1e-8 * identity), slopes, none + 1e-8, 0.1, none)
     found = moved_by_richer(known, fit, Estimand.ATE, 1, 100_000)
     assert found == pytest.approx(moved, abs=0.01)
     # With so few rows chance may explain it.

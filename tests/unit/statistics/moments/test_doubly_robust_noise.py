@@ -10,7 +10,7 @@ from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import (
     Scaling,
     release_cross,
@@ -27,7 +27,7 @@ STANDARD = Standard(np.zeros(SIZE), np.ones(SIZE), 2.0, 4.0)
 # Bounds and lengths that differ from one another and from one, so that none can stand for another.
 SCALING = Scaling(0.4, 0.1, 0.6, 0.8, 1.5, 2.5)
 NONE = np.zeros(SIZE + 1)
-MODELS = Models(0.5, 0.0, NONE, NONE, NONE, 0.0)
+MODELS = LinearModels(0.5, 0.0, NONE, NONE, NONE, 0.0)
 DRAWS = 400
 
 

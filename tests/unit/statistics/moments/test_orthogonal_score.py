@@ -8,13 +8,13 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.products import Standard
-from counterveil.statistics.moments.kernels.scores import Models
+from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import release_residuals, release_score
 from counterveil.statistics.moments.records import TableRecords
 from counterveil.statistics.moments.sensitivity import OrthogonalScore
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
-MODELS = Models(
+MODELS = LinearModels(
     0.45,
     0.1,
     np.array([0.02, 0.2, -0.1, 0.05, 0.1, -0.05]),

@@ -9,7 +9,7 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.privacy import Budget
 from counterveil.statistics.moments.records import Records
-from counterveil.statistics.moments.regression import Columns, Design, outcome_plan, release_outcome_moments
+from counterveil.statistics.moments.regression import Columns, RowPlan, outcome_plan, release_outcome_moments
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0)
 COLUMNS = Columns.of(STUDY, [], ["t:x"])
@@ -26,7 +26,7 @@ def releases(outcome, budget, mechanism, beyond):
 
     Counts of residuals say that `beyond` of them are beyond all windows.
     """
-    design = Design(6, COLUMNS, budget, mechanism)
+    design = RowPlan(6, COLUMNS, budget, mechanism)
     first = NotingGate()
     release_outcome_moments(first, records(0.3), design)
     held = dict(first.values)

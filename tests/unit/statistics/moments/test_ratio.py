@@ -14,7 +14,7 @@ from counterveil.errors import CounterveilError
 from counterveil.inference.measures import NoisyRatio
 from counterveil.results.question import Question
 from counterveil.session import Session
-from counterveil.statistics.moments.ratio import Design, arm_sums, ratio_plan, release
+from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
 
 STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, per="d", per_range=(1, 3))
 
@@ -42,7 +42,7 @@ def released(data, asked):
     plan = ratio_plan(asked)
     rows = {"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}
     with Session(rows, STUDY, budget=asked.budget) as session:
-        design = Design.of(session, asked)
+        design = RatioDesign.of(session, asked)
     answers = {"sums of both arms": [1, 2, 1, 1], "sums of treated": [1, 2], "sums of control": [2, 1]}
     gate = FixedGate(plan, answers)
     release(gate, design, [arm_sums(*parts) for parts in columns(data)], len(data))
@@ -85,7 +85,7 @@ def test_where_arms_are_public_a_person_moves_their_own(mechanism):
 def test_sums_of_squares_are_exact():
     data = [(1, n, d) for n, d in product((-1, 0, 2, 3), (1, 2, 3))]
     with Session({"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}, STUDY, budget=cv.Budget(1)) as session:
-        design = Design.of(session, question("record"))
+        design = RatioDesign.of(session, question("record"))
     sums = arm_sums(*columns(data)[0])
     for ratio in (Fraction(0), Fraction(2, 7), Fraction(-5, 3)):
         assert design.squares(sums, ratio) == sum((n - ratio * d) ** 2 for _, n, d in data)

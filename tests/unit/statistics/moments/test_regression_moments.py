@@ -11,8 +11,8 @@ from counterveil.privacy import Budget
 from counterveil.statistics.moments.records import Part
 from counterveil.statistics.moments.regression import (
     Columns,
-    Design,
     ReleasedMoments,
+    RowPlan,
     Rows,
     mixed,
     release_regression_moments,
@@ -24,7 +24,7 @@ GRID = list(product((-1.0, 1.0), (0, 1), ("u", "z"), (0, 1), (-1.0, 0.2, 1.0)))
 
 def releases(record, budget, mechanism):
     """Return the gate with all that is released of one record and four others, earlier outputs held fixed."""
-    design = Design(5, COLUMNS, budget, mechanism)
+    design = RowPlan(5, COLUMNS, budget, mechanism)
     first = NotingGate()
     release_regression_moments(first, records(REST[0]), design)
     gate = FixedGate(design.plan(), first.values)

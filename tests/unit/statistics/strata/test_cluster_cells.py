@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.statistics.strata.cluster_cells import Cells, compared
+from counterveil.statistics.strata.cluster_cells import ClusterArms, compared
 from counterveil.statistics.strata.sensitivity import ClusterCells
 
 VALUES = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
@@ -33,7 +33,7 @@ def test_no_replacement_exceeds_the_claim_and_both_are_attained(assigned):
     people = [(g, t, y) for (g, t), y in product(places, VALUES)]
     # Two fixed rows keep both clusters, and their arms, in every data set.
     fixed = [(0, 0, VALUES[1]), (1, 1, VALUES[1])]
-    cells = Cells.of(table(fixed, declared))
+    cells = ClusterArms.of(table(fixed, declared))
     known = {
         rows: tuple(np.array(part) for part in cells.totals(table([*fixed, *rows], declared)))
         for rows in product(people, repeat=2 if assigned else 1)
@@ -61,7 +61,7 @@ def data(clusters=24, size=20, within=False, seed=0):
 def test_without_noise_it_is_the_clustered_regression(within):
     rows = data(within=within)
     attached = Table.attach(rows, study(assigned_by_cluster=not within))
-    cells = Cells.of(attached)
+    cells = ClusterArms.of(attached)
     counts, sums = cells.totals(attached)
     found = compared(cells, np.array(counts, float), np.array(sums) / OUTCOME_STEPS, (0.0, 0.0), 1.0)
     x = np.column_stack([np.ones(len(rows["y"])), rows["arm"]])
@@ -77,7 +77,7 @@ def test_without_noise_it_is_the_clustered_regression(within):
 
 def test_an_arm_that_is_lost_in_noise_gets_the_whole_range():
     attached = Table.attach(data(), study(assigned_by_cluster=True))
-    cells = Cells.of(attached)
+    cells = ClusterArms.of(attached)
     counts, sums = cells.totals(attached)
     people = np.array(counts, float)
     people[cells.arm == 1] = -3.0

@@ -111,7 +111,7 @@ class ArmRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Arm:
+class ArmBalancing:
     """The rows of one arm and what is asked of their weights.
 
     `reference` (m,) holds the weights to stay close to, `target` (p,) the feature totals to reach.
@@ -186,7 +186,7 @@ class DualProblem:
     `alike` is in [0, 1), and 0 with one arm.
     """
 
-    arms: tuple[Arm, ...]
+    arms: tuple[ArmBalancing, ...]
     kappa: float
     gamma: float
     floor: float
@@ -352,7 +352,7 @@ class _Curvature:
     With Z = [F, -1] it is Z'Z, (p+1, p+1).
     """
 
-    def __init__(self, arm: Arm, problem: DualProblem) -> None:
+    def __init__(self, arm: ArmBalancing, problem: DualProblem) -> None:
         self.arm, self.problem = arm, problem
         self.free = np.ones(arm.size, np.bool_)
         self.gram = np.empty((arm.width + 1, arm.width + 1))
@@ -503,7 +503,7 @@ def _climb(state: _State, curvatures: _Curvatures, unit: float, tolerance: float
     return iterations
 
 
-def _spans(arms: tuple[Arm, ...]) -> tuple[slice, ...]:
+def _spans(arms: tuple[ArmBalancing, ...]) -> tuple[slice, ...]:
     ends = np.cumsum([a.size for a in arms])
     return tuple(slice(int(end) - a.size, int(end)) for a, end in zip(arms, ends, strict=True))
 
@@ -704,13 +704,13 @@ def _arms(
     goal: Vector,
     sides: tuple[bool, ...],
     reference: Vector | None,
-) -> tuple[tuple[Arm, ...], float]:
+) -> tuple[tuple[ArmBalancing, ...], float]:
     """Return the arms to solve for, and the equal weight kept by an arm that is the target itself."""
     arms = []
     for side in sides:
         held = pair[0] if side else pair[1]
         near = np.zeros(held.size) if reference is None else reference[treated == side]
-        arms.append(Arm(held, near, goal if reference is None else held.weighted(near)))
+        arms.append(ArmBalancing(held, near, goal if reference is None else held.weighted(near)))
     return tuple(arms), 0.0 if len(sides) > 1 else 1.0 / (len(treated) - arms[0].size)
 
 
@@ -763,7 +763,7 @@ def arm_weights(
     total_variance = total_variance if total_variance > 0.0 else 1.0
     variance = settings.residual**2
     problem = DualProblem(
-        (Arm(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
+        (ArmBalancing(ArmRows.of(features, rows), np.zeros(len(rows)), mean),),
         kappa=settings.signal**2 / total_variance / variance,
         gamma=noise_variance / variance,
         floor=1.0 / len(rows),

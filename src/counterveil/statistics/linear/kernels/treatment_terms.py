@@ -45,7 +45,7 @@ _MOST_QUADRATIC, _ROWS_EACH = 40, 50
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class TreatmentTerm:
     """A function of one column or two: a step at `cut`, a power, or a product with the column `other`."""
 
     column: int
@@ -95,7 +95,7 @@ def treatment_terms(
     model.add(*_quadratic(standard, numbers, rows, model.terms))
     whole = np.empty((len(model.terms), rows), np.float32)
     for place, term in enumerate(model.terms):
-        own = Term(0, term.power, term.cut, None if term.other is None else 1)
+        own = TreatmentTerm(0, term.power, term.cut, None if term.other is None else 1)
         pair = [term.column] if term.other is None else [term.column, term.other]
         whole[place] = own.of(lines[kept[pair]] / deviation[kept[pair], None].astype(lines.dtype))
     whole = _standardised(whole)
@@ -104,17 +104,17 @@ def treatment_terms(
     )
 
 
-def _bends(standard: Lines, numbers: Places) -> tuple[list[Term], Lines]:
+def _bends(standard: Lines, numbers: Places) -> tuple[list[TreatmentTerm], Lines]:
     """Return steps, squares and cubes of the numbers, with their values (c, n), steps first."""
     own = standard[numbers]
     few = np.sort(own[:, :: max(1, own.shape[1] // _RANKED)], axis=1)
     cuts = few[:, (np.array(_STEPS) * (few.shape[1] - 1)).astype(np.intp)]
     terms = [
-        Term(int(j), cut=float(cut))
+        TreatmentTerm(int(j), cut=float(cut))
         for step in range(len(_STEPS))
         for j, cut in zip(numbers, cuts[:, step], strict=True)
     ]
-    terms += [Term(int(j), power) for power in (2, 3) for j in numbers]
+    terms += [TreatmentTerm(int(j), power) for power in (2, 3) for j in numbers]
     values = np.empty((len(terms), own.shape[1]), standard.dtype)
     for step in range(len(_STEPS)):
         np.greater(own, cuts[:, step, None], out=values[step * len(own) : (step + 1) * len(own)])
@@ -144,7 +144,7 @@ class _Candidates:
         rooted = np.square(self.standard) * np.sqrt(curvature)
         self.of_pairs = np.sqrt(np.maximum(rooted @ rooted.T, _LEAST * total))
 
-    def nearest(self, left: Lines, count: int) -> tuple[list[Term], Lines]:
+    def nearest(self, left: Lines, count: int) -> tuple[list[TreatmentTerm], Lines]:
         """Return the bends and the products that what is `left` of treatment seems to follow most, `count` of each.
 
         Their values (2 count, n) are standardised.
@@ -156,20 +156,22 @@ class _Candidates:
         pairs = np.argsort(-apart, axis=None, kind="stable")[: min(count, len(apart) * (len(apart) - 1) // 2)]
         one, other = np.unravel_index(pairs, apart.shape)
         terms = [self.bends[k] for k in near]
-        terms += [Term(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+        terms += [TreatmentTerm(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
         values = np.empty((len(terms), self.whole.shape[1]), self.whole.dtype)
         for line, term in zip(values, terms, strict=True):
             line[:] = term.of(self.whole)
         return terms, _standardised(values)
 
 
-def _quadratic(standard: Lines, numbers: Places, rows: int, known: list[Term]) -> tuple[list[Term], Lines]:
+def _quadratic(
+    standard: Lines, numbers: Places, rows: int, known: list[TreatmentTerm]
+) -> tuple[list[TreatmentTerm], Lines]:
     """Return the squares of numbers and products of two columns that are not known, where they are few beside rows."""
     one, other = np.triu_indices(len(standard), 1)
     if not 0 < len(one) + len(numbers) <= min(_MOST_QUADRATIC, rows / _ROWS_EACH):
         return [], standard[:0]
-    every = [Term(int(j), 2) for j in numbers]
-    every += [Term(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+    every = [TreatmentTerm(int(j), 2) for j in numbers]
+    every += [TreatmentTerm(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
     terms = [term for term in every if term not in known]
     values = np.array([term.of(standard) for term in terms], standard.dtype).reshape(-1, standard.shape[1])
     return terms, _standardised(values)
@@ -194,7 +196,7 @@ class _Model:
         self.treated = treated.astype(np.float64)
         self.offset = logit(np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST))
         self.columns = np.concatenate([np.ones((1, len(self.offset))), standard])
-        self.weights, self.terms = np.zeros(len(self.columns)), list[Term]()
+        self.weights, self.terms = np.zeros(len(self.columns)), list[TreatmentTerm]()
         self.look()
 
     def look(self) -> None:
@@ -218,7 +220,7 @@ class _Model:
         """Slopes (m,) of the terms."""
         return self.weights[len(self.weights) - len(self.terms) :]
 
-    def add(self, terms: list[Term], values: Lines) -> None:
+    def add(self, terms: list[TreatmentTerm], values: Lines) -> None:
         """Take these terms in, if there are any, by one step of Newton's; what is left has to be looked at again."""
         if not terms:
             return
@@ -248,7 +250,7 @@ class _Model:
         return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
 
 
-def _outstanding(model: _Model, candidates: _Candidates, taken: int) -> tuple[list[Term], Lines]:
+def _outstanding(model: _Model, candidates: _Candidates, taken: int) -> tuple[list[TreatmentTerm], Lines]:
     """Return the candidates that stand out, at most `taken`, with their values (k, n)."""
     terms, values = candidates.nearest(model.left, _CLOSELY * taken)
     found = model.tests(values)

@@ -24,7 +24,7 @@ LOWEST, _HIGHEST = -1.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class LinearModels:
     """Two linear models on u = (1, z), around the share treated and the mean outcome.
 
     `treatment` is unshrunk, `shrunk` the same shrunk; `outcome` is for y - effect * t.
@@ -62,7 +62,7 @@ class ScoreSums:
     information: int  # 2**-TERM_BITS
 
 
-def score_sums(row_blocks: Iterable[Block], models: Models, clip: float, largest: float) -> ScoreSums:
+def score_sums(row_blocks: Iterable[Block], models: LinearModels, clip: float, largest: float) -> ScoreSums:
     """Return the sums of (t-e)(y - effect t - m), clipped to [-clip, clip], and of its companions."""
     totals = [0, 0, 0]
     for u, t, y in row_blocks:
@@ -75,7 +75,7 @@ def score_sums(row_blocks: Iterable[Block], models: Models, clip: float, largest
 
 
 def residual_sums(
-    row_blocks: Iterable[Block], models: Models, clip: float, reach: float
+    row_blocks: Iterable[Block], models: LinearModels, clip: float, reach: float
 ) -> tuple[list[int], int]:
     """Return the sums of u rho / (reach clip) and of (rho / clip)^2, rho being clipped to [-clip, clip].
 
@@ -106,7 +106,7 @@ _PASS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class RowSums:
     """Exact sums of contributions (in 2**-GRID_BITS) and of their squares, and the number treated."""
 
     total: int
@@ -115,14 +115,14 @@ class Moments:
     rows: int
 
 
-def moments(contributions: Integers, treated: NDArray[np.bool_]) -> Moments:
+def moments(contributions: Integers, treated: NDArray[np.bool_]) -> RowSums:
     """Return the exact sums over rows."""
     total = squares = 0
     for start in range(0, len(contributions), _PASS):
         part = contributions[start : start + _PASS]
         total += int(part.sum())
         squares += int((part * part).sum())
-    return Moments(total, squares, int(np.count_nonzero(treated)), len(contributions))
+    return RowSums(total, squares, int(np.count_nonzero(treated)), len(contributions))
 
 
 # Counts, sums and sums of squares of bounded scores in public cells, exact, a block of rows at a time.

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.audit import Finding, ThresholdTester
+from counterveil.audit import LowerBound, ThresholdTester
 from counterveil.data import Range, Study
 from counterveil.datasets import dataset_1
 from counterveil.numerics.public_choices import two_parts
@@ -24,9 +24,9 @@ from counterveil.published.cate import (
     FeatureBox,
     InfluenceSettings,
     KernelSettings,
-    Nuisances,
-    Rows,
-    Search,
+    StageModels,
+    StageRows,
+    SupremumSearch,
     fitted_nuisances,
 )
 from counterveil.published.finite_queries import published, published_factor
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 DELTA = Fraction(1, 10**5)
 ROWS = 2700
 PAIR = ("low", "high")
-THOROUGH = Search()
+THOROUGH = SupremumSearch()
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Projected:
         return rng.normal(self.means[dataset], self.scales[dataset], count)
 
 
-def finding(target: Any, epsilon: Fraction, samples: int, seed: int = 0) -> Finding:
+def finding(target: Any, epsilon: Fraction, samples: int, seed: int = 0) -> LowerBound:
     """Return the lower bound on epsilon at DELTA that holds with probability 0.999."""
     tester, claim = ThresholdTester(samples=samples), Budget(epsilon, DELTA)
     return tester.examine(target, PAIR, claim, error=1e-3, rng=np.random.default_rng(seed))
@@ -71,9 +71,9 @@ class Neighbours:
     """Dataset 1 with one record at the middle of the box, treated, its outcome at either end of the range."""
 
     box: FeatureBox
-    first: dict[str, Rows]
-    second: dict[str, Rows]
-    nuisances: dict[str, Nuisances]
+    first: dict[str, StageRows]
+    second: dict[str, StageRows]
+    nuisances: dict[str, StageModels]
 
     @classmethod
     def drawn(cls, seed: int = 0, changed: str = "second") -> Neighbours:
@@ -84,7 +84,7 @@ class Neighbours:
         held = {}
         for name, frame in frames.items():
             columns = {covariate: frame[covariate] for covariate in ("x1", "x2")}
-            held[name] = Rows(box.points(columns), frame["treated"] == 1, frame["y"])
+            held[name] = StageRows(box.points(columns), frame["treated"] == 1, frame["y"])
         first = {name: held[name].part(parts[0]) for name in PAIR}
         fits = {"low": fitted_nuisances(first["low"], "network", "network", 0.05)}
         same = place not in parts[0]
@@ -118,7 +118,7 @@ def finite_target(
     effect: Any,
     count: int,
     epsilon: Fraction,
-    search: Search = THOROUGH,
+    search: SupremumSearch = THOROUGH,
     learner: str = "R",
 ) -> Projected:
     """Return Theorem 1 for this second stage and number of queries, noise by each data set's own supremum."""
@@ -155,14 +155,14 @@ def kernel_target(features: int, bandwidth: float, epsilon: Fraction, rows: int 
     height = Kernel.normalised(bandwidth, features, LEMMA).height
     settings = KernelSettings(bandwidth=bandwidth, lipschitz=1 + height**0.5 / 2, centres=None)
     form = PublishedFunction.of(box, Budget(epsilon, DELTA), settings, rows)
-    nothing = Nuisances(
+    nothing = StageModels(
         lambda p: np.full(len(p), 0.5), lambda p: np.zeros(len(p)), lambda p: np.zeros(len(p))
     )
     point = np.full((1, features), 0.5)
     answers = {}
     for name, end in zip(PAIR, (-1.0, 1.0), strict=True):
         y[0] = end
-        answers[name] = form.effects(Rows(x, treated, y.copy()), nothing, "R", None, point)
+        answers[name] = form.effects(StageRows(x, treated, y.copy()), nothing, "R", None, point)
     factor, _ = batch_factor(form.kernel, point)
     return Projected.of(answers, dict.fromkeys(PAIR, form.scale * float(factor[0, 0])))
 

@@ -22,8 +22,8 @@ from counterveil.published.cate import (
     FeatureBox,
     InfluenceSettings,
     KernelSettings,
-    Nuisances,
-    Rows,
+    StageModels,
+    StageRows,
     StageSettings,
     fitted_effect,
     fitted_nuisances,
@@ -165,7 +165,7 @@ def finite_effects(study: Instance, method: str, learner: str = "R") -> Floats:
 
 
 @lru_cache(maxsize=2)
-def _first_stage(study: Instance) -> tuple[FeatureBox, Rows, Nuisances]:
+def _first_stage(study: Instance) -> tuple[FeatureBox, StageRows, StageModels]:
     """Return the rows of the second stage and the nuisances, which all published forms of a study share."""
     box, shared = FeatureBox.of(study.study), StageSettings()
     rows = box.rows(study.table)

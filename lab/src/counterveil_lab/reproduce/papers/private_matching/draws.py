@@ -17,7 +17,7 @@ from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget, Unit
 from counterveil.published import matching as published
 from counterveil.published.asking import EffectForm, PublishedQuestion
-from counterveil.published.proved_matching import Published
+from counterveil.published.proved_matching import PaperNumbers
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, SeededNoise, Session
 from counterveil.settings import Matching, Weighting
@@ -75,7 +75,7 @@ class Sampled:
         return cls(table, box, published.fit_without_intercept(box, table.treated, penalty), penalty)
 
     def draw(
-        self, epsilon: float, settings: Published, source: SeededNoise, limit: int | None = None
+        self, epsilon: float, settings: PaperNumbers, source: SeededNoise, limit: int | None = None
     ) -> tuple[float, float]:
         """Return one draw of PrivATE at sample level in units of the outcome, and the epsilon that it loses at least.
 
@@ -96,7 +96,7 @@ _sampled = cache(Sampled.of)
 def sample_draws(
     study: Benchmark,
     epsilon: float,
-    settings: Published,
+    settings: PaperNumbers,
     draws: int,
     seed: int,
     limit: int | None = None,

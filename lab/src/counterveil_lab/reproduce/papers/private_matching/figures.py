@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from counterveil.published.proved_matching import Published
+from counterveil.published.proved_matching import PaperNumbers
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE
 from counterveil_lab.reproduce.papers.private_matching.draws import Floats, label_draws, sample_draws
@@ -141,7 +141,7 @@ def _published(level: str, cell: Cell, limit: int = 0, **settings: Any) -> list[
         asked = Matching(neighbours=neighbours, limit=limit or ADAPTIVE, **settings)
         values, lost = label_draws(study, epsilon, asked, draws, seed)
     else:
-        record = Published(neighbours=neighbours, **settings)
+        record = PaperNumbers(neighbours=neighbours, **settings)
         values, lost = sample_draws(study, epsilon, record, draws, seed, limit or None)
     return [{**errors(data, neighbours, values), "true_epsilon": lost}]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from counterveil.published.proved_matching import Published
+from counterveil.published.proved_matching import PaperNumbers
 from counterveil.settings import Matching
 from counterveil_lab.reproduce.papers.private_matching.draws import (
     OURS,
@@ -48,7 +48,7 @@ def estimates(method: str, data: str, epsilon: float, neighbours: int, draws: in
     if method == LABEL:
         return label_draws(study, epsilon, Matching(neighbours=neighbours), draws, seed)[0]
     if method == SAMPLE:
-        return sample_draws(study, epsilon, Published(neighbours=neighbours), draws, seed)[0]
+        return sample_draws(study, epsilon, PaperNumbers(neighbours=neighbours), draws, seed)[0]
     if method == ZERO:
         return np.zeros(draws)
     if method == PLAIN:

@@ -1,0 +1,70 @@
+"""The last steps of every method, once: add to its own facts what an answer repeats of its question, and settle it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+
+from counterveil.privacy import Proof
+from counterveil.results.question import Question
+from counterveil.results.result import Result
+from counterveil.session import Gate, Plan, Session
+
+
+class Stored(Protocol):
+    """What is kept in a ledger and read back."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def stored(self) -> dict[str, Any]:
+        """Return what the ledger keeps."""
+        ...
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> Self:
+        """Return what was stored."""
+        ...
+
+
+Answer = TypeVar("Answer", bound=Stored)
+
+
+class Facts(dict[str, Any]):
+    """The fields of an answer that its method adds to what its question says."""
+
+
+def settled(
+    kind: type[Answer],
+    session: Session,
+    question: Question,
+    plan: Plan,
+    compute: Callable[[Gate], Facts],
+    *,
+    pages: str | tuple[str, ...] = (),
+    remarks: tuple[str, ...] = (),
+    proof: Proof = Proof.FINITE_SAMPLE,
+    mechanisms: tuple[str, ...] | None = None,
+    said: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Return the answer to a question: its plan is reserved, `compute` releases numbers at the gate, and it is stored.
+
+    The guarantee is proved on `pages` and those of the `mechanisms`; `said` is what the request's description says
+    beside the question. A request that was answered before gets the stored answer.
+    """
+
+    def answer(gate: Gate) -> dict[str, object]:
+        found = compute(gate)
+        found.setdefault("guarantee", question.guarantee(session, pages, remarks, proof, mechanisms))
+        return built(kind, session, question, found).stored()
+
+    request = question.request(plan, session.study, **(said or {}))
+    return kind.from_dict(session.run(request, answer))
+
+
+def built(kind: type[Answer], session: Session, question: Question, found: Facts) -> Answer:
+    """Return an answer of its facts and of what it repeats of its question."""
+    terms = question.effect_terms(session.study) if kind is Result else question.terms(session.study)
+    if "estimand" in kind.__dataclass_fields__:
+        terms["estimand"] = question.estimand
+    made: Answer = getattr(kind, "_made", kind)(**(terms | found))
+    return made
