@@ -15,6 +15,7 @@ from counterveil.data import Study, Sums, Table
 from counterveil.data.encoding import outcome_unit
 from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
 from counterveil.numerics.arms import TwoArms, arm_totals
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
@@ -49,20 +50,16 @@ def difference_in_means(session: Session, question: Question) -> Result:
         part = place_part(study, source.rows, sensitivity, sensitivity.squares, share, question)
     plan = effect_plan(question, share, part)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         place = find_interval(gate, source, plan, sensitivity)
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         (sums,) = source.run(partial(arm_sums, place=place))
         step = outcome_unit(study.outcome_bounds) * place.part
         effect, variance = release(gate, TwoArms.of(sums), step, bounds, share > 0)
-        return Result(
+        return Facts(
             estimate=float(effect),
             uncertainty=_uncertainty(effect, variance, bounds, study, place.hidden(study)),
-            guarantee=question.guarantee(
-                session, (PAGE, PLACE_PAGE) if part else PAGE, mechanisms=mechanisms(plan)
-            ),
             method="difference in means",
-            **question.effect_terms(study),
             releases=(*searched(plan), *_releases(bounds, share > 0)),
             not_covered=causal_caveats(study, question.estimand) + place.said(study),
             details={
@@ -74,9 +71,10 @@ def difference_in_means(session: Session, question: Question) -> Result:
                 "variance_budget_share": plan.parts.get(NAMES[1], 0.0),
             },
             variance_apart=True,
-        ).stored()
+        )
 
-    return Result.from_dict(session.run(question.request(plan, study), compute))
+    pages = (PAGE, PLACE_PAGE) if part else (PAGE,)
+    return settled(Result, session, question, plan, compute, pages=pages, mechanisms=mechanisms(plan))
 
 
 def number_treated(table: Table) -> Sums:

@@ -21,6 +21,7 @@ from counterveil.numerics.linear_form import LinearForm, linear_form, paired_var
 from counterveil.numerics.partial_shares import partial_shares
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Fact
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import Gate, Released, Session
@@ -133,19 +134,16 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     form = linear_form(effect.coefficients)
     variance_form = effect.variance_form()
     sensitivity = sensitivity_of(table, form, variance_form)
-    share = effect.share
+    share, part = effect.share, Fraction(0)
     if share is None:
         share = chosen_share(sensitivity, question, effect.expected_part)
-
-    part = Fraction(0)
-    if effect.share is None:
         squares = sensitivity.squares * sensitivity.factor
         part = place_part(table.study, table.rows, sensitivity, squares, share, question)
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         place = find_interval(gate, table, plan, sensitivity)
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         released, variance = release(
@@ -158,18 +156,10 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
         releases.append(("effect", f"sensitivity {float(bounds.estimate):.6g}"))
         if variance is not None:
             releases.append(("its variance", f"sensitivity {float(bounds.variance):.6g}"))
-        return Result(
+        return Facts(
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
-            guarantee=question.guarantee(
-                session,
-                (*effect.pages, PLACE_PAGE) if part else effect.pages,
-                effect.remarks,
-                mechanisms=mechanisms(plan),
-            ),
             method=effect.method,
-            # Not those of the table, whose outcomes may be residuals of a prediction.
-            **question.effect_terms(session.study),
             releases=tuple(releases),
             not_covered=effect.not_covered + place.said(table.study),
             details=effect.details
@@ -179,9 +169,20 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             diagnostics=effect.diagnostics | shares,
             assumes=effect.assumes,
             variance_apart=True,
-        ).stored()
+        )
 
-    return Result.from_dict(session.run(question.request(plan, session.study), compute))
+    pages = (*effect.pages, PLACE_PAGE) if part else effect.pages
+    # The terms are not those of the table, whose outcomes may be residuals of a prediction.
+    return settled(
+        Result,
+        session,
+        question,
+        plan,
+        compute,
+        pages=pages,
+        remarks=effect.remarks,
+        mechanisms=mechanisms(plan),
+    )
 
 
 def release(
