@@ -136,23 +136,22 @@ def pair_groups(session: Session, question: Question, layout: Layout) -> GroupsR
     question, choice = asked(session, replace(question, method="adjusted"), len(places))
     width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         found = pair_effects(gate, table, choice, Estimand.ATE, rows)
         known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
         effects = tuple(
             Effect(names[place], one, question.level, len(places), float(len(own)))
             for place, one, own in zip(places, known, rows, strict=True)
         )
-        return GroupsResult(
+        return Facts(
+            provenance(session, question, choice, {}),
             groups=effects,
             by=layout.names,
             left_out=tuple(name for place, name in enumerate(names) if place not in places),
-            **question.terms(session.study),
-            **provenance(session, question, choice, {}),
-        ).stored()
+        )
 
-    request = question.request(choice.plan, session.study, question="groups", by=layout.describe())
-    return GroupsResult.from_dict(session.run(request, compute))
+    said = {"question": "groups", "by": layout.describe()}
+    return settled(GroupsResult, session, question, choice.plan, compute, said=said)
 
 
 def groups(

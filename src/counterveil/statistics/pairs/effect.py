@@ -23,6 +23,7 @@ from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
@@ -289,33 +290,24 @@ def pairs(session: Session, question: Question) -> Result:
     """Return the private effect; covariates and the order of rows are public, treatments and outcomes are not."""
     table, (question, choice) = session.table, asked(session, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         effect = pair_effect(gate, table, choice, question.estimand)
-        return Result(
-            estimate=effect.estimate,
-            uncertainty=effect.uncertainty,
-            **question.effect_terms(session.study),
-            **provenance(session, question, choice, effect.details),
-        ).stored()
+        said = provenance(session, question, choice, effect.details)
+        return Facts(said, estimate=effect.estimate, uncertainty=effect.uncertainty)
 
-    return Result.from_dict(session.run(question.request(choice.plan, session.study), compute))
+    return settled(Result, session, question, choice.plan, compute)
 
 
 def pair_means(session: Session, question: Question) -> MeasureResult:
     """Return the private measure of both arms' means, each with a score of its own."""
     table, (question, choice) = session.table, asked(session, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         means, details = released_means(gate, table, choice)
-        return MeasureResult.of(
-            question.measure,
-            means,
-            **question.terms(session.study),
-            estimand=question.estimand,
-            **provenance(session, question, choice, details),
-        ).stored()
+        said = provenance(session, question, choice, details)
+        return Facts(said, measure=question.measure, numbers=means)
 
-    return MeasureResult.from_dict(session.run(question.request(choice.plan, session.study), compute))
+    return settled(MeasureResult, session, question, choice.plan, compute)
 
 
 def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans, dict[str, float | str]]:
