@@ -6,6 +6,7 @@ from itertools import combinations_with_replacement
 from math import comb, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import blocks
@@ -20,7 +21,9 @@ _SAMPLE, _LEAST_NEW = 20_000, 0.02
 _CHANCE = 1.0
 
 
-def richer_imbalance(columns: Floats, logit: Floats, balanced: Floats, weights: Floats) -> float:
+def richer_imbalance(
+    columns: Floats, logit: Floats, balanced: NDArray[np.floating], weights: Floats
+) -> float:
     """Return the imbalance beyond chance in products of up to three columns, less what balanced features hold of them.
 
     It is that in the worst direction, for a function of mean square one, beside the root of the sum of squared weights:
