@@ -148,7 +148,7 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
     _of(
-        "convolution.half_width",
+        "convolution._one_half_width",
         "excess = log(max(2 * beyond, 1e-300) / alpha)",
         "excess = log(max(beyond, 1e-300) / alpha)",
         "unit/inference/test_convolution.py",

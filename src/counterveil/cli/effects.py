@@ -285,11 +285,13 @@ def sensitivity(
 
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
-    from counterveil import questions
+    from counterveil import results
+    from counterveil.questions.pooled import pool
     from counterveil.results.codec import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
-    kinds = {name: getattr(questions, name) for name in (*names, "PooledResult", "PooledNeeded")}
+    kinds = {name: getattr(results, name) for name in names}
+    kinds |= {"PooledResult": pool.PooledResult, "PooledNeeded": pool.PooledNeeded}
     return kind_of(facts, kinds).from_dict(facts)
 
 

@@ -63,11 +63,7 @@ ALLOWED_ALIKE: Final = 0.8
 # covariates most products are not balanced: it grows with them, up to twice as much, after a look at settings of ACIC
 # 2016 that it had not been set on (experiments/causal/RESULTS_OUTCOME.md).
 ALLOWED_BIAS: Final = 0.5
-_MOST_USUAL: Final = 1.0
-# The standard deviation that mean outcomes are supposed to have along the richer functions of covariates that weights
-# leave unbalanced, beside that of outcomes around what is balanced; and the most that is allowed for bias in all.
-OUTCOMES_FOLLOW: Final = 0.75
-MOST_BIAS: Final = 10.0
+MOST_BIAS: Final = 1.0
 _FEW_COVARIATES: Final = 25
 # What is balanced where nothing is said.
 _USUAL: Final = ("covariates", "squares", "products", "score", "terms", "bends", "leaves")
@@ -101,7 +97,7 @@ def allowed_bias(bias: float | None, randomised: bool, covariates: int) -> float
     if bias is not None:
         return float(bias)
     grown = ALLOWED_BIAS * max(covariates / _FEW_COVARIATES, 1.0)
-    return 0.0 if randomised else min(grown, _MOST_USUAL)
+    return 0.0 if randomised else min(grown, MOST_BIAS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +179,7 @@ class Weighting(Settings):
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
         bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
-            None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and has on top (squares add up) 3/4
-            of the imbalance beyond chance that weights leave in products of up to three covariates, in standard errors
-            of a function with the variance of outcomes around their fit. It is 0 where the study is declared
+            None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
             randomised.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
             it is subtracted from them.

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import hypot
 
 import numpy as np
 
-from counterveil.data import Categories, Range, Study, Table
+from counterveil.data import Range, Study, Table
 from counterveil.data.encoding import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
@@ -29,21 +28,17 @@ from counterveil.settings.methods import (
     BY_ROW,
     FOR_VALUE_ALONE,
     IN_TRIALS,
-    MOST_BIAS,
-    OUTCOMES_FOLLOW,
     asked_share,
 )
 from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.clustered import effect_of
 from counterveil.statistics.linear.effect import PAGE, LinearEffect, chosen_share, covariate_diagnostics
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs
-from counterveil.statistics.linear.kernels.richer_imbalance import richer_imbalance
 from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 from counterveil.statistics.linear.spline_score import spline_score
 from counterveil.statistics.linear.weighting_design import (
-    LEAST_CHANCE,
     ScoredRows,
     Weighted,
     covariate_lines,
@@ -80,7 +75,6 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     pairs = covariate_pairs(table.treated, found.features) if by_row else None
     not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
     weights, score = found.weights, design.score
-    bias = _allowed_bias(table.study, settings, score, found, lines)
     assumes = None if rows.study.randomised is True else LinearIn(found.features.shape[1])
     # The features, which take the most memory, are not needed beside what follows.
     del found, design
@@ -97,28 +91,9 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         table=table,
         remarks=_remarks(settings),
         share=share,
-        bias=bias,
+        bias=settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates)),
         assumes=assumes,
     )
-
-
-def _allowed_bias(study: Study, settings: Weighting, score: Floats, found: Weighted, lines: Floats) -> float:
-    """Return what the interval allows for bias, in standard errors from sampling.
-
-    To what is usual comes the imbalance that weights leave in richer functions of covariates than the balanced ones:
-    it does not fall with the rows, unless they come into balance.
-    """
-    usual = settings.allowed_bias(study.randomised is True, len(study.covariates))
-    if settings.bias is not None or study.randomised is True:
-        return usual
-    chances = np.clip(score, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
-    columns: list[Floats] = []
-    for domain, line in zip(study.covariates.values(), lines, strict=True):
-        labels = range(len(domain.labels) - 1) if isinstance(domain, Categories) else ()
-        columns += [np.asarray(line == code, np.float64) for code in labels] or [line]
-    logit = np.log(chances / (1.0 - chances))
-    richer = richer_imbalance(np.column_stack(columns), logit, found.features, found.weights)
-    return round(min(hypot(usual, OUTCOMES_FOLLOW * richer), MOST_BIAS), 3)
 
 
 def _supposing(settings: Weighting, question: Question, study: Study) -> Weighting:

@@ -38,7 +38,7 @@ _FEWEST_AND_MOST_BENDS = (4, 40)
 _FEW_ROWS = 1000
 _MOST_GROWTH = 8.0
 # Scores nearer to 0 or 1 than this count as that near.
-LEAST_CHANCE = 1e-3
+_LEAST_CHANCE = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _shares(design: ScoredRows, settings: Weighting, randomised: bool) -> Featur
 
 def _scarcity(design: ScoredRows) -> float:
     """Return by how much inverse probabilities would raise the variance of a difference in means; 1 in a trial."""
-    score = np.clip(design.score, LEAST_CHANCE, 1.0 - LEAST_CHANCE)
+    score = np.clip(design.score, _LEAST_CHANCE, 1.0 - _LEAST_CHANCE)
     treated, control = design.arms
     inverse = float(np.mean(1.0 / score + 1.0 / (1.0 - score)))
     return max(inverse / (len(score) / treated + len(score) / control), 1.0)

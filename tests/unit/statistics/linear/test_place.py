@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.numerics.arms import arm_totals
 from counterveil.statistics.linear.place import Interval
-from counterveil.statistics.linear.sensitivity import DifferenceInMeans
+from counterveil.statistics.linear.sensitivity import MeanContrast
 from counterveil.statistics.outcome_place import count_octaves
 
 STEPS = (0, OUTCOME_STEPS // 64, OUTCOME_STEPS // 2 - 1, OUTCOME_STEPS // 2, OUTCOME_STEPS)
@@ -53,7 +53,7 @@ def test_a_changed_outcome_moves_two_counts_by_one(pure):
 )
 def test_clamped_outcomes_move_no_more_than_the_interval_is_wide(place):
     treated = np.array([True, True, False, False])
-    narrow = DifferenceInMeans(Fraction(1000) * place.part, 2, 2)
+    narrow = MeanContrast(Fraction(1000) * place.part, 2, 2)
     unit = Fraction(1000, OUTCOME_STEPS) * place.part
 
     def statistics(steps):
