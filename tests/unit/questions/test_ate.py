@@ -23,7 +23,8 @@ def study(**extra):
 def test_noise_has_at_most_half_the_variance_of_two_draws():
     data = trial(n=1000)
     data["arm"] = np.tile([0, 1], 500)
-    words = {"protects": "outcome", "settings": cv.settings.DifferenceInMeans(variance_share="1/10")}
+    settings = cv.settings.DifferenceInMeans(variance_share="1/10")
+    words = {"protects": "outcome", "method": "difference_in_means", "settings": settings}
     for epsilon in (0.25, 1, 4):
         result = cv.ate(data, study(), epsilon=epsilon, mechanism="laplace", noise=cv.SeededNoise(1), **words)
         two_draws = 2 * 2 * (100 / 500 / (epsilon * 0.9)) ** 2

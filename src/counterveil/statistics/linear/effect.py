@@ -134,11 +134,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     form = linear_form(effect.coefficients)
     variance_form = effect.variance_form()
     sensitivity = sensitivity_of(table, form, variance_form)
-    share, part = effect.share, Fraction(0)
-    if share is None:
-        share = chosen_share(sensitivity, question, effect.expected_part)
-        squares = sensitivity.squares * sensitivity.factor
-        part = place_part(table.study, table.rows, sensitivity, squares, share, question)
+    share, part = _shares(table, sensitivity, effect, question)
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
     sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
@@ -152,15 +148,11 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
         cap = float(bounds.variance_cap)
         own = (cap, None) if variance is None else (float(variance), variance.noise)
         known = Uncertainty(released.noise, own[0], cap, own[1], place.hidden(table.study) ** 2)
-        releases = [*searched(plan)]
-        releases.append(("effect", f"sensitivity {float(bounds.estimate):.6g}"))
-        if variance is not None:
-            releases.append(("its variance", f"sensitivity {float(bounds.variance):.6g}"))
         return Facts(
             estimate=float(released),
             uncertainty=with_rare_events(known, session.study.outcome_range, sizes),
             method=effect.method,
-            releases=tuple(releases),
+            releases=(*searched(plan), *_releases(bounds, variance is not None)),
             not_covered=effect.not_covered + place.said(table.study),
             details=effect.details
             | effect.with_bias(known.sampling_sd)
@@ -183,6 +175,23 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
         remarks=effect.remarks,
         mechanisms=mechanisms(plan),
     )
+
+
+def _shares(
+    table: Table, sensitivity: LinearEstimate, effect: LinearEffect, question: Question
+) -> tuple[Fraction, Fraction]:
+    """Return the variance's share of the budget that the place of outcomes leaves, and the part of that place."""
+    if effect.share is not None:
+        return effect.share, Fraction(0)
+    share = chosen_share(sensitivity, question, effect.expected_part)
+    squares = sensitivity.squares * sensitivity.factor
+    return share, place_part(table.study, table.rows, sensitivity, squares, share, question)
+
+
+def _releases(bounds: LinearEstimate, with_variance: bool) -> tuple[tuple[str, str], ...]:
+    effect = ("effect", f"sensitivity {float(bounds.estimate):.6g}")
+    variance = ("its variance", f"sensitivity {float(bounds.variance):.6g}")
+    return (effect, variance) if with_variance else (effect,)
 
 
 def release(
