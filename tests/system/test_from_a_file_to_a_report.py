@@ -1,4 +1,4 @@
-"""The five commands of the README, from a CSV file of fifty columns and its codebook to a report."""
+"""The five commands of the guide, from a CSV file of fifty columns and its codebook to a report."""
 
 import re
 import shlex
@@ -9,16 +9,15 @@ from typer.testing import CliRunner
 
 from counterveil.cli.app import app
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs/how-to/from-a-file-to-a-study.md"
 
 
 def commands():
-    section = README.read_text(encoding="utf-8").split("## From a file to a report", 1)[1]
-    block = re.search(r"```sh\n(.*?)```", section, re.S)
+    block = re.search(r"```sh\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.S)
     return [shlex.split(line) for line in block[1].splitlines()]
 
 
-def test_five_commands_of_the_readme(tmp_path, monkeypatch):
+def test_five_commands_of_the_guide(tmp_path, monkeypatch):
     fifty_columns.write(tmp_path)
     monkeypatch.chdir(tmp_path)
     said = []
