@@ -12,7 +12,8 @@ from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.inference.measures import NoisyRatio
-from counterveil.statistics.moments.scoring import AdjustedScore, Tallies, model_errors
+from counterveil.questions.groups.groups import cell_ratios
+from counterveil.statistics.moments.scoring import AdjustedScore, PlainScore, Tallies, model_errors
 
 TRIAL = people(1500, 21, confounded=False)
 N, HALF = 1500, WIDTH / 2
@@ -300,3 +301,21 @@ def test_errors_of_models_in_a_cell():
     part = supposed / (supposed + doubt_t)
     assert_allclose(shift, weight * part * t * y * n)
     assert_allclose(extra, weight**2 * (part * doubt_t * y**2 + doubt_y * (part * t) ** 2) + 0.0001)
+
+
+def test_noise_of_sizes_and_of_the_share_enters_every_cell():
+    made = Tallies(np.array([300.0, 200.0]), np.ones(2), np.ones(2), 0.0, 2.0, 1.0, 1.0, heavy=False)
+    score = PlainScore(share=0.2, mean=0.1, share_sd=0.004, square=0.26)
+    for one in cell_ratios(made, score, 1.0, 8.0):
+        assert (one.size_sd, one.total_sd) == (2.0, 1.0)
+        assert one.extra >= (0.26 - 0.1**2) * (0.004 / (0.2 * 0.8)) ** 2 * (1 - CLOSE)
+    assert score.extra == pytest.approx((0.26 - 0.1**2) * (0.004 / (0.2 * 0.8)) ** 2)
+
+
+def test_other_errors_of_a_mean_lengthen_its_interval():
+    """With an exact size the interval is z times the root of sampling, noise and other errors."""
+    known = {"total": 30.0, "size": 100.0, "row_variance": 4.0, "total_sd": 3.0, "size_sd": 0.0, "limit": 8.0}
+    one = NoisyRatio(**known, offset=0.0, extra=0.01)
+    half = norm.ppf(0.975) * sqrt(4.0 / 100 + 0.01 + 0.03**2)
+    assert_allclose(one.interval(0.95), (0.3 - half, 0.3 + half))
+    assert one.noise_sd == pytest.approx(sqrt(0.03**2 + 0.01))

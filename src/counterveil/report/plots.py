@@ -284,14 +284,15 @@ def plan(found: Any, *, ax: Any = None) -> Any:
 def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
     """Return the axes with one point a method; what `auto` takes is filled."""
     ax = canvas(ax, height=1.9 + 0.34 * len(answers))
-    several = len({(one["epsilon"], one["rows"]) for one in answers}) > 1
+    said = [("epsilon", ", epsilon {:g}"), ("rows", ", {:,} people")]
+    apart = [(field, words) for field, words in said if len({one[field] for one in answers}) > 1]
     names = []
     for place, one in enumerate(reversed(answers)):
         colour = GREY if Caveat.NOTHING_ADJUSTED in one["not_covered"] else INK
         ax.plot([0, one["half_width"]], [place, place], color=PALE, lw=1.5, zorder=1)
         fill = colour if one["chosen"] else "white"
         ax.plot(one["half_width"], place, "o", color=fill, mec=colour, mew=1.5, ms=7, zorder=5)
-        at = f", epsilon {one['epsilon']:g}, {one['rows']:,} people" if several else ""
+        at = "".join(words.format(one[field]) for field, words in apart)
         names.append(f"{one['protects']}: {one['method']}{at}")
     changes = [
         place
@@ -301,13 +302,12 @@ def _methods(found: Any, answers: list[dict[str, Any]], ax: Any) -> Any:
     for place in changes:
         ax.axhline(place - 0.5, color=PALER, lw=1)
     if found.without_privacy < np.inf:
-        ax.axvline(found.without_privacy, color=GREY, lw=1, ls=(0, (4, 4)), label=found.beside)
+        ax.axvline(found.without_privacy, color=GREY, lw=1, ls=(0, (4, 4)))
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlim(left=0)
     ax.set_xlabel(f"half-width of the {percent(found.level)} interval")
-    legend(ax)
-    note = "Filled: what auto takes. Grey: nothing is adjusted for. Simulated; nothing was spent."
+    note = "Filled: what auto takes. Grey: not adjusted. Dashed: least squares without privacy."
     framed(ax, f"Methods and levels: {found.treatment} on {found.outcome}", note, None)
     return ax
 

@@ -42,7 +42,7 @@ def text_table(cells: Cells) -> Iterator[str]:
     """Yield the lines of a table whose columns are aligned.
 
     Where it is too wide, columns stand closer, then the two parts of the standard error are left out
-    (all other forms of a result have them), then every name has a line of its own.
+    (all other forms of a result have them), then names have lines of their own, each once for rows that share it.
     """
     whole = [cells.headings, *cells.rows]
     shown = [place for place, heading in enumerate(cells.headings) if heading not in _PARTS]
@@ -54,8 +54,9 @@ def text_table(cells: Cells) -> Iterator[str]:
             return
     headings, *figures = _aligned([["  ", *row[1:]] for row in narrow], 2)
     yield headings
-    for row, line in zip(narrow[1:], figures, strict=True):
-        yield f" {row[0]}"
+    for row, before, line in zip(narrow[1:], narrow, figures, strict=False):
+        if row[0] != before[0]:
+            yield f" {row[0]}"
         yield line
 
 
