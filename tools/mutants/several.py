@@ -146,7 +146,7 @@ SEVERAL: tuple[Mutant, ...] = (
         "sqrt(self.known_variance(alpha))",
         _FUNCTIONS,
     ),
-    _of("Uncertainty.p_value", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
+    _of("Uncertainty.beyond", "abs(distance) - self.bias", "abs(distance)", "unit/inference/test_bias.py"),
     _of(
         "convolution._one_half_width",
         "excess = log(max(2 * beyond, 1e-300) / alpha)",
