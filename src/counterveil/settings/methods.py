@@ -400,7 +400,7 @@ def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
     """Return the matrix as tuples of floats, or refuse what is no correlation matrix."""
     try:
         matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         matrix = np.zeros(0)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
     if (
