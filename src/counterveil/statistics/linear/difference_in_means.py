@@ -47,11 +47,11 @@ def difference_in_means(session: Session, question: Question) -> Result:
     sensitivity = MeanContrast(hi - lo, treated, source.rows - treated)
     share, part = chosen_share(sensitivity, question), Fraction(0)
     if asked_share(question.settings) is None and not _whole_clusters(study):
-        part = place_part(study, source.rows, sensitivity, sensitivity.squares, share, question)
+        part = place_part(study, sensitivity.smallest_arm, sensitivity, sensitivity.squares, share, question)
     plan = effect_plan(question, share, part)
 
     def compute(gate: Gate) -> Facts:
-        place = find_interval(gate, source, plan, sensitivity)
+        place = find_interval(gate, source, plan, sensitivity, sensitivity.smallest_arm)
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         (sums,) = source.run(partial(arm_sums, place=place))
         step = outcome_unit(study.outcome_bounds) * place.part

@@ -134,13 +134,13 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     form = linear_form(effect.coefficients)
     variance_form = effect.variance_form()
     sensitivity = sensitivity_of(table, form, variance_form)
-    share, part = _shares(table, sensitivity, effect, question)
+    sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
+    share, part = _shares(table, sensitivity, effect, question, min(sizes))
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
-    sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
 
     def compute(gate: Gate) -> Facts:
-        place = find_interval(gate, table, plan, sensitivity)
+        place = find_interval(gate, table, plan, sensitivity, min(sizes))
         bounds = replace(sensitivity, width=sensitivity.width * place.part)
         released, variance = release(
             gate, place.within(table), form, variance_form if share > 0 else None, bounds
@@ -178,14 +178,14 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
 
 
 def _shares(
-    table: Table, sensitivity: LinearEstimate, effect: LinearEffect, question: Question
+    table: Table, sensitivity: LinearEstimate, effect: LinearEffect, question: Question, smaller: float
 ) -> tuple[Fraction, Fraction]:
     """Return the variance's share of the budget that the place of outcomes leaves, and the part of that place."""
     if effect.share is not None:
         return effect.share, Fraction(0)
     share = chosen_share(sensitivity, question, effect.expected_part)
     squares = sensitivity.squares * sensitivity.factor
-    return share, place_part(table.study, table.rows, sensitivity, squares, share, question)
+    return share, place_part(table.study, smaller, sensitivity, squares, share, question)
 
 
 def _releases(bounds: LinearEstimate, with_variance: bool) -> tuple[tuple[str, str], ...]:

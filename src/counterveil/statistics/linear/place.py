@@ -19,7 +19,7 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Plan
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, Sensitivities, effect_plan
-from counterveil.statistics.outcome_place import DISTANCES, ENDS, PLACE_WORDS, count_octaves
+from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, count_octaves
 
 PAGE = "statistics/histogram.proof.md"
 # Parts of the budget that the place may take, the largest first.
@@ -29,13 +29,11 @@ _PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
 _MOST_COST, _LEAST_GAIN, _TOO_WIDE = 1.04, 1.21, 20
 # A width that a search leaves, in standard deviations of outcomes.
 _FOUND = 15
-# Most noise of an octave's count, as a part of the rows.
-_MOST_NOISE = 1 / 100
+# Most noise of an octave's count, as a part of the smaller arm.
+_MOST_NOISE = 1 / 50
 # Outcomes beyond the innermost octave are seen where they exceed their noise so far; else nothing is clamped.
 # A tail is there where it exceeds the second of these.
 _SEEN, _SURE = 6.0, 2.5
-# What the clamped parts of outcomes of both arms may differ by, beside one arm's.
-_BOTH_ARMS = 1.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ WHOLE_RANGE = Interval()
 
 def place_part(
     study: Study,
-    rows: int,
+    smaller: float,
     sensitivity: Sensitivities,
     squares: Fraction,
     share: Fraction,
@@ -101,7 +99,8 @@ def place_part(
 ) -> Fraction:
     """Return the part of the budget that finds the place of outcomes, 0 where it does not pay; reads public numbers.
 
-    `squares` is the sum of squared coefficients times what is allowed for bias, `share` the variance's of what is left.
+    `smaller` is the effective size of the smaller arm, `squares` the sum of squared coefficients times what is allowed
+    for bias, `share` the variance's of what is left.
     Outcomes from 0 to 1 are not searched.
     """
     low, high = study.outcome_range
@@ -119,7 +118,7 @@ def place_part(
     without = expected(Fraction(0), usual, 1.0), expected(Fraction(0), small, 1.0)
     for part in _PARTS:
         plan = effect_plan(question, share, part)
-        sure = _count_sd(plan) <= _MOST_NOISE * rows
+        sure = _count_sd(plan) <= _MOST_NOISE * smaller
         cheap = expected(part, usual, 1.0) <= _MOST_COST * without[0]
         if sure and cheap and _LEAST_GAIN * expected(part, small, _FOUND * small) <= without[1]:
             return part
@@ -150,8 +149,13 @@ def mechanisms(plan: Plan) -> tuple[str, ...]:
     return (plan.mechanism, *laplace)
 
 
-def find_interval(gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitivities) -> Interval:
-    """Return the interval of least expected error from two releases, the whole range if none was planned."""
+def find_interval(
+    gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitivities, smaller: float
+) -> Interval:
+    """Return the interval of least expected error from two releases, the whole range if none was planned.
+
+    What it clamps may all be of the `smaller` arm, and at the far end of its octave.
+    """
     if not searched(plan):
         return WHOLE_RANGE
     centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
@@ -168,6 +172,6 @@ def find_interval(gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitiv
         if halvings > 0:
             steps = OUTCOME_STEPS >> halvings
             low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
-            lost = _BOTH_ARMS * float(shares @ np.maximum(DISTANCES - reach, 0.0)) / 2
+            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - reach, 0.0)) / 2
             found.append((noise / 4.0**halvings + (lost * width) ** 2, Interval(low, halvings, lost)))
     return min(found, key=lambda one: one[0])[1]

@@ -114,3 +114,11 @@ def test_rare_values_far_off_are_not_clamped():
     data = trial(5000, share=0.01)
     found = [length(data, (0, 200), seed)[1] for seed in range(3)]
     assert all(len(one.releases) == 4 and "outcomes_from" not in one.details for one in found)
+
+
+def test_a_rare_arm_far_from_the_other_is_not_clamped_away():
+    t = (np.arange(40_000) < 400).astype(int)
+    y = np.random.default_rng(0).normal(8 * t, 1)
+    for seed in range(3):
+        long, found = length({"t": t, "y": y}, (-100, 100), seed)
+        assert abs(found.estimate - 8) < long
