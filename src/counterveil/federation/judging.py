@@ -224,16 +224,13 @@ def noise_like(noise: Any, sensitivity: Fraction, amount: Fraction) -> Any:
     return noise_from_dict({"mechanism": name, "sensitivity": str(sensitivity), _AMOUNTS[name]: paid})
 
 
-def check_weighted(
-    ask: Ask, width: Fraction, known: Uncertainty, rare: float = 0.0, hidden: float = 0.0
-) -> Fraction:
+def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 0.0) -> Fraction:
     """Return how far one outcome moves an average of outcomes in a range of this width, after checking what follows.
 
     Weights are not negative and add up to one in each arm. None is above one, and the sum of their squares is at most
-    the largest: that bounds the largest variance, to which `rare` was added. `hidden` is the largest variance of what
-    clamping may hide.
+    the largest: that bounds the largest variance, to which `rare` was added.
     """
-    hold(known.bias == known.ball_variance == 0 <= known.extra <= hidden)
+    hold(known.extra == known.bias == known.ball_variance == 0)
     hold(known.variance_noise is not None or known.variance == known.variance_cap)
     check_budget(ask, [known.noise] if known.variance_noise is None else [known.noise, known.variance_noise])
     step = sensitivity_of(known.noise)
@@ -339,8 +336,7 @@ def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
     largest = float(step / narrow)
     # Effective sizes are no less than one over the largest weight.
     rare = rare_events((declared.low, declared.high), (1 / largest, 1 / largest))
-    # Clamping to an interval within the range hides less than the range.
-    check_weighted(ask, wide, result.uncertainty, rare, float(wide) ** 2)
+    check_weighted(ask, wide, result.uncertainty, rare)
 
 
 def _check_records(ask: Ask, declared: Expected, result: Result) -> float:

@@ -34,6 +34,7 @@ from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
 from counterveil.questions.curator import Curator
 from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.question import Question
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
@@ -169,9 +170,17 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
-def checked_arguments(study: Study, question: Ask) -> AteArguments:
+class SiteArguments(AteArguments):
+    """The same for a coordinator, who computes the noise of an answer again from the declared range."""
+
+    def about(self, study: Study) -> Question:
+        """Return the checked question itself."""
+        return replace(super().about(study), whole_range=True)
+
+
+def checked_arguments(study: Study, question: Ask) -> SiteArguments:
     """Return the arguments of `ate`, or raise what is wrong with them; nothing here looks at rows or budget."""
-    arguments = AteArguments(
+    arguments = SiteArguments(
         method=question.method,
         protects=question.protects,
         epsilon=question.epsilon,
@@ -186,7 +195,7 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
     return arguments
 
 
-def _arguments(study: Study, request: SiteRequest) -> AteArguments:
+def _arguments(study: Study, request: SiteRequest) -> SiteArguments:
     """Return the same; what does not suit the estimator is refused before rows are read."""
     try:
         return replace(checked_arguments(study, request.ask), request_id=key_of(request))

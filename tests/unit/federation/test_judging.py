@@ -4,8 +4,10 @@ import copy
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
+import counterveil as cv
 from counterveil.federation.judging import (
     OTHER_NOISE,
     OUT_OF_REACH,
@@ -73,3 +75,17 @@ def test_a_ledger_that_ends_before_an_earlier_answer_went_back(answered):
     for known in (Head(seq + 1, "0" * 64), Head(seq, "0" * 64)):
         with pytest.raises(SetAsideError, match=WENT_BACK):
             judged(request, reply, None, known)
+
+
+@pytest.mark.parametrize("method", ["difference_in_means", "weighting"])
+def test_an_honest_site_with_a_range_that_is_far_too_wide_is_not_set_aside(new_site, tmp_path, method):
+    rng, rows = np.random.default_rng(1), 4000
+    table = np.column_stack([np.arange(rows) % 2, rng.normal(5, 1, rows).round(3), rng.uniform(0, 1, rows)])
+    path = tmp_path / "wide.csv"
+    np.savetxt(path, table, "%g", ",", header="t,y,x", comments="")
+    study = cv.Study("t", "y", (-95, 105), {"x": cv.Range(0, 1)}, treated=1, control=0, randomised=True)
+    site = new_site(data=path, study=study, estimators=[method], protects=["outcome"])
+    ask = Ask(method, "outcome", epsilon="1")
+    request = SiteRequest("s1", "r1", site.file.name, study.to_dict(), ask, 2000.0, None)
+    result = judged(request, Reply.from_text(site.answer(request.to_text())), None, None)
+    assert len(result.releases) == 2

@@ -104,7 +104,7 @@ def place_part(
     Outcomes from 0 to 1 are not searched.
     """
     low, high = study.outcome_range
-    if (low == 0 and high == 1) or not share:
+    if question.whole_range or (low == 0 and high == 1) or not share:
         return Fraction(0)
     width = float(high - low)
 
