@@ -17,6 +17,7 @@ from counterveil.data import Study, Table, check_study, silence
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Proof, Unit
 from counterveil.questions.cate.cate import CateArguments
+from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import CateAnswers, CateQuestion, refuse_long_answers
 from counterveil.results.question import (
@@ -27,7 +28,7 @@ from counterveil.results.question import (
     refuse_overlap,
 )
 from counterveil.results.result import Result
-from counterveil.session import BitSource, Plan, Request, Session
+from counterveil.session import BitSource, Gate, Plan, Request, Session
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"
@@ -36,6 +37,20 @@ ACCEPT = "unproved"
 _FACTOR_FOR_UNPROVED = 1000
 
 Answer = TypeVar("Answer", Result, CateAnswers)
+
+
+def unproved(
+    session: Session,
+    question: Question,
+    plan: Plan,
+    compute: Callable[[Gate], Facts],
+    pages: str | tuple[str, ...],
+    claim: tuple[Proof, str],
+    mechanisms: tuple[str, ...] | None = None,
+) -> Result:
+    """Return the settled answer of a form whose guarantee is not proved in finite samples, with the remark why."""
+    asked, (proof, why) = (Result, session, question, plan, compute), claim
+    return settled(*asked, pages=pages, remarks=(why,), proof=proof, mechanisms=mechanisms)
 
 
 @dataclass(frozen=True, slots=True)

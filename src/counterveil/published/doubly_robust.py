@@ -22,9 +22,9 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
 from counterveil.published.gate import release_scaled
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Session
 from counterveil.statistics.folds.kernels import FoldNuisances, Predict
@@ -101,9 +101,7 @@ def _cross_fit(session: Session, question: PublishedQuestion) -> Result:
             },
         )
 
-    return settled(
-        Result, session, question, plan, compute, pages=PAGE, remarks=(REMARK,), proof=Proof.ASYMPTOTIC
-    )
+    return unproved(session, question, plan, compute, PAGE, (Proof.ASYMPTOTIC, REMARK))
 
 
 # What analysts call.

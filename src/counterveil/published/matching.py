@@ -28,7 +28,7 @@ from counterveil.numerics.products import MirroredRows
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Budget, Estimand, Proof, Unit, show
 from counterveil.privacy.caveats import Target
-from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
 from counterveil.published.gate import release_twice
 from counterveil.published.proved_matching import PAGE as RECORD_PAGE
 from counterveil.published.proved_matching import (
@@ -40,7 +40,7 @@ from counterveil.published.proved_matching import (
     record_matching_plan,
     shrinkage_of,
 )
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
 from counterveil.settings import Matching
@@ -136,9 +136,7 @@ def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
             variance_apart=True,
         )
 
-    return settled(
-        Result, session, question, plan, compute, pages=OUTCOME_PAGE, remarks=(remark,), proof=proof
-    )
+    return unproved(session, question, plan, compute, OUTCOME_PAGE, (proof, remark))
 
 
 # What analysts call.
@@ -249,17 +247,8 @@ def _record_matching(session: Session, question: PublishedQuestion) -> Result:
             interval_of=Target.SHRUNK_CONTRAST,
         )
 
-    return settled(
-        Result,
-        session,
-        question,
-        plan,
-        compute,
-        pages=RECORD_PAGE,
-        remarks=(RECORD_REMARK,),
-        proof=Proof.REFUTED,
-        mechanisms=("laplace_pair", "response"),
-    )
+    claim, drawn = (Proof.REFUTED, RECORD_REMARK), ("laplace_pair", "response")
+    return unproved(session, question, plan, compute, RECORD_PAGE, claim, drawn)
 
 
 # What analysts call.

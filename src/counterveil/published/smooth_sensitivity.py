@@ -23,10 +23,10 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import RANGE_STEPS, single_effect_sum
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
 from counterveil.published.gate import ClassicalPlan, release_classical, release_scaled, textbook_constant
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Plan, Released, Session
 from counterveil.statistics.strata.exact_matching import caveats
@@ -90,17 +90,8 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
             variance_apart=True,
         )
 
-    return settled(
-        Result,
-        session,
-        question,
-        plan,
-        compute,
-        pages=PAGE,
-        remarks=(REMARK,),
-        proof=Proof.REFUTED,
-        mechanisms=("laplace", "gaussian"),
-    )
+    claim, drawn = (Proof.REFUTED, REMARK), ("laplace", "gaussian")
+    return unproved(session, question, plan, compute, PAGE, claim, drawn)
 
 
 # What analysts call.

@@ -24,10 +24,10 @@ from counterveil.numerics.gaussian_profile import delta_of
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat, Target
-from counterveil.published.asking import EffectForm, PublishedQuestion
+from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
 from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.session.plan import in_branches
@@ -104,16 +104,8 @@ def _ipw(session: Session, question: PublishedQuestion) -> Result:
             interval_of=target,
         )
 
-    return settled(
-        Result,
-        session,
-        question,
-        plan,
-        compute,
-        pages=(PAGE, "session/branches.proof.md"),
-        remarks=(REMARK,),
-        proof=Proof.REFUTED,
-    )
+    pages = (PAGE, "session/branches.proof.md")
+    return unproved(session, question, plan, compute, pages, (Proof.REFUTED, REMARK))
 
 
 # What analysts call.

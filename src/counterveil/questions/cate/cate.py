@@ -26,8 +26,9 @@ from counterveil.questions.groups.question import (
     layout_of,
     record_details,
     release_words,
+    settled_scores,
 )
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import (
     LARGEST_DELTA,
@@ -96,16 +97,7 @@ def bins(session: Session, question: CateQuestion) -> CateAnswers:
             details=record_details(found) | {"bins": layout.public},
         )
 
-    return settled(
-        CateAnswers,
-        session,
-        question,
-        found.plan,
-        compute,
-        pages=found.pages,
-        mechanisms=(),
-        said={"bins": layout.describe()},
-    )
+    return settled_scores(CateAnswers, session, question, found, compute, {"bins": layout.describe()})
 
 
 def bin_layout(study: Study, settings: Bins, rows: int, question: CateQuestion) -> Layout:

@@ -28,6 +28,7 @@ from counterveil.questions.groups.question import (
     record_details,
     refuse_ungrouped,
     release_words,
+    settled_scores,
 )
 from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Known, Linear
@@ -63,16 +64,8 @@ def record_groups(session: Session, question: Question, layout: Layout) -> Group
             details=record_details(found),
         )
 
-    return settled(
-        GroupsResult,
-        session,
-        question,
-        found.plan,
-        compute,
-        pages=found.pages,
-        mechanisms=(),
-        said={"question": "groups", "by": layout.describe()},
-    )
+    said = {"question": "groups", "by": layout.describe()}
+    return settled_scores(GroupsResult, session, question, found, compute, said)
 
 
 def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
@@ -17,6 +17,7 @@ from counterveil.data.features import feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Number, Unit, exact, show
 from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.results.answering import Answer, Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.question import (
     LARGEST_OUTCOME,
@@ -27,6 +28,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
+from counterveil.session import Gate, Session
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
@@ -220,6 +222,20 @@ _WORDS = {
     "gram": "second moments of covariates, treatment and outcome",
     "cells": "number, sum and squares of the clipped scores in every cell",
 }
+
+
+def settled_scores(
+    kind: type[Answer],
+    session: Session,
+    question: Question,
+    found: Scoring,
+    compute: Callable[[Gate], Facts],
+    said: Mapping[str, Any],
+    remarks: tuple[str, ...] = (),
+) -> Answer:
+    """Return the settled answer of private scores, whose pages name the noise too."""
+    asked = (kind, session, question, found.plan, compute)
+    return settled(*asked, pages=found.pages, remarks=remarks, mechanisms=(), said=said)
 
 
 def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:

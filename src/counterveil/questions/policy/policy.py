@@ -45,8 +45,9 @@ from counterveil.questions.groups.question import (
     record_details,
     refuse_without_scores,
     release_words,
+    settled_scores,
 )
-from counterveil.results.answering import Facts, settled
+from counterveil.results.answering import Facts
 from counterveil.results.codec import load, refusing, save
 from counterveil.results.effect import Effect
 from counterveil.results.functions import CateModel
@@ -616,17 +617,8 @@ def answer_policy(session: Session, question: Question, rule: Policy, cost: floa
             details=record_details(found),
         )
 
-    return settled(
-        PolicyValue,
-        session,
-        question,
-        found.plan,
-        compute,
-        pages=found.pages,
-        remarks=rule.remarks,
-        mechanisms=(),
-        said={"question": "policy_value", "policy": rule.described(question.request_id), "cost": cost},
-    )
+    said = {"question": "policy_value", "policy": rule.described(question.request_id), "cost": cost}
+    return settled_scores(PolicyValue, session, question, found, compute, said, rule.remarks)
 
 
 def _doubly_robust(question: Question) -> str:
@@ -789,23 +781,14 @@ def answer_curve(session: Session, question: Question, ranking: Ranking) -> Targ
             details=record_details(found),
         )
 
-    return settled(
-        TargetingCurve,
-        session,
-        question,
-        found.plan,
-        compute,
-        pages=found.pages,
-        remarks=model_remarks(model),
-        mechanisms=(),
-        said={
-            "question": "targeting_curve",
-            "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
-            "cost": cost,
-            "thresholds": cuts,
-            "bins": bins,
-        },
-    )
+    said = {
+        "question": "targeting_curve",
+        "model": model.to_dict() if reads_rows_alone(model) else described(model, question.request_id),
+        "cost": cost,
+        "thresholds": cuts,
+        "bins": bins,
+    }
+    return settled_scores(TargetingCurve, session, question, found, compute, said, model_remarks(model))
 
 
 def _check_model(model: EffectModel, study: Study) -> None:

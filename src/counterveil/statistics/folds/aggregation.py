@@ -306,15 +306,8 @@ def fold_aggregation(session: Session, question: Question) -> Result:
             assumes=None if study.randomised is True else _LINEAR.get(name),
         )
 
-    return settled(
-        Result,
-        session,
-        question,
-        folding.plan,
-        compute,
-        pages=PAGES,
-        remarks=learner_remarks(folding.learner),
-    )
+    remarks = learner_remarks(folding.learner)
+    return settled(Result, session, question, folding.plan, compute, pages=PAGES, remarks=remarks)
 
 
 def folding_of(study: Study, rows: int, question: Question) -> Folding:

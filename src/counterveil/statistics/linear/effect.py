@@ -163,17 +163,10 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             variance_apart=True,
         )
 
-    pages = (*effect.pages, PLACE_PAGE) if part else effect.pages
+    pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)
     # The terms are not those of the table, whose outcomes may be residuals of a prediction.
     return settled(
-        Result,
-        session,
-        question,
-        plan,
-        compute,
-        pages=pages,
-        remarks=effect.remarks,
-        mechanisms=mechanisms(plan),
+        Result, session, question, plan, compute, pages=pages, remarks=effect.remarks, mechanisms=drawn
     )
 
 
