@@ -197,17 +197,16 @@ def remembered(
     memory: dict[Key, Found], keys: Sequence[Key], solve: Callable[[list[Key]], Sequence[Found]]
 ) -> list[Found]:
     """Return what is known of every key; those that are new are solved together, and kept."""
-    try:
-        return [memory[key] for key in keys]
-    except KeyError:
-        new = list(dict.fromkeys(key for key in keys if key not in memory))
-    if len(memory) + len(new) > _MOST_REMEMBERED:
-        memory.clear()
-        new = list(dict.fromkeys(keys))
+    # Other threads may empty the memory meanwhile.
+    known = {key: found for key in keys if (found := memory.get(key)) is not None}
+    new = [key for key in dict.fromkeys(keys) if key not in known]
     for start in range(0, len(new), _TOGETHER):
         part = new[start : start + _TOGETHER]
-        memory.update(zip(part, solve(part), strict=True))
-    return [memory[key] for key in keys]
+        known.update(zip(part, solve(part), strict=True))
+    if len(memory) + len(new) > _MOST_REMEMBERED:
+        memory.clear()
+    memory.update((key, known[key]) for key in new)
+    return [known[key] for key in keys]
 
 
 # A number, a standard deviation and a noise.

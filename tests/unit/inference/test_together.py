@@ -64,3 +64,13 @@ def test_what_was_solved_together_is_not_solved_again(monkeypatch):
     monkeypatch.setattr(convolution, "_tails_and_densities", again)
     monkeypatch.setattr(uncertainty, "_inflations", again)
     shown()
+
+
+def test_a_memory_that_another_thread_empties_costs_no_answer():
+    memory = {"known": 1.0}
+
+    def solve(keys):
+        memory.clear()
+        return [2.0] * len(keys)
+
+    assert convolution.remembered(memory, ["known", "new"], solve) == [1.0, 2.0]
