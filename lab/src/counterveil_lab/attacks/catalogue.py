@@ -24,6 +24,7 @@ from counterveil_lab.attacks.neighbours import (
     Pool,
     group_pools,
     lone_controls,
+    narrow,
     pairs_of_pupils,
     people,
     row_pools,
@@ -206,7 +207,7 @@ def _outcome_level() -> Iterator[Audited]:
     yield _outcome("ate", "weighting", "value alone", arguments={"settings": Weighting(variance_share=0)})
     yield _outcome("ate", "difference_in_means", declared=TRIAL)
     yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/13")
-    searched: dict[str, Any] = {"rows": 800, "epsilon": "4", **FEW}
+    searched: dict[str, Any] = {"rows": 800, "epsilon": "4", "base": narrow, **FEW}
     yield _outcome("ate", "difference_in_means", "place", declared=TRIAL, **searched)
     yield _outcome("ate", "weighting", "place", **searched)
     yield _outcome("ate", "stratified", declared=CUT)

@@ -60,6 +60,12 @@ def people(rows: int, kind: int) -> Columns:
     }
 
 
+def narrow(rows: int, kind: int) -> Columns:  # noqa: ARG001 - there is but one
+    """Return usual people whose outcomes lie in a small part of their range, to which a search clamps them."""
+    found = people(rows, 0)
+    return found | {"y": 1 + (found["y"] - 1) / 8}
+
+
 def several_arms(rows: int, kind: int) -> Columns:
     """Return made people in three arms by turns."""
     return people(rows, kind) | {"t": np.arange(rows) % 3}
