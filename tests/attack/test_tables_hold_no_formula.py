@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.console.answers import _csv
+from counterveil.report.airlock import csv_of
 
 FORMULA = "=cmd|' /C calc'!A0"
 BEGINS = ["=1+1", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1+1"]
@@ -47,7 +47,7 @@ def test_no_cell_of_an_exported_table_begins_like_a_formula(label):
         cv.plan(declared, rows=40, protects="outcome", epsilon=1, draws=2),
     ]
     for result in found:
-        rows = list(csv.reader(io.StringIO(_csv(result.tidy()), newline="")))
+        rows = list(csv.reader(io.StringIO(csv_of(result.tidy()), newline="")))
         frame = result.effects
         cells = [
             *(cell for row in rows for cell in row),

@@ -226,6 +226,12 @@ def check_request(
         _check_planned(charter.looks, uses, face, request_id)
 
 
+def check_rows(charter: Charter, rows: int) -> None:
+    """Raise the refusal of a request about fewer rows than the charter allows; their number is public."""
+    if rows < charter.least_rows:
+        raise _not_allowed(f"at least {charter.least_rows:,} rows", f"{rows:,} rows")
+
+
 def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
     """Raise what a request would be refused for, as far as its draws are not needed to tell.
 

@@ -238,6 +238,7 @@ def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
 
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
+_MOST_ROWS = 10**15
 _LONGEST_FILE, _CHARTER_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
@@ -254,6 +255,7 @@ class Charter:
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
         most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
+        least_rows: fewest rows that a request may be about; their number is public.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
         cluster: the column that names clusters of people, where a whole cluster is protected.
@@ -271,6 +273,7 @@ class Charter:
     methods: tuple[str, ...] | None
     most_epsilon: Fraction | None
     most_delta: Fraction | None
+    least_rows: int
     unproved: bool
     person: str | None
     cluster: str | None
@@ -289,6 +292,7 @@ class Charter:
         methods: Iterable[str] | None = None,
         most_epsilon: Number | None = None,
         most_delta: Number | None = None,
+        least_rows: int = 0,
         unproved: bool = False,
         person: str | None = None,
         cluster: str | None = None,
@@ -307,6 +311,13 @@ class Charter:
         put("methods", None if methods is None else names(methods, "methods"))
         put("most_epsilon", _most(most_epsilon, "most_epsilon"))
         put("most_delta", _most(most_delta, "most_delta"))
+        if (
+            not isinstance(least_rows, int)
+            or isinstance(least_rows, bool)
+            or not 0 <= least_rows < _MOST_ROWS
+        ):
+            raise refusal("CV-L040", expected="least_rows: a whole number", got=shown(least_rows))
+        put("least_rows", least_rows)
         if not isinstance(unproved, bool):
             raise refusal("CV-L040", expected="unproved = true or false", got=repr(unproved))
         put("unproved", unproved)
@@ -364,6 +375,7 @@ class Charter:
             facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
         facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
         facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
+        facts |= {"least_rows": self.least_rows} if self.least_rows else {}
         facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
@@ -430,6 +442,7 @@ class Charter:
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
         most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
         most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
+        most += [f"at least {self.least_rows:,} rows"] if self.least_rows else []
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
         said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
         return [

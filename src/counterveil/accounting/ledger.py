@@ -26,6 +26,7 @@ from counterveil.accounting.accounts import (
     check_offer,
     check_order,
     check_request,
+    check_rows,
     check_same,
     check_study,
     entry_of,
@@ -176,6 +177,13 @@ class Ledger:
         """Raise what a request would be refused for, as far as its draws are not needed to tell; nothing is spent."""
         with self._reading():
             check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
+
+    def check_rows(self, dataset: str, rows: Callable[[], int]) -> None:
+        """Raise the refusal of a request about fewer rows than the charter allows; counted where it says so."""
+        with self._reading():
+            charter = Standing(self._store, dataset).charter
+        if charter is not None and charter.least_rows:
+            check_rows(charter, rows())
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
         """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""

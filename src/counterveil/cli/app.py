@@ -31,6 +31,7 @@ from counterveil.cli.effects import (
     sensitivity,
     survival,
 )
+from counterveil.cli.export import export
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.options import Command, commands
@@ -100,6 +101,7 @@ for function, short in (
     (plan, "Width of the intervals of a planned study; free."),
     (draft, "Draft a study file from a header and a codebook."),
     (check, "Check that data fit a study file; free."),
+    (export, "Answers of a ledger, for an output check or a registry."),
 ):
     app.command(cls=Command, short_help=short)(function)
 app.add_typer(ledger_app, name="ledger", short_help="Privacy budgets: create, show, verify.")

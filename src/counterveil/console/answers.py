@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import shlex
-from dataclasses import replace
 from typing import Any
 
 from counterveil.accounting import Posting
-from counterveil.bounded_reading import UnreadableError, parse_json
 from counterveil.console.datasets import request_line
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
-from counterveil.errors import CounterveilError, refusal
-from counterveil.privacy.caveats import KeptByTrim
-from counterveil.report import markdown, page
+from counterveil.errors import refusal
 from counterveil.report.numbers import from_to, percent, rounded
 from counterveil.report.page import section_html
 from counterveil.report.sections import diagnostic_sections, picture
 from counterveil.report.words import answer_words
-from counterveil.results import (
-    ArmsResult,
-    CateAnswers,
-    CateModel,
-    EventStudyResult,
-    GroupsResult,
-    MeasureResult,
-    OutcomesResult,
-    PolicyValue,
-    RatioResult,
-    Result,
-    SurvivalResult,
-    TargetingCurve,
-)
-from counterveil.results.codec import kind_of
-from counterveil.results.measure_words import NEEDED
-from counterveil.results.overlap import OverlapSummary
+from counterveil.results.kept import answer_of, files_of
 
-_KINDS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(Result, MeasureResult, RatioResult, ArmsResult, GroupsResult, OutcomesResult, EventStudyResult),
-        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers),
-    )
-}
-_LONGEST_ANSWER = 64 * 2**20
 # The level of an interval that nobody chose.
 _LEVEL = 0.95
 
@@ -66,14 +35,14 @@ def request(visit: Visit) -> Page:
     result = _answer_of(entries)
     if result is None:
         return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
-    return Page("result.html", facts | {"result": _shown(result), "files": list(_files(result))})
+    return Page("result.html", facts | {"result": _shown(result), "files": list(files_of(result))})
 
 
 def download(visit: Visit) -> Download:
     """Return one of the files of an answered request."""
     _, entries = _entries(visit)
     result = _answer_of(entries) if len(entries) > 1 else None
-    files = {} if result is None else _files(result)
+    files = {} if result is None else files_of(result)
     name = visit.path["file"]
     if name not in files:
         raise refusal("CV-W007", expected=f"one of {', '.join(files) or 'no files'}", got="another name")
@@ -96,17 +65,7 @@ def _entries(visit: Visit) -> tuple[DataSet, list[Posting]]:
 def _answer_of(entries: list[Posting]) -> Any:
     """Return the released result of an answered request, None where it is of a kind that is not shown here."""
     asked: Any = entries[0].facts["description"]
-    try:
-        found = parse_json(str(entries[1].facts["answer"]), _LONGEST_ANSWER)
-        result = kind_of(found, _KINDS).from_dict(found)
-    except (UnreadableError, CounterveilError):
-        return None
-    if asked.get("measure") == NEEDED and type(result) is Result:
-        result = MeasureResult.of_difference(result)
-    if isinstance(result, Result) and asked.get("trim") is not None:
-        # Who was kept is worked out when rows are at hand; that some were left out must be said here too.
-        return replace(result, population=KeptByTrim(str(asked["trim"])))
-    return result
+    return answer_of(asked, str(entries[1].facts["answer"]))
 
 
 def _shown(result: Any) -> dict[str, Any]:
@@ -136,31 +95,6 @@ def _headline(facts: dict[str, Any]) -> str:
         return ""
     error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
     return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {from_to(ends, error)})"
-
-
-def _files(result: Any) -> dict[str, Any]:
-    """Return the files of a result by name: their type and what writes them."""
-    files: dict[str, Any] = {"report.html": ("text/html", lambda: page(result.document()))}
-    if not isinstance(result, OverlapSummary):
-        files |= {
-            "report.md": ("text/markdown", lambda: markdown(result.document())),
-            "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),
-            "table.tex": ("text/x-tex", result.to_latex),
-        }
-    return files | {
-        "effects.csv": ("text/csv", lambda: _csv(result.tidy())),
-        "result.json": ("application/json", lambda: json.dumps(result.to_dict(), indent=2) + "\n"),
-    }
-
-
-def _csv(rows: list[dict[str, Any]]) -> str:
-    """Return rows as CSV; columns are those of all rows, in the order in which they first occur."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names)
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _command(data: DataSet, entries: list[Posting]) -> str:

@@ -6,11 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from counterveil.bounded_reading import UnreadableError, written_number
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Protected
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, fragment, markdown, page, text_of
+from counterveil.report.airlock import no_formula
 from counterveil.report.caveats import people_words
 
 # Rows as a data frame of whichever library is installed.
@@ -31,21 +31,6 @@ def frame(rows: list[dict[str, Any]]) -> Any:
     raise refusal("CV-E070")
 
 
-# What makes a spreadsheet take a text for a formula, in the full width of East Asian scripts too.
-_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
-
-
-def _no_formula(cell: Any) -> Any:
-    """Return a cell of a table as a spreadsheet shows it: a text that begins like a formula is marked as a text."""
-    if not isinstance(cell, str) or not cell.startswith(_FORMULA):
-        return cell
-    try:
-        written_number(cell)
-    except UnreadableError:
-        return f"'{cell}"
-    return cell
-
-
 # What every result shares: where it comes from, and how it is shown.
 
 
@@ -63,7 +48,7 @@ class Shown:
 
         An apostrophe stands before a name or a label that a spreadsheet would take for a formula.
         """
-        return [{_no_formula(name): _no_formula(cell) for name, cell in row.items()} for row in self._rows()]
+        return [{no_formula(name): no_formula(cell) for name, cell in row.items()} for row in self._rows()]
 
     def view(self, full: bool = False) -> View:
         """Return what is shown: a summary, or everything."""

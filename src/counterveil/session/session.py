@@ -216,7 +216,8 @@ class Session:
         """
         budget = request.plan.budget
         if not budget.pure:
-            budget.check_rows(self.batches.rows if self._counted is None else self._counted)
+            budget.check_rows(self._rows())
+        self.ledger.check_rows(self.dataset, self._rows)
         reserved = self.ledger.reserve(
             self.dataset,
             uuid.uuid4().hex if request.request_id is None else request.request_id,
@@ -240,6 +241,9 @@ class Session:
         # Read back from its text, so that a first answer and a resent one cannot differ.
         settled = self.ledger.settle(reserved, json.dumps(found))
         return cast("dict[str, object]", settled)
+
+    def _rows(self) -> int:
+        return self.batches.rows if self._counted is None else self._counted
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
         """Return the gate of a plan that was reserved; an audit puts one in its place that it can watch."""

@@ -1,0 +1,3 @@
+library(testthat)
+library(counterveil)
+test_check("counterveil")

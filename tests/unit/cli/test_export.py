@@ -1,0 +1,75 @@
+"""`counterveil export`: what leaves through an output check is all of an account's answers, and nothing else."""
+
+import hashlib
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError, LedgerError
+
+TRIAL = cv.datasets.lalonde()
+PUBLIC = ["train", *TRIAL.study.covariates]
+
+
+def export(*words):
+    found = CliRunner().invoke(app, ["export", *map(str, words)])
+    return found.exception.code if isinstance(found.exception, CounterveilError) else found.exit_code
+
+
+@pytest.fixture(scope="module")
+def ledger(tmp_path_factory):
+    place = tmp_path_factory.mktemp("export") / "ledger.db"
+    with cv.open_ledger(place, create=True) as book:
+        book.register("training", cv.Budget(3), charter=cv.drafting.Charter(public=PUBLIC))
+    with cv.Curator(TRIAL.frame, TRIAL.study, ledger=place) as curator:
+        curator.ate(protects="outcome", method="difference_in_means", epsilon=1, request_id="=primary/1")
+        curator.groups(by="nodegree", protects="outcome", epsilon="0.5", request_id="subgroups")
+    return place
+
+
+def test_a_folder_for_the_viewer_holds_every_answer_with_its_checksum(ledger, tmp_path):
+    assert export(ledger, tmp_path / "out") == 0
+    outputs = json.loads((tmp_path / "out/outputs.json").read_text())
+    assert outputs["version"].startswith("0.4.")
+    assert [len(one["files"]) for one in outputs["results"].values()] == [3, 3, 2]
+    for one in outputs["results"].values():
+        assert one["status"] == "review"
+        for file in one["files"]:
+            noted = (tmp_path / "out/checksums" / f"{file['name']}.txt").read_text()
+            assert noted == hashlib.sha256((tmp_path / "out" / file["name"]).read_bytes()).hexdigest()
+    assert "'=primary/1," in (tmp_path / "out/releases.csv").read_text()
+
+
+def test_an_entry_of_the_registry_says_what_all_answers_cost(ledger, tmp_path):
+    yaml = pytest.importorskip("yaml")
+    assert export(ledger, tmp_path / "out", "--format", "registry") == 0
+    entry = yaml.safe_load((tmp_path / "out/registry.yaml").read_text())["deployment"]
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.5, "delta": 0.0}
+    assert entry["dp_variant"]["variant_name"] == "Pure DP"
+    assert "every person's treatment" in entry["dp_variant"]["unprotected_quantities"]
+
+
+def test_a_summary_for_the_file_names_the_factor_and_each_request(ledger, tmp_path):
+    assert export(ledger, tmp_path / "out", "--format", "dpia") == 0
+    text = (tmp_path / "out/data-protection.md").read_text()
+    assert "at most 4.48." in text
+    assert "| subgroups |" in text
+
+
+def test_a_used_folder_and_an_unknown_format_are_refused(ledger, tmp_path):
+    (tmp_path / "a file").touch()
+    assert export(ledger, tmp_path) == "CV-P021"
+    assert export(ledger, tmp_path / "out", "--format", "pdf") == "CV-P028"
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_policy_may_ask_for_rows():
+    charter = cv.drafting.Charter(public=PUBLIC, least_rows=446)
+    assert cv.drafting.Charter.from_dict(charter.to_dict()) == charter
+    with cv.Curator(TRIAL.frame, TRIAL.study, budget=cv.Budget(3), charter=charter) as curator:
+        with pytest.raises(LedgerError, match="CV-L044"):
+            curator.ate(protects="outcome", epsilon=1)
+        assert curator.account().requests == 0
