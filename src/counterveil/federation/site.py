@@ -34,7 +34,7 @@ from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
 from counterveil.questions.curator import Curator
 from counterveil.questions.typed_settings import settings_from_values
-from counterveil.results.question import Question
+from counterveil.settings.ranges import out_of_range
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
@@ -170,17 +170,9 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
-class SiteArguments(AteArguments):
-    """The same for a coordinator, who computes the noise of an answer again from the declared range."""
-
-    def about(self, study: Study) -> Question:
-        """Return the checked question itself."""
-        return replace(super().about(study), whole_range=True)
-
-
-def checked_arguments(study: Study, question: Ask) -> SiteArguments:
+def checked_arguments(study: Study, question: Ask) -> AteArguments:
     """Return the arguments of `ate`, or raise what is wrong with them; nothing here looks at rows or budget."""
-    arguments = SiteArguments(
+    arguments = AteArguments(
         method=question.method,
         protects=question.protects,
         epsilon=question.epsilon,
@@ -192,10 +184,13 @@ def checked_arguments(study: Study, question: Ask) -> SiteArguments:
         settings=settings_from_values(question.method, question.settings),
     )
     arguments.checked(study)
+    if getattr(arguments.settings, "find_range", False):
+        # The coordinator computes the noise of an answer again from the declared range.
+        raise out_of_range("a federation", "find_range", "False", True)
     return arguments
 
 
-def _arguments(study: Study, request: SiteRequest) -> SiteArguments:
+def _arguments(study: Study, request: SiteRequest) -> AteArguments:
     """Return the same; what does not suit the estimator is refused before rows are read."""
     try:
         return replace(checked_arguments(study, request.ask), request_id=key_of(request))

@@ -38,7 +38,6 @@ class Question:
     trim: float | str | None = None  # propensity scores that are kept, at outcome level
     measure: str = "difference"  # the scale of the answer
     look: int | None = None  # which of the planned looks at incoming data
-    whole_range: bool = False  # outcomes are not clamped further: others compute their noise again
 
     @classmethod
     def ask(

@@ -107,9 +107,12 @@ class DifferenceInMeans(Settings):
     Attributes:
         variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
+        find_range: spend a part of the budget on a shorter range for outcomes whose declared one may be far too wide,
+            and clamp them to it. The interval then assumes that no few outcomes lie far beyond it.
     """
 
     variance_share: Number | None = setting(None, _SHARE)
+    find_range: bool = setting(False, FLAG)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +187,8 @@ class Weighting(Settings):
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
             it is subtracted from them.
         residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
+        find_range: spend a part of the budget on a shorter range for outcomes whose declared one may be far too wide,
+            and clamp them to it. The interval then assumes that no few outcomes lie far beyond it.
 
     `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
     """
@@ -207,6 +212,7 @@ class Weighting(Settings):
     residual_range: tuple[Number, Number] | None = setting(
         None, Allowed("(lowest, highest) with lowest < highest", _are_bounds) | NONE
     )
+    find_range: bool = setting(False, FLAG)
 
     def allowed_bias(self, randomised: bool, covariates: int) -> float:
         """Return what intervals of a study allow for bias, in standard errors from sampling."""

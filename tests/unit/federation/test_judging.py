@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.errors import ParameterError
 from counterveil.federation.judging import (
     OTHER_NOISE,
     OUT_OF_REACH,
@@ -18,6 +19,7 @@ from counterveil.federation.judging import (
     judged,
 )
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
+from counterveil.federation.site import checked_arguments
 
 
 @pytest.fixture
@@ -89,3 +91,10 @@ def test_an_honest_site_with_a_range_that_is_far_too_wide_is_not_set_aside(new_s
     request = SiteRequest("s1", "r1", site.file.name, study.to_dict(), ask, 2000.0, None)
     result = judged(request, Reply.from_text(site.answer(request.to_text())), None, None)
     assert len(result.releases) == 2
+
+
+def test_a_search_for_the_range_is_refused_at_sites():
+    study = cv.Study("t", "y", (-95, 105), treated=1, control=0, randomised=True)
+    ask = Ask("difference_in_means", "outcome", epsilon="1", settings={"find_range": True})
+    with pytest.raises(ParameterError, match="CV-P025"):
+        checked_arguments(study, ask)

@@ -14,7 +14,7 @@ from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
 from counterveil.questions.curator import Curator
 from counterveil.questions.policy.policy import Policy
-from counterveil.settings import Auto, Bins, Folds, Stratified, Survival, Trial, Weighting
+from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question
 from counterveil_lab.attacks.neighbours import (
     HIGH,
@@ -208,8 +208,11 @@ def _outcome_level() -> Iterator[Audited]:
     yield _outcome("ate", "difference_in_means", declared=TRIAL)
     yield _outcome("ate", "difference_in_means", "gaussian", declared=TRIAL, delta="1/13")
     searched: dict[str, Any] = {"rows": 800, "epsilon": "4", "base": narrow, **FEW}
-    yield _outcome("ate", "difference_in_means", "place", declared=TRIAL, **searched)
-    yield _outcome("ate", "weighting", "place", **searched)
+    found = {"settings": DifferenceInMeans(find_range=True)}
+    yield _outcome("ate", "difference_in_means", "place", declared=TRIAL, arguments=found, **searched)
+    yield _outcome(
+        "ate", "weighting", "place", arguments={"settings": Weighting(find_range=True)}, **searched
+    )
     yield _outcome("ate", "stratified", declared=CUT)
     for method in ("auto", "difference_in_means", "weighting", "matching"):
         yield _outcome("arms", method, declared=THREE, base=several_arms)

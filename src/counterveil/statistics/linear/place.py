@@ -101,10 +101,11 @@ def place_part(
 
     `smaller` is the effective size of the smaller arm, `squares` the sum of squared coefficients times what is allowed
     for bias, `share` the variance's of what is left.
-    Outcomes from 0 to 1 are not searched.
+    Only where it is asked for: few outcomes that noise hides may lie far beyond what is found, and an interval that
+    allowed for them would be longer than one without a search. Outcomes from 0 to 1 are not searched.
     """
     low, high = study.outcome_range
-    if question.whole_range or (low == 0 and high == 1) or not share:
+    if not getattr(question.settings, "find_range", False) or (low == 0 and high == 1) or not share:
         return Fraction(0)
     width = float(high - low)
 

@@ -85,11 +85,20 @@ def trial(rows, seed=0, share=1.0):
     return {"t": t, "y": np.where(rng.random(rows) < share, y, 0.0)}
 
 
-def length(data, ends, seed, **given):
+FIND = cv.settings.DifferenceInMeans(find_range=True)
+
+
+def length(data, ends, seed, settings=FIND):
     study = cv.Study("t", "y", ends, treated=1, control=0, randomised=True)
     noise = cv.SeededNoise(seed)
     found = cv.ate(
-        data, study, protects="outcome", method="difference_in_means", epsilon=1, noise=noise, **given
+        data,
+        study,
+        protects="outcome",
+        method="difference_in_means",
+        epsilon=1,
+        noise=noise,
+        settings=settings,
     )
     low, high = found.table[0].interval()
     return high - low, found
@@ -99,8 +108,7 @@ def test_a_range_that_is_too_wide_costs_little():
     data = trial(5000)
     right = median(length(data, (0, 10), seed)[0] for seed in range(3))
     wide = median(length(data, (-95, 105), seed)[0] for seed in range(3))
-    fixed = cv.settings.DifferenceInMeans(variance_share="1/4")
-    without = median(length(data, (0, 10), seed, settings=fixed)[0] for seed in range(3))
+    without = median(length(data, (0, 10), seed, settings=None)[0] for seed in range(3))
     assert wide <= MOST_LONGER * without
     assert right <= MOST_COST * without
 
@@ -122,3 +130,13 @@ def test_a_rare_arm_far_from_the_other_is_not_clamped_away():
     for seed in range(3):
         long, found = length({"t": t, "y": y}, (-100, 100), seed)
         assert abs(found.estimate - 8) < long
+
+
+def test_few_outcomes_far_off_are_covered_where_no_search_is_asked_for():
+    data = trial(5000)
+    far = (np.arange(5000) % 100 == 1) * 1.0
+    data["y"] = data["y"] + far * 95
+    truth = 0.5 + 95 * far.sum() / 2500
+    for seed in range(3):
+        long, found = length(data, (-95, 105), seed, settings=None)
+        assert abs(found.estimate - truth) < long / 2
