@@ -24,22 +24,26 @@ _FORMS = "LOW:HIGH, binary, A|B|C or ignore; for all of these, or as NAME=..., l
 
 
 class Dialogue:
-    """Asks for what a draft leaves open. Every answer is written to the file before the next question."""
+    """Asks for what a draft leaves open. Every answer is written to the file before the next question.
+
+    `left` is whether a person left before the last question.
+    """
 
     def __init__(self, made: Draft, again: Callable[[Mapping[str, Any]], Draft], out: Path) -> None:
-        self.made, self._again, self._out, self._number = made, again, out, 0
+        self.made, self.left, self._again, self._out, self._number = made, False, again, out, 0
 
     def held(self) -> Draft:
         """Return the draft with what was answered until the end, `quit` or Ctrl-C."""
+        from counterveil.drafting.names import folded
         from counterveil.report.text import wrapped
 
-        names = list(self.made.places)
-        print("\n".join(wrapped(", ".join(names), f"{len(names)} columns: ")))
+        print("\n".join(wrapped(folded(self.made.places), f"{len(self.made.places)} columns: ")))
         print(f'Enter leaves a question open; "quit" leaves all. Answers are kept in {self._out}.')
         try:
             for text, still, read in self._questions():
                 self._ask(text, still, read)
         except (typer.Abort, KeyboardInterrupt):
+            self.left = True
             print()
         return self.made
 
@@ -102,9 +106,11 @@ class Dialogue:
 
     def _ask(self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any]]) -> None:
         """Ask until the question is no longer open, or stays so; what does not fit is said, and asked again."""
+        from counterveil.drafting.names import folded
+
         while found := still():
             self._number += 1
-            asked = text.replace("{names}", ", ".join(found)) if isinstance(found, list) else text
+            asked = text.replace("{names}", folded(found)) if isinstance(found, list) else text
             typed: str = typer.prompt(f"[{self._number}] {asked}", default="", show_default=False).strip()
             if typed.lower() in _QUIT:
                 raise typer.Abort
@@ -155,7 +161,7 @@ class Dialogue:
         return {"covariates": self._names(typed)}
 
     def _described(self, typed: str, group: list[str]) -> Mapping[str, Any]:
-        told = described(typed, group)
+        told = described(typed, group, list(self.made.places))
         ignored = [name for name, said in told.items() if said in _IGNORE]
         return {
             "columns": {name: said for name, said in told.items() if name not in ignored},
@@ -181,22 +187,22 @@ def joined(answers: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
     return both
 
 
-def described(text: str, group: list[str]) -> dict[str, Any]:
-    """Return what a line such as "age=18:90, lab_*=0:10, sex=f|m" says of columns; without names, of all of them."""
+def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]:
+    """Return what a line such as "age=18:90, lab_*=0:10, sex=f|m" says of columns; without names, of the group."""
     from counterveil.drafting.names import matching
 
-    starts = [found for found in _SAID.finditer(text) if matching(found[1], group)]
+    starts = [found for found in _SAID.finditer(text) if matching(found[1], columns)]
     if not starts or text[: starts[0].start()].strip():
         first = _SAID.search(text)
         if first is not None and label(first[1]) == first[1]:
-            raise _unusable("columns that are open", shown(first[1]))
+            raise _unusable("columns of the data", shown(first[1]))
         return dict.fromkeys(group, _meant(text))
     ends = [*(found.start() for found in starts[1:]), len(text)]
     parts = [text[found.end() : end].strip(" ,;") for found, end in zip(starts, ends, strict=True)]
     return {
         name: _meant(part)
         for found, part in zip(starts, parts, strict=True)
-        for name in matching(found[1], group)
+        for name in matching(found[1], columns)
     }
 
 
@@ -210,8 +216,10 @@ def _meant(text: str) -> Any:
     low, _, high = text.partition(":")
     if isinstance(label(low.strip()), int | float) and isinstance(label(high.strip()), int | float):
         return low.strip(), high.strip()
-    labels = [told for told, _ in choices(text)]
-    if len(labels) < 2:
+    listed = choices(text)
+    labels = [told for told, _ in listed]
+    # A sign after some labels and not after others is a column that does not exist.
+    if len(labels) < 2 or len({bool(said) for _, said in listed}) > 1:
         raise _unusable(_FORMS, shown(text))
     return "binary" if set(labels) == {0, 1} else labels
 

@@ -159,7 +159,10 @@ def draft(
     given = _continued(out, overwrite, given)
     made = drafting.draft(data, codebook, given)
     if asking and out is not None:
-        made = Dialogue(made, lambda answers: drafting.draft(data, codebook, answers), out).held()
+        dialogue = Dialogue(made, lambda answers: drafting.draft(data, codebook, answers), out)
+        made = dialogue.held()
+        # Who leaves has not agreed to spend anything.
+        estimate_ranges = estimate_ranges and not dialogue.left
     with charging(*(charge[name] for name in _CHARGED)) as charged:
         if estimate_ranges:
             price = _epsilon(epsilon)

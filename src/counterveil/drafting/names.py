@@ -12,6 +12,7 @@ from counterveil.drafting import codebooks
 # Why a column is no covariate unless somebody names it.
 AFTER = "after treatment"
 ALL = "all"
+_FOLDED = 2  # so many names are listed one by one
 _AFTER = re.compile(
     r"(?:death|dead|died|deceas|mortal|surviv|discharg|follow|post(?!al|code|e|ing|ur)|after|outcome|endpoint|readmi|"
     r"censor|complication|adverse)|(?:dth|fu|fup|los|dsch|disch)$"
@@ -68,3 +69,14 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     if pattern in listed:
         return [pattern]
     return [name for name in listed if pattern == ALL or fnmatchcase(name, pattern)]
+
+
+def folded(names: Iterable[str]) -> str:
+    """Return a list of names in which those that differ by a number at their end stand as a pattern: lab_* (30)."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(re.sub(r"\d+$", "*", name), []).append(name)
+    return ", ".join(
+        f"{pattern} ({len(found)})" if len(found) > _FOLDED else ", ".join(found)
+        for pattern, found in groups.items()
+    )

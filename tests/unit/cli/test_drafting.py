@@ -60,9 +60,19 @@ def test_questions_can_be_left_and_resumed(folder):
         'randomised = "?"',
     ):
         assert line in written
-    # The end of the input leaves all as Ctrl-C does.
-    run("draft", "t.csv", "--ask", typed="\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n")
-    assert 'site = { categories = "?" }' in (folder / "study.toml").read_text()
+    # The end of the input leaves all as Ctrl-C does, and nothing is spent.
+    run(
+        "draft",
+        "t.csv",
+        "--ask",
+        "--estimate-ranges",
+        "--epsilon",
+        "1",
+        typed="\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n",
+    )
+    written = (folder / "study.toml").read_text()
+    assert 'site = { categories = "?" }' in written
+    assert "[estimated]" not in written
     said = run("draft", "t.csv", "--ask", typed="A;B\n")
     assert "[1] Categorical covariates: site" in said
     study = cv.Study.from_toml("study.toml")
@@ -74,7 +84,7 @@ def test_questions_can_be_left_and_resumed(folder):
 def test_one_line_describes_several_columns():
     group = ["age", "lab_1", "lab_2", "sex", "ill", "note"]
     text = "age=18:90, lab_*=0:10; sex=f,m ill=0=no,1=yes note=ignore"
-    assert asking.described(text, group) == {
+    assert asking.described(text, group[:1], group) == {
         "age": ("18", "90"),
         "lab_1": ("0", "10"),
         "lab_2": ("0", "10"),
@@ -82,10 +92,10 @@ def test_one_line_describes_several_columns():
         "ill": "binary",
         "note": "ignore",
     }
-    assert asking.described("0:1", group[1:3]) == {"lab_1": ("0", "1"), "lab_2": ("0", "1")}
-    for wrong in ("agee=18:90", "18-90", "age 18:90"):
+    assert asking.described("0:1", group[1:3], group) == {"lab_1": ("0", "1"), "lab_2": ("0", "1")}
+    for wrong in ("agee=18:90", "18-90", "age 18:90", "sex=f|m, agee=18:90"):
         with pytest.raises(cv.CounterveilError, match="CV-P721"):
-            asking.described(wrong, group)
+            asking.described(wrong, group, group)
 
 
 def test_a_template_is_written_and_read_back(folder):
