@@ -131,22 +131,20 @@ def draft(
 
 def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the answers that a study file holds, so that its draft can be continued; what is open is left out."""
-    beside = ("covariates", "outcomes")
-    found = {key: value for key, value in document.items() if key not in beside and not is_open({"": value})}
+    found = {key: value for key, value in document.items() if not is_open({"": value})}
+    if "outcome" in found:
+        found["outcomes"] = [found.pop("outcome")]
     described: dict[str, Any] = {}
-    for key in ("covariates", "outcomes"):
-        table = document.get(key)
+    for key in ("covariates", "outcomes", "ignored"):
+        table = found.get(key)
         if isinstance(table, Mapping):
             found[key] = list(table)
             described |= {
                 name: {"range": told} if key == "outcomes" else told for name, told in table.items()
             }
-    person = found.get("person")
-    if isinstance(person, Mapping):
-        found["person"] = {key: told for key, told in person.items() if told != OPEN}
-    if "ignored" in found:
-        # Where unused columns are described too, that stays known.
-        described |= found["ignored"] if isinstance(found["ignored"], Mapping) else {}
-        aside = names.suspected(found["ignored"])
-        found["ignored"] = [name for name in found["ignored"] if name not in aside]
+    if isinstance(found.get("person"), Mapping):
+        found["person"] = {key: told for key, told in found["person"].items() if told != OPEN}
+    # Columns that names set aside can still be chosen.
+    aside = names.suspected(found.get("ignored", ()))
+    found["ignored"] = [name for name in found.get("ignored", ()) if name not in aside]
     return found | ({"columns": described} if described else {})

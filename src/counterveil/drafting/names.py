@@ -68,7 +68,7 @@ def matching(pattern: str, names: Iterable[str]) -> list[str]:
     listed = list(names)
     if pattern in listed:
         return [pattern]
-    return [name for name in listed if pattern == ALL or fnmatchcase(name, pattern)]
+    return [name for name in listed if pattern == ALL or fnmatchcase(name, str(pattern))]
 
 
 def folded(names: Iterable[str]) -> str:

@@ -58,12 +58,12 @@ def check_answers(answers: Mapping[str, Any] | None, columns: Mapping[str, Any])
             raise _unusable(f"answers: {', '.join(ANSWERS)}", shown(key), nearest(key, ANSWERS, "a draft"))
     described = dict(given.pop("columns", {}))
     if "outcome" in given:
-        given["outcomes"] = [given.pop("outcome")]
+        given["outcomes"] = given.pop("outcome")
     for key in _SEVERAL:
         if isinstance(given.get(key), Mapping):
             described |= {name: told for name, told in given[key].items() if told is not None}
         if key in given:
-            given[key] = [given[key]] if isinstance(given[key], str) else list(given[key])
+            given[key] = list(given[key]) if isinstance(given[key], list | tuple | Mapping) else [given[key]]
     seen: dict[str, str] = {}
     listed = [(key, name) for key in _SEVERAL for name in given.get(key, ())]
     for key, name in (*_named(given), *listed):

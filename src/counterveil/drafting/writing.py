@@ -37,8 +37,9 @@ def lines(made: Draft) -> Iterator[str]:
     yield ""
     yield from _treatment(made)
     yield ""
-    yield from _outcome(made)
-    yield ""
+    if len(made.all_of("outcome")) < 2:
+        yield from _outcome(made)
+        yield ""
     yield _said(
         "randomised",
         made.answers.get("randomised", OPEN),
@@ -49,6 +50,8 @@ def lines(made: Draft) -> Iterator[str]:
     if "where" in made.answers:
         yield _said("where", made.answers["where"])
     yield from _units(made)
+    if isinstance(made.answers.get("missing"), str):
+        yield _said("missing", made.answers["missing"])
     yield ""
     yield f"# {count['ignored']} unused columns."
     for reason in dict.fromkeys(made.set_aside.values()):
@@ -77,8 +80,10 @@ def _tables(made: Draft) -> Iterator[str]:
     yield ""
     yield "# Rules for missing values; without one, a missing value is refused."
     yield '# age = { fill = 50 }   or   age = "drop"'
-    yield "[missing]"
-    yield from (_said(name, rule) for name, rule in made.answers.get("missing", {}).items())
+    missing = made.answers.get("missing", {})
+    if isinstance(missing, Mapping):
+        yield "[missing]"
+        yield from (_said(name, rule) for name, rule in missing.items())
     if made.estimated:
         yield ""
         yield "# Released from these data and charged apart, not known beforehand."
@@ -126,10 +131,7 @@ def _other(labels: list[Label], one: Any) -> Label | None:
 
 
 def _outcome(made: Draft) -> Iterator[str]:
-    several, event = made.all_of("outcome"), made.role("event")
-    if len(several) > 1:
-        return
-    placed = several[0] if several else None
+    placed, event = made.role("outcome"), made.role("event")
     if placed is None:
         yield _said("outcome", OPEN, _candidates(made, (codebooks.RANGE, codebooks.BINARY, None)))
     else:
