@@ -15,7 +15,9 @@ from counterveil.errors import CounterveilError, refusal, shown
 if TYPE_CHECKING:
     from counterveil.drafting import Draft
 
-_QUIT, _IGNORE, _NONE, _BUT = ("quit", "exit", "q"), ("ignore", "ignored"), "none", r"all\s+but\s+"
+_QUIT, _IGNORE, _NONE, _BUT = "quit", ("ignore", "ignored"), "none", r"all\s+but\s+"
+# Groups of covariates by their kind, in the order in which they are asked about.
+_GROUPS = {"range": "Numeric", "categories": "Categorical", "binary": "Categorical", "": "Other"}
 _TRUTH = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
 _SURVIVAL = re.compile(r"surv\s*\(\s*(.+?)\s*,\s*(.+?)\s*\)", re.I)
 # A column or a pattern before what is said of it.
@@ -72,17 +74,11 @@ class Dialogue:
         yield "Was treatment assigned at random (yes, no)", lambda: self._open("randomised"), _randomised
         yield self._covariates_text(), lambda: self._open("covariates"), self._covariates
         open_ones = {each.column for each in self.made.open_questions}
-        covariates = [each for each in self.made.all_of("covariate") if each.name in open_ones]
-        for kinds, title in (
-            (("range",), "Numeric"),
-            (("categories", "binary"), "Categorical"),
-            ((), "Other"),
-        ):
-            group = [
-                each.name
-                for each in covariates
-                if each.entry.kind in kinds or (not kinds and each.entry.kind not in _GROUPS)
-            ]
+        groups: dict[str, list[str]] = {title: [] for title in _GROUPS.values()}
+        for each in self.made.all_of("covariate"):
+            if each.name in open_ones:
+                groups[_GROUPS.get(each.entry.kind or "", _GROUPS[""])].append(each.name)
+        for title, group in groups.items():
             yield from self._grouped(f"{title} covariates", group)
 
     def _grouped(
@@ -112,7 +108,7 @@ class Dialogue:
             self._number += 1
             asked = text.replace("{names}", folded(found)) if isinstance(found, list) else text
             typed: str = typer.prompt(f"[{self._number}] {asked}", default="", show_default=False).strip()
-            if typed.lower() in _QUIT:
+            if typed.lower() == _QUIT and _QUIT not in self.made.places:
                 raise typer.Abort
             if not typed:
                 return
@@ -169,9 +165,6 @@ class Dialogue:
         }
 
 
-_GROUPS = ("range", "categories", "binary")
-
-
 def joined(answers: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
     """Return answers with further ones; what was said of columns adds up, and a column has the part it got last."""
     both = {**answers, **more}
@@ -192,10 +185,10 @@ def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]
     from counterveil.drafting.names import matching
 
     starts = [found for found in _SAID.finditer(text) if matching(found[1], columns)]
-    if not starts or text[: starts[0].start()].strip():
-        first = _SAID.search(text)
-        if first is not None and label(first[1]) == first[1]:
-            raise _unusable("columns of the data", shown(first[1]))
+    first = _SAID.search(text)
+    if text[: starts[0].start()].strip() if starts else first is not None and label(first[1]) == first[1]:
+        raise _unusable("columns of the data before =", shown(text))
+    if not starts:
         return dict.fromkeys(group, _meant(text))
     ends = [*(found.start() for found in starts[1:]), len(text)]
     parts = [text[found.end() : end].strip(" ,;") for found, end in zip(starts, ends, strict=True)]

@@ -93,7 +93,7 @@ def test_one_line_describes_several_columns():
         "note": "ignore",
     }
     assert asking.described("0:1", group[1:3], group) == {"lab_1": ("0", "1"), "lab_2": ("0", "1")}
-    for wrong in ("agee=18:90", "18-90", "age 18:90", "sex=f|m, agee=18:90"):
+    for wrong in ("agee=18:90", "18-90", "age 18:90", "sex=f|m, agee=18:90", "0=no, age=18:90"):
         with pytest.raises(cv.CounterveilError, match="CV-P721"):
             asking.described(wrong, group, group)
 
