@@ -97,8 +97,8 @@ def test_a_large_epsilon_is_said_in_words():
     assert replace(large.guarantee, epsilon=usual.guarantee.epsilon).large == ""
 
 
-def test_bought_labels_are_refused_likewise():
+def test_estimated_labels_are_refused_likewise():
     frame = pd.DataFrame({"arm": np.arange(ROWS) % 2, "y": 1.0, "site": "A"})
-    answers = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True}
+    answers = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "covariates": "all"}
     with pytest.raises(CounterveilError, match="CV-P006"):
-        cv.drafting.buy(frame, None, answers, epsilon=4, delta=f"1/{ROWS}")
+        cv.drafting.estimate_ranges(frame, None, answers, epsilon=4, delta=f"1/{ROWS}")

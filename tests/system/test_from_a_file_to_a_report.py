@@ -27,7 +27,7 @@ def test_five_commands_of_the_guide(tmp_path, monkeypatch):
         assert run.exit_code == 0, run.output
         said.append(run.stdout)
     draft, check, plan, _, estimate = said
-    assert "44 covariates, 4 ignored, of 50 columns" in draft
+    assert "44 covariates, 4 unused, of 50 columns" in draft
     assert "open questions" not in draft
     assert "The data fit the study" in check
     assert "half-width" in plan

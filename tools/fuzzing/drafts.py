@@ -71,7 +71,8 @@ def _chosen(text: str, people: dict[str, list[object]]) -> Answer:
 
 def _drafted(path: Path) -> Answer:
     """Return the texts of a draft, which are those of a study or say what is open."""
-    made = cv.drafting.draft(["id", *trials.COLUMNS], path, {"treatment": "arm", "outcome": "score"})
+    answers = {"treatment": "arm", "outcome": "score", "covariates": "all"}
+    made = cv.drafting.draft(["id", *trials.COLUMNS], path, answers)
     if set(made.places) != {"id", *trials.COLUMNS}:
         raise BrokenRuleError("a column without a place")
     # A draft repeats the labels and titles of its codebook as they are; messages about it mask passwords.

@@ -35,7 +35,7 @@ def _noise(name: str) -> str:
 
 
 GUARANTEES: tuple[Mutant, ...] = (
-    # Subsets, and what is bought for a draft.
+    # Subsets, and what is estimated for a draft.
     _of(
         "accounts._check_subsets",
         "subset not in listed and ",
@@ -74,7 +74,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "first_of_each",
         "np.unique(place, return_index=True)[1]",
         "place >= 0",
-        "unit/drafting/test_buying.py",
+        "unit/drafting/test_estimating.py",
     ),
     # Noise.
     _of(

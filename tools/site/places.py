@@ -9,7 +9,10 @@ from pathlib import Path, PurePosixPath
 from tools.check_docs import prose
 
 PACKAGE = "src/counterveil/"
-PROJECT = ("ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+PROJECT = (
+    "ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "GOVERNANCE.md", "SECURITY.md",
+    "SUPPORT.md",
+)  # fmt: skip
 # Links to folders and to pages that the site shows in another form.
 STAND_INS = {
     "README.md": "index.md",

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from counterveil.cli.asking import Dialogue, bounds, joined, label
 from counterveil.cli.options import Given, option, shared
 from counterveil.cli.requests import STOPPED, charging, check_target, say
-from counterveil.errors import CounterveilError, DataError, refusal
+from counterveil.errors import DataError, refusal
 
 if TYPE_CHECKING:
     from counterveil.data import Study
     from counterveil.data.checking import Checked
     from counterveil.drafting import Draft
 
-ANSWERS, BUYING = "Answers", "Buying"
+ANSWERS, ESTIMATING = "Answers", "Estimated ranges"
 
 
 def _answer(metavar: str, text: str, *names: str) -> Any:
@@ -30,35 +30,55 @@ CodebookFile = Annotated[
     Path | None,
     option(
         "FILE",
-        "Codebook: REDCap dictionary or name,kind,low,high,labels (.csv), Table Schema (.json), .sav, .dta, .xpt.",
+        "Codebook: a filled-in template or REDCap dictionary (.csv), Table Schema (.json), .sav, .dta, .xpt.",
     ),
 ]
-StudyOut = Annotated[Path | None, option("FILE", "Write the study file here; printed if omitted.", "--out")]
-Overwrite = Annotated[bool, option("", "Replace a study file that exists.", "--overwrite")]
+Template = Annotated[
+    Path | None, option("FILE", "Write a blank codebook (CSV) to fill in a spreadsheet, and stop.")
+]
+StudyOut = Annotated[
+    Path | None,
+    option("FILE", "Study file to write; one with open questions is continued. Printed if omitted.", "--out"),
+]
+Overwrite = Annotated[bool, option("", "Replace a file that exists.", "--overwrite")]
 Treatment = Annotated[str | None, _answer("COLUMN", "Column of the treatment.")]
 Treated = Annotated[str | None, _answer("LABEL", "Label that means treated.")]
-Control = Annotated[str | None, _answer("LABEL", "Label that means control.")]
-Outcome = Annotated[str | None, _answer("COLUMN", "Column of the outcome.")]
+Control = Annotated[str | None, _answer("LABEL", "Label that means control; the reference of several arms.")]
+Outcome = Annotated[list[str] | None, _answer("COLUMN", "Column of an outcome, or a pattern.")]
 OutcomeRange = Annotated[str | None, _answer("LOW:HIGH", "Lowest and highest possible outcome.")]
+Event = Annotated[str | None, _answer("COLUMN", "1 where the event ended follow-up; the outcome is a time.")]
+Horizon = Annotated[str | None, _answer("NUMBER", "End of follow-up, for times to an event.")]
 Randomised = Annotated[
     bool | None, _answer("", "Whether treatment was assigned at random.", "--randomised/--observational")
 ]
-Person = Annotated[str | None, _answer("COLUMN", "Column that says whose a row is, if people have several.")]
+Person = Annotated[str | None, _answer("COLUMN", "Person ID, if people have several rows.")]
+Order = Annotated[str | None, _answer("COLUMN", "Column that puts a person's rows in order.")]
+MostRows = Annotated[int | None, _answer("INTEGER", "Count only a person's first rows, with --order.")]
+Cluster = Annotated[str | None, _answer("COLUMN", "Column of clusters: schools, clinics, villages.")]
 Covariate = Annotated[
-    list[str] | None, _answer("COLUMN", "A covariate; if any are named, no other column is one.")
+    list[str] | None,
+    _answer("COLUMN", 'A covariate, or a pattern such as "lab_*"; "all" for all candidates.'),
 ]
-Ignore = Annotated[list[str] | None, _answer("COLUMN", "A column that plays no part.")]
-Ranges = Annotated[list[str] | None, _answer("COLUMN=LOW:HIGH", "Public range of a covariate.", "--range")]
-Labels = Annotated[list[str] | None, _answer("COLUMN=A,B", "Public labels of a covariate.", "--labels")]
+Ignore = Annotated[list[str] | None, _answer("COLUMN", "An unused column, or a pattern.")]
+Ranges = Annotated[list[str] | None, _answer("COLUMN=LOW:HIGH", "Public range of a column.", "--range")]
+Labels = Annotated[list[str] | None, _answer("COLUMN=A;B", "Public labels of a column.", "--labels")]
 WhereAnswer = Annotated[str | None, _answer("CONDITION", "Rows that belong to the study.", "--where")]
-Buy = Annotated[
-    bool, option("", "Release open ranges and labels privately, and charge them.", "--buy", section=BUYING)
+EstimateRanges = Annotated[
+    bool,
+    option(
+        "",
+        "Release open ranges and labels privately, and charge them.",
+        "--estimate-ranges",
+        section=ESTIMATING,
+    ),
 ]
-BuyEpsilon = Annotated[
-    str | None, option("NUMBER", "Privacy loss of all bought columns together.", "--epsilon", section=BUYING)
+RangesEpsilon = Annotated[
+    str | None,
+    option("NUMBER", "Privacy loss of all estimated columns together.", "--epsilon", section=ESTIMATING),
 ]
-BuyDelta = Annotated[
-    str, option("NUMBER", "Needed if labels are bought; far below 1 / n.", "--delta", section=BUYING)
+RangesDelta = Annotated[
+    str,
+    option("NUMBER", "Needed if labels are estimated; far below 1 / n.", "--delta", section=ESTIMATING),
 ]
 Ask = Annotated[
     bool | None,
@@ -67,12 +87,15 @@ Ask = Annotated[
 
 
 _CHARGED = ("ledger", "dataset", "request_id", "anchor", "analyst")
+# Where answers are kept that are typed without --out.
+_KEPT = Path("study.toml")
 
 
 @shared("data", *_CHARGED, "as_json")
 def draft(
     charge: Given,
     codebook: CodebookFile = None,
+    template: Template = None,
     out: StudyOut = None,
     overwrite: Overwrite = False,
     ask: Ask = None,
@@ -81,48 +104,65 @@ def draft(
     control: Control = None,
     outcome: Outcome = None,
     outcome_range: OutcomeRange = None,
+    event: Event = None,
+    horizon: Horizon = None,
     randomised: Randomised = None,
     person: Person = None,
+    order: Order = None,
+    most_rows: MostRows = None,
+    cluster: Cluster = None,
     covariate: Covariate = None,
     ignore: Ignore = None,
     ranges: Ranges = None,
     labels: Labels = None,
     where: WhereAnswer = None,
-    buy: Buy = False,
-    epsilon: BuyEpsilon = None,
-    delta: BuyDelta = "0",
+    estimate_ranges: EstimateRanges = False,
+    epsilon: RangesEpsilon = None,
+    delta: RangesDelta = "0",
 ) -> None:
     """Draft a study file: every column placed, every open question marked.
 
     Only the header and the types of the data are read, never a row. Ranges and labels come from the codebook and from
-    answers; what nobody said is written as "?", and `counterveil check` lists it. With --buy, open ranges and labels
-    are released from the rows with differential privacy for whole records; the study names what that cost.
+    answers; what nobody said is written as "?", and `counterveil check` lists it. Covariates are chosen, never assumed.
+    Questions can be left with Ctrl-C or "quit": the same command continues the file. With --estimate-ranges, open
+    ranges and labels are released from the rows with differential privacy for whole records, and charged.
     """
     from counterveil import drafting
     from counterveil.data.progress import Waiting
 
     data, as_json = charge["data"], charge["as_json"]
-    given: dict[str, Any] = {
-        "treatment": treatment,
-        "treated": _label(treated),
-        "control": _label(control),
-        "outcome": outcome,
-        "outcome_range": None if outcome_range is None else _bounds("--outcome-range", outcome_range),
-        "randomised": randomised,
-        "person": person,
-        "where": where,
-        "covariates": _covariates(covariate, ranges, labels),
-        "ignored": ignore,
-    }
-    _check_new(out, overwrite)
-    made = drafting.draft(data, codebook, given)
-    if ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json:
-        made = _asked(made, lambda answers: drafting.draft(data, codebook, given | answers))
+    given = _given(
+        treatment=treatment,
+        treated=label(treated),
+        control=label(control),
+        outcomes=outcome,
+        outcome_range=None if outcome_range is None else bounds("--outcome-range", outcome_range),
+        event=event,
+        horizon=horizon,
+        randomised=randomised,
+        person=_given(column=person, order=order, most_rows=most_rows) or None,
+        cluster=cluster,
+        where=where,
+        covariates=covariate,
+        columns=_described(ranges, labels) or None,
+        ignored=ignore,
+    )
+    if template is not None:
+        _write_template(template, overwrite, drafting.draft(data, codebook, given), data)
+        return
+    asking = ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json
+    out = _KEPT if out is None and asking else out
+    made = drafting.draft(data, codebook, _continued(out, overwrite, given))
+    if asking and out is not None:
+        dialogue = Dialogue(made, lambda answers: drafting.draft(data, codebook, answers), out)
+        made = dialogue.held()
+        # Who leaves has not agreed to spend anything.
+        estimate_ranges = estimate_ranges and not dialogue.left
     with charging(*(charge[name] for name in _CHARGED)) as charged:
-        if buy:
+        if estimate_ranges:
             price = _epsilon(epsilon)
-            with Waiting("buying ranges and labels", STOPPED):
-                made = drafting.buy(
+            with Waiting("estimating ranges and labels", STOPPED):
+                made = drafting.estimate_ranges(
                     data, codebook, made.answers, epsilon=price, delta=delta, **charged.arguments
                 )
         if out is not None:
@@ -130,15 +170,44 @@ def draft(
         facts = {
             "study": made.toml,
             "places": made.places,
+            "set_aside": made.set_aside,
             "open_questions": [each.to_dict() for each in made.open_questions],
         }
-        say(facts, _told(made, out, data), as_json, charged if buy else None)
+        say(facts, _told(made, out, data), as_json, charged if estimate_ranges else None)
 
 
-def _check_new(out: Path | None, overwrite: bool) -> None:
+def _given(**options: Any) -> dict[str, Any]:
+    return {key: value for key, value in options.items() if value is not None}
+
+
+_TEMPLATE = """\
+{template}: fill in one line a column, then run: counterveil draft {data} --codebook {template}
+  role    treatment, outcome (several if you like), event, covariate, person, order, cluster or ignored
+  kind    numeric, binary or categorical
+  high    with an event, the end of follow-up; of a person, the most rows that count
+  labels  A; B; C or 0=no; 1=yes; write placebo=control for the arm that others are compared with"""
+
+
+def _write_template(place: Path, overwrite: bool, made: Draft, data: str) -> None:
+    check_target(place)
+    if place.exists() and not overwrite:
+        raise refusal("CV-P722", got=str(place))
+    place.write_text(made.template, encoding="utf-8")
+    print(_TEMPLATE.format(template=place, data=data))
+
+
+def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict[str, Any]:
+    """Return the answers with those of a study file that has open questions; another file that exists is refused."""
+    from counterveil.data.documents import open_places, read_toml
+    from counterveil.drafting import answers_in
+
     check_target(out)
-    if out is not None and out.exists() and not overwrite:
+    if out is None or overwrite or not out.exists():
+        return given
+    document = read_toml(out)
+    if not open_places(document):
         raise refusal("CV-P722", got=str(out))
+    return joined(answers_in(document), given)
 
 
 def _epsilon(epsilon: str | None) -> str:
@@ -148,117 +217,37 @@ def _epsilon(epsilon: str | None) -> str:
 
 
 def _told(made: Draft, out: Path | None, data: str) -> str:
+    from counterveil.report.text import wrapped
+
     if out is None:
         return made.toml.rstrip()
-    counts = {role: list(made.places.values()).count(role) for role in ("covariate", "ignored")}
+    count = Counter(made.places.values())
     lines = [
-        f"{out}: {counts['covariate']} covariates, {counts['ignored']} ignored, of {len(made.places)} columns"
+        f"{out}: {count['covariate']} covariates, {count['ignored']} unused, of {len(made.places)} columns"
     ]
-    if made.open_questions:
-        lines += [f"{len(made.open_questions)} open questions:", *_findings(made.open_questions)]
-    lines.append(f"Next: counterveil check {data} --study {out}")
-    return "\n".join(lines)
+    aside = [f"{name} ({why})" for name, why in made.set_aside.items()]
+    lines += wrapped(f"Set aside by name or kind: {', '.join(aside)}") if aside else []
+    if not made.open_questions:
+        return "\n".join([*lines, f"Next: counterveil check {data} --study {out}"])
+    columns = [each.column for each in made.open_questions if each.column is not None]
+    lines += [f"{len(made.open_questions)} open questions:"]
+    lines += [f"  {each.what}" for each in made.open_questions if each.column is None]
+    lines += wrapped(", ".join(columns), "  ranges or labels of ") if columns else []
+    return "\n".join([*lines, f"Continue: counterveil draft {data} --out {out} (or edit the file)"])
 
 
-def _asked(made: Draft, again: Callable[[dict[str, Any]], Draft]) -> Draft:
-    """Return the draft with the answers that a person typed to what was open; an empty answer leaves it so."""
-    answers: dict[str, Any] = {}
-    for key, (text, read) in _questions().items():
-        while made.document.get(key) == "?":
-            typed = _typed(f"{text} (Enter: leave open)")
-            if not typed:
-                break
-            made = _tried(again, answers, made, key, read, typed)
-    for name in [each.column for each in made.open_questions if each.column is not None]:
-        while name in {each.column for each in made.open_questions}:
-            typed = _typed(
-                f"{name}: range as LOW:HIGH or labels as A,B (Enter: leave open, {_STOP}: leave all)"
-            )
-            if typed == _STOP:
-                return made
-            if not typed:
-                break
-            chosen = made.answers.get("covariates") or []
-            told = dict(chosen) if isinstance(chosen, Mapping) else dict.fromkeys(chosen)
-            made = _tried(again, answers, made, "covariates", partial(_with_domain, told, name), typed)
-    return made
+def _described(ranges: list[str] | None, labels: list[str] | None) -> dict[str, Any]:
+    """Return the ranges and labels that were said of columns, by their names or patterns."""
+    from counterveil.drafting.codebooks import choices
 
-
-_STOP = "."
-
-
-def _questions() -> dict[str, tuple[str, Callable[[str], Any]]]:
-    """Return what is asked of a person, and how the answer is read."""
-    return {
-        "treatment": ("Column of the treatment", str),
-        "treated": ("Label that means treated", _label),
-        "outcome": ("Column of the outcome", str),
-        "outcome_range": ("Lowest and highest possible outcome, as LOW:HIGH", partial(_bounds, "the range")),
-        "randomised": ("Was treatment assigned at random (yes, no)", lambda text: text.lower() in _YES),
-    }
-
-
-_YES = ("y", "yes", "true")
-
-
-def _typed(text: str) -> str:
-    typed: str = typer.prompt(text, default="", show_default=False)
-    return typed.strip()
-
-
-def _with_domain(told: dict[str, Any], name: str, text: str) -> dict[str, Any]:
-    """Return the covariates with the range or the labels of one more."""
-    labels = [_label(part.strip()) for part in text.split(",")]
-    return told | {name: _bounds("the range", text) if ":" in text else labels}
-
-
-def _tried(
-    again: Callable[[dict[str, Any]], Draft],
-    answers: dict[str, Any],
-    made: Draft,
-    key: str,
-    read: Callable[[str], Any],
-    typed: str,
-) -> Draft:
-    """Return the draft with one more answer, or as it was where that does not fit."""
-    try:
-        more = answers | {key: read(typed)}
-        tried = again(more)
-        tried.toml  # noqa: B018 - written now, so that what does not fit shows
-    except CounterveilError as error:
-        print(f"{error.problem}: {error.got}; {error.fix}", file=sys.stderr)
-        return made
-    answers.update(more)
-    return tried
-
-
-def _label(text: str | None) -> Any:
-    """Return a label from the command line: a number where it reads as one."""
-    from counterveil.data.labels import number_of, plain_number
-
-    number = None if text is None else number_of(text)
-    return text if number is None else plain_number(number)
-
-
-def _bounds(name: str, text: str) -> tuple[str, str]:
-    low, sign, high = text.partition(":")
-    if not sign:
-        raise refusal("CV-P721", name=name, text=text)
-    return low.strip(), high.strip()
-
-
-def _covariates(chosen: list[str] | None, ranges: list[str] | None, labels: list[str] | None) -> Any:
-    """Return the covariates that were named, and the domains of those that were described."""
     told: dict[str, Any] = {}
     for word in ranges or []:
         name, _, text = word.rpartition("=")
-        told[name] = _bounds(f"--range {name}", text)
+        told[name] = bounds(f"--range {name}", text)
     for word in labels or []:
-        name, _, text = word.rpartition("=")
-        told[name] = [_label(part.strip()) for part in text.split(",")]
-    if chosen:
-        return {name: told.get(name) for name in (*chosen, *told)}
-    return told or None
+        name, _, text = word.partition("=")
+        told[name] = [label for label, _ in choices(text)]
+    return told
 
 
 # Check.

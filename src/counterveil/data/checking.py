@@ -117,10 +117,16 @@ _QUESTIONS = {
     "treated": ("which label means treated?", 'treated = "LABEL"'),
     "control": ("which label means control?", 'control = "LABEL"'),
     "randomised": ("was treatment assigned at random?", "randomised = true  # or false"),
-    "person": ("which column says whose a row is?", 'person = "COLUMN"'),
+    "person": ("which column is the person ID?", 'person = "COLUMN"'),
+    "reference": ("which arm are the others compared with?", 'reference = "LABEL"'),
+    "horizon": ("when does follow-up end?", "horizon = NUMBER"),
+    "covariates": ("which columns are covariates?", "[covariates]\n# COLUMN = { range = [LOW, HIGH] }"),
 }
 _DOMAIN_QUESTIONS = {
-    "": ("what may it hold?", '{ range = [LOW, HIGH] }  # or { categories = [...] }, or "binary"'),
+    "": (
+        "numeric, binary or categorical?",
+        '{ range = [LOW, HIGH] }  # or { categories = [...] }, or "binary"',
+    ),
     "range": ("what are its lowest and highest possible values?", "{ range = [LOW, HIGH] }"),
     "categories": ("which labels may it hold?", '{ categories = ["LABEL", "LABEL"] }'),
     "binary": ("which of its two labels counts as one?", '{ binary = { one = "LABEL", zero = "LABEL" } }'),
@@ -131,11 +137,17 @@ def open_questions(document: Mapping[str, Any]) -> list[Finding]:
     """Return the questions that a study file leaves open, each with the line that answers it."""
     found = []
     for place in open_places(document):
-        if place[0] == "covariates":
+        if place[0] == "covariates" and len(place) > 1:
             kind = place[2] if len(place) > 2 else ""
             asked, answer = _DOMAIN_QUESTIONS.get(kind, _DOMAIN_QUESTIONS[""])
             what = f"open question about covariate {place[1]!r}: {asked}"
             found.append(Finding("CV-S120", what, place[1], in_table("covariates", place[1], answer)))
+        elif place[0] == "outcomes":
+            what = f"open question about outcome {place[1]!r}: {_DOMAIN_QUESTIONS['range'][0]}"
+            found.append(Finding("CV-S120", what, place[1], in_table("outcomes", place[1], _RANGE)))
+        elif len(place) > 1:
+            what = f"open question about [{place[0]}]: {place[1]}"
+            found.append(Finding("CV-S120", what, None, in_table(place[0], place[1], '"COLUMN"')))
         else:
             asked, answer = _QUESTIONS[place[0]]
             found.append(Finding("CV-S120", f"open question: {asked}", None, answer))
@@ -231,9 +243,13 @@ def _added(base: dict[str, Any], parts: list[_Part], judge: _Judge) -> dict[str,
 
 def _without_open(document: Mapping[str, Any]) -> dict[str, Any]:
     places = open_places(document)
-    top = {place[0] for place in places if place[0] != "covariates"}
+    top = {place[0] for place in places if len(place) == 1}
     left = {key: value for key, value in document.items() if key not in top}
-    asked = {place[1] for place in places if place[0] == "covariates"}
+    left |= {"horizon": 1} if "horizon" in top else {}
+    asked = {place[1] for place in places if place[0] == "covariates" and len(place) > 1}
+    for key, name in (place[:2] for place in places if place[0] in ("person", "outcomes") and len(place) > 1):
+        # Something stands for an open range; a person is known by the column alone.
+        left[key] = {**left[key], name: [0, 1]} if key == "outcomes" else left[key].get("column")
     for key in ("covariates", "missing"):
         if isinstance(left.get(key), Mapping):
             left[key] = {name: value for name, value in left[key].items() if name not in asked}

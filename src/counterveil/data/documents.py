@@ -20,11 +20,15 @@ from counterveil.errors import CounterveilError, refusal, shown
 KNOWN_KEYS = (
     "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "arms", "reference",
     "covariates", "missing", "person", *Before.KEYS, *Per.KEYS, *TimeToEvent.KEYS, *Several.KEYS, "where", "others",
-    "bought", "cluster",
+    "estimated", "cluster",
 )  # fmt: skip
 _LONGEST_PATH = 4096
 # What a draft writes where people have to decide.
 OPEN = "?"
+_OPEN_KEYS = (
+    "treatment", "treated", "control", "reference", "outcome", "outcome_range", "horizon", "randomised", "person",
+    "covariates",
+)  # fmt: skip
 # What a study file says beside the study: columns that play no part, for those who read it.
 _BESIDE = ("ignored",)
 
@@ -71,9 +75,12 @@ def study_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def open_places(document: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return where a document holds an open question: a key, or a covariate and perhaps its kind."""
-    keys = ("treatment", "treated", "control", "outcome", "outcome_range", "randomised", "person")
-    found: list[tuple[str, ...]] = [(key,) for key in keys if _says(document.get(key), OPEN)]
+    """Return where a document holds an open question: a key, a key of a table, or a covariate and perhaps its kind."""
+    found: list[tuple[str, ...]] = [(key,) for key in _OPEN_KEYS if _says(document.get(key), OPEN)]
+    for key in ("person", "outcomes"):
+        table = document.get(key)
+        told = table.items() if isinstance(table, Mapping) else ()
+        found += [(key, str(name)) for name, value in told if _says(value, OPEN)]
     covariates = document.get("covariates")
     for name, value in covariates.items() if isinstance(covariates, Mapping) else ():
         if _says(value, OPEN):

@@ -239,7 +239,8 @@ class Cluster:
 # Words that end the names of columns which identify people; names are public, and no row is looked at.
 _IDENTIFIERS = re.compile(
     r"(?:^|[_.\- ])(?:id|uid|uuid|guid|mrn|ssn|nhs|pid|patient|person|subject|participant|customer|user|worker|student"
-    r"|household|member|account|visitor)(?:[_.\- ]?(?:id|no|nr|num|number|key|code))?$",
+    r"|household|member|account|visitor)(?:[_.\- ]?(?:id|no|nr|num|number|key|code))?$"
+    r"|(?:^|[_.\- ])(?:pt|pat|subj|study|case|rec|record|hosp|emp)id$",
     re.IGNORECASE,
 )
 

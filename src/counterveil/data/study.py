@@ -68,7 +68,7 @@ class Study:
     sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended. With
     `several`, everyone has several outcomes, of which `outcome` is the first.
     `where` says which rows belong to the study; without it all do.
-    `bought` names the columns whose range or labels were released from these data, and what that cost.
+    `estimated` names the columns whose range or labels were released from these data, and what that cost.
     """
 
     treatment: str
@@ -88,7 +88,7 @@ class Study:
     event: TimeToEvent | None
     several: Several | None
     where: Where | None
-    bought: Mapping[str, str]
+    estimated: Mapping[str, str]
     # What follows from the declarations and was asked for before: every question asks for the same.
     _known: dict[Hashable, object] | None = field(init=False, repr=False, compare=False)
 
@@ -124,7 +124,7 @@ class Study:
         several: Several | None = None,
         where: str | Where | None = None,
         others: str | None = None,
-        bought: Mapping[str, str] | None = None,
+        estimated: Mapping[str, str] | None = None,
         cluster: str | None = None,
         protects_cluster: bool = False,
         assigned_by_cluster: bool = False,
@@ -140,7 +140,7 @@ class Study:
         self._declare_design(missing, randomised, treated_share)
         rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
         self._declare_rows(*rows, (order, time, most_rows), (where, others))
-        self._put(bought=MappingProxyType(_bought(bought, self.columns)), _known={})
+        self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
 
     def _declare_outcome(
         self,
@@ -464,7 +464,7 @@ def _to_dict(study: Study) -> dict[str, Any]:
     if study.cluster is not None:
         more["cluster"] = study.cluster.to_dict() | ((rows or {}) if study.cluster.whole else {})
     more["where"] = None if study.where is None else study.where.text
-    more["bought"] = dict(study.bought) or None
+    more["estimated"] = dict(study.estimated) or None
     document |= {name: value for name, value in more.items() if value is not None}
     document["covariates"] = {name: domain.to_dict() for name, domain in study.covariates.items()}
     document["missing"] = {name: rule.to_dict() for name, rule in study.missing.items()}
@@ -495,8 +495,8 @@ def _public_facts(study: Study, unit: Unit, reference: Label | None = None) -> t
         facts.append(
             f"the domains of the covariates, {listed(domains)}: stated beforehand; numbers outside are clamped"
         )
-    if study.bought:
-        costs = [f"{name!r} ({cost})" for name, cost in study.bought.items()]
+    if study.estimated:
+        costs = [f"{name!r} ({cost})" for name, cost in study.estimated.items()]
         facts.append(
             f"of these ranges and labels, not stated beforehand but released from the data and charged apart: "
             f"{listed(costs)}"
@@ -610,13 +610,13 @@ def _not_by_outcomes(where: Where | None, outcomes: tuple[str, ...]) -> None:
         raise refusal("CV-S123", private=private[0])
 
 
-def _bought(bought: object, columns: tuple[str, ...]) -> dict[str, str]:
-    given = {} if bought is None else bought
+def _estimated(estimated: object, columns: tuple[str, ...]) -> dict[str, str]:
+    given = {} if estimated is None else estimated
     if isinstance(given, Mapping) and all(
         name in columns and isinstance(cost, str) and cost for name, cost in given.items()
     ):
         return dict(given)
-    raise refusal("CV-S127", bought=bought)
+    raise refusal("CV-S127", estimated=estimated)
 
 
 def _rules(missing: object, study: Study) -> dict[str, MissingRule]:

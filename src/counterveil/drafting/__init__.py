@@ -8,15 +8,27 @@ from counterveil.data import Drop, Fill
 from counterveil.data.checking import Finding
 from counterveil.drafting.check import check
 from counterveil.drafting.codebooks import Entry, read_codebook
-from counterveil.drafting.draft import Draft, draft
+from counterveil.drafting.draft import Draft, answers_in, draft
 
 if TYPE_CHECKING:
-    from counterveil.drafting.buying import buy
+    from counterveil.drafting.estimating import estimate_ranges
 
-__all__ = ["Charter", "Draft", "Drop", "Entry", "Fill", "Finding", "buy", "check", "draft", "read_codebook"]
+__all__ = [
+    "Charter",
+    "Draft",
+    "Drop",
+    "Entry",
+    "Fill",
+    "Finding",
+    "answers_in",
+    "check",
+    "draft",
+    "estimate_ranges",
+    "read_codebook",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "buy":  # it loads statistics, which a check does not need
-        return import_module("counterveil.drafting.buying").buy
+    if name == "estimate_ranges":  # it loads statistics, which a check does not need
+        return import_module("counterveil.drafting.estimating").estimate_ranges
     raise AttributeError(f"module 'counterveil.drafting' has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Codebooks: what others wrote down about the columns of a file. No row of data is read.
 
 Known forms: a REDCap data dictionary (CSV), a Table Schema or a Frictionless package (JSON), the labels of an SPSS,
-Stata or SAS file (through pyreadstat), and a plain CSV file with the columns name, kind, low, high, labels.
+Stata or SAS file (through pyreadstat), and a plain CSV file with the columns of `FIELDS`, which `template` writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,14 @@ RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER = (
     "identifier",
 )
 KINDS = (RANGE, BINARY, CATEGORIES, DATE, TEXT, IDENTIFIER)
-ROLES = ("treatment", "outcome", "covariate", "person", "ignored")
+ROLES = ("treatment", "outcome", "event", "covariate", "person", "order", "cluster", "ignored")
+FIELDS = ("name", "role", "kind", "low", "high", "labels", "unit", "note")
+# Words that people write in a spreadsheet for kinds and roles.
+_MEANT = {
+    "numeric": RANGE, "number": RANGE, "continuous": RANGE, "categorical": CATEGORIES, "boolean": BINARY,
+    "yes/no": BINARY, "id": IDENTIFIER,
+}  # fmt: skip
+_MEANT_ROLES = {"ignore": "ignored", "id": "person", "time": "outcome"}
 _LONGEST, _MOST_ENTRIES, _LONGEST_TITLE = 5_000_000, 20_000, 200
 
 
@@ -41,7 +48,8 @@ class Entry:
 
     Attributes:
         kind: "range", "binary", "categories", "date", "text" or "identifier".
-        low, high: the public bounds of a number.
+        low, high: the public bounds of a number. The `high` of a time to an event is its horizon, that of a person is
+            the most rows that count.
         labels: the labels of a column with their meanings, "" where they speak for themselves.
         title: what the column is, in words.
         role: the part it plays in the study, where the codebook says so.
@@ -148,21 +156,37 @@ def _text(row: Mapping[str, Any], *keys: str) -> str:
 
 
 def _plain(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
-    kind, role = _text(row, "kind", "type").lower() or None, _text(row, "role").lower() or None
-    if kind is not None and kind not in KINDS:
+    kind, role = _text(row, "kind", "type").lower(), _text(row, "role").lower()
+    kind, role = _MEANT.get(kind, kind), _MEANT_ROLES.get(role, role)
+    if kind and kind not in KINDS:
         raise UnreadableError(f"kind {kind!r} of {name!r}; known are {', '.join(KINDS)}")
-    if role is not None and role not in ROLES:
+    if role and role not in ROLES:
         raise UnreadableError(f"role {role!r} of {name!r}; known are {', '.join(ROLES)}")
-    labels = _choices(_text(row, "labels", "values", "categories"), "=")
-    title = _text(row, "title", "label", "description") or None
+    title, unit = _text(row, "title", "label", "description", "note"), _text(row, "unit")
+    title = f"{title} ({unit})" if title and unit else title or unit
     low, high = _number(_text(row, "low", "min", "minimum")), _number(_text(row, "high", "max", "maximum"))
-    return {name: Entry(kind, low, high, labels, title, role)}
+    labels = choices(_text(row, "labels", "values", "categories"))
+    return {name: Entry(kind or None, low, high, labels, title or None, role or None)}
 
 
-def _choices(text: str, sign: str) -> tuple[tuple[Label, str], ...]:
-    """Return labels and meanings in a text such as "1, yes | 0, no"."""
-    parts = [part.partition(sign) for part in text.split("|" if "|" in text else ";")]
-    return tuple((_label(code), meaning.strip()) for code, _, meaning in parts if code.strip())
+def choices(text: str, sign: str = "=", separators: str = "|;\n,") -> tuple[tuple[Label, str], ...]:
+    """Return labels and meanings in a text such as "1=yes; 0=no"; the first separator that it holds counts."""
+    separator = next((each for each in separators if each in text), separators[0])
+    # In a label such as <=5 the sign says something else.
+    parts = [re.split(f"(?<![<>!]){sign}", part, maxsplit=1) for part in text.split(separator)]
+    return tuple((_label(code), "".join(said).strip()) for code, *said in parts if code.strip())
+
+
+def template(entries: Codebook) -> str:
+    """Return a codebook to fill in a spreadsheet, one line a column, with what is known of it."""
+    text = io.StringIO()
+    lines = csv.writer(text, lineterminator="\n")
+    lines.writerow(FIELDS)
+    for name, each in entries.items():
+        labels = "; ".join(f"{label}={said}" if said else str(label) for label, said in each.labels)
+        known = (name, each.role, each.kind, each.low, each.high, labels, None, each.title)
+        lines.writerow(["" if cell is None else cell for cell in known])
+    return text.getvalue()
 
 
 _CHOICES = "choices_calculations_or_slider_labels", "select_choices_or_calculations"
@@ -174,11 +198,11 @@ def _redcap(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
     kind, validation = _text(row, "field_type").lower(), _text(row, _VALIDATION).lower()
     title = _text(row, "field_label") or None
     low, high = _number(_text(row, "text_validation_min")), _number(_text(row, "text_validation_max"))
-    choices = _choices(_text(row, *_CHOICES), ",") if kind in ("radio", "dropdown", "checkbox") else ()
+    listed = choices(_text(row, *_CHOICES), ",", "|;") if kind in ("radio", "dropdown", "checkbox") else ()
     if _text(row, "identifier").lower() in ("y", "yes"):
         return {name: Entry(IDENTIFIER, title=title)}
     if kind == "checkbox":
-        names = {f"{name}___{str(code).lower().replace('-', '_')}": said for code, said in choices}
+        names = {f"{name}___{str(code).lower().replace('-', '_')}": said for code, said in listed}
         return {each: Entry(BINARY, title=f"{title}: {said}") for each, said in names.items()}
     if kind in ("yesno", "truefalse"):
         return {name: Entry(BINARY, labels=((1, "yes"), (0, "no")), title=title)}
@@ -190,7 +214,7 @@ def _redcap(name: str, row: Mapping[str, Any]) -> dict[str, Entry]:
         return {name: Entry(DATE, title=title)}
     if kind == "descriptive":
         return {}
-    return {name: Entry(CATEGORIES if choices else TEXT, labels=choices, title=title)}
+    return {name: Entry(CATEGORIES if listed else TEXT, labels=listed, title=title)}
 
 
 # Table Schema and Frictionless packages.

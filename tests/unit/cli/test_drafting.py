@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 import counterveil as cv
+from counterveil.cli import asking
 from counterveil.cli.app import app
 
 BOOK = "name,kind,low,high,labels\narm,,,,0=usual|1=new\nage,range,18,90,\nsite,,,,A|B\nbmi,range,,,\ny,range,0,9,\n"
@@ -29,12 +30,14 @@ def run(*words, typed=None, code=0):
 
 
 DRAFT = ("draft", "t.csv", "--codebook", "book.csv")
-KNOWN = ("--treatment", "arm", "--outcome", "y", "--randomised", "--range", "bmi=10:60")
+KNOWN = ("--treatment", "arm", "--outcome", "y", "--randomised", "--covariate", "all", "--range", "bmi=10:60")
 
 
 def test_a_draft_is_printed_or_written_once(folder):
     assert 'treatment = "arm"' in run(*DRAFT, *KNOWN)
-    assert "3 covariates, 1 ignored, of 6 columns" in run(*DRAFT, *KNOWN, "--out", "study.toml")
+    said = run(*DRAFT, *KNOWN, "--out", "study.toml")
+    assert "3 covariates, 1 unused, of 6 columns" in said
+    assert "Set aside by name or kind: id (identifier)" in said
     assert run(*DRAFT, *KNOWN, "--out", "study.toml") == "CV-P722"
     run(
         *DRAFT, *KNOWN, "--out", "study.toml", "--overwrite", "--where", "age >= 30", "--labels", "site=A,B,C"
@@ -44,35 +47,74 @@ def test_a_draft_is_printed_or_written_once(folder):
     assert "480 rows where age >= 30" in run("check", "t.csv", "--study", "study.toml")
 
 
-def test_open_questions_are_asked_and_may_stay_open(folder):
-    typed = "nobody\narm\n1\ny\n7\n0:9\nyes\n.\n"
-    said = run("draft", "t.csv", "--ask", "--out", "study.toml", typed=typed)
+def test_questions_can_be_left_and_resumed(folder):
+    typed = "nobody\narm\n0, 1\ny\n7\n0:9\nquit\n"
+    said = run("draft", "t.csv", "--ask", typed=typed)
     assert "open questions" in said
     written = (folder / "study.toml").read_text()
-    assert 'treatment = "arm"' in written
-    assert "treated = 1" in written
-    assert "outcome_range = [0, 9]" in written
-    assert "randomised = true" in written
-    assert 'age = { range = "?" }' in written
-
-
-def test_open_covariates_are_asked_until_a_point(folder):
-    typed = "yes\n10:x\n60:10\n\n"
-    known = ("--treatment", "arm", "--outcome", "y")
-    run(*DRAFT, *known, "--ask", "--out", "study.toml", typed=typed)
+    for line in (
+        'treatment = "arm"',
+        "treated = 1",
+        "control = 0",
+        "outcome_range = [0, 9]",
+        'randomised = "?"',
+    ):
+        assert line in written
+    # The end of the input leaves all as Ctrl-C does, and nothing is spent.
+    run(
+        "draft",
+        "t.csv",
+        "--ask",
+        "--estimate-ranges",
+        "--epsilon",
+        "1",
+        typed="\nperhaps\nno\nage, site, bmi\nage=18:90, bmi=ignore\n",
+    )
     written = (folder / "study.toml").read_text()
-    assert "randomised = true" in written
-    assert 'bmi = { range = "?" }' in written
-    typed = "1\n0:9\nno\n18:90\nA,B\n.\n"
-    run("draft", "t.csv", *known, "--ask", "--out", "two.toml", typed=typed)
-    written = (folder / "two.toml").read_text()
-    assert "age = { range = [18, 90] }" in written
-    assert 'site = { categories = ["A", "B"] }' in written
-    assert 'bmi = { range = "?" }' in written
+    assert 'site = { categories = "?" }' in written
+    assert "[estimated]" not in written
+    said = run("draft", "t.csv", "--ask", typed="A;B\n")
+    assert "[1] Categorical covariates: site" in said
+    study = cv.Study.from_toml("study.toml")
+    assert study.covariates == {"age": cv.Range(18, 90), "site": cv.Categories(["A", "B"])}
+    assert (study.control, study.randomised) == (0, False)
+    assert run("draft", "t.csv", "--ask", typed="") == "CV-P722"
+
+
+def test_one_line_describes_several_columns():
+    group = ["age", "lab_1", "lab_2", "sex", "ill", "note"]
+    text = "age=18:90, lab_*=0:10; sex=f,m ill=0=no,1=yes note=ignore"
+    assert asking.described(text, group[:1], group) == {
+        "age": ("18", "90"),
+        "lab_1": ("0", "10"),
+        "lab_2": ("0", "10"),
+        "sex": ["f", "m"],
+        "ill": "binary",
+        "note": "ignore",
+    }
+    assert asking.described("0:1", group[1:3], group) == {"lab_1": ("0", "1"), "lab_2": ("0", "1")}
+    for wrong in ("agee=18:90", "18-90", "age 18:90", "sex=f|m, agee=18:90", "0=no, age=18:90"):
+        with pytest.raises(cv.CounterveilError, match="CV-P721"):
+            asking.described(wrong, group, group)
+
+
+def test_a_template_is_written_and_read_back(folder):
+    said = run("draft", "t.csv", "--template", "blank.csv", "--treatment", "arm")
+    assert "counterveil draft t.csv --codebook blank.csv" in said
+    assert (folder / "blank.csv").read_text().splitlines()[:3] == [
+        "name,role,kind,low,high,labels,unit,note",
+        "id,ignored,,,,,,identifier",
+        "arm,treatment,,,,,,",
+    ]
+    assert run("draft", "t.csv", "--template", "blank.csv") == "CV-P722"
+    filled = "arm,treatment,,,,0;1\ny,outcome,numeric,0,9,\nage,covariate,numeric,18,90,\n"
+    (folder / "blank.csv").write_text(f"name,role,kind,low,high,labels\n{filled}")
+    run("draft", "t.csv", "--codebook", "blank.csv", "--randomised", "--out", "study.toml")
+    assert list(cv.Study.from_toml("study.toml").covariates) == ["age"]
 
 
 def test_check_lists_everything_and_returns_three(folder):
-    run(*DRAFT, "--treatment", "arm", "--labels", "site=A,C", "--out", "study.toml")
+    run(*DRAFT, "--treatment", "arm", "--covariate", "all", "--labels", "site=A,C", "--out", "study.toml")
     said = run("check", "t.csv", "--study", "study.toml", code=3)
     assert "The data do not fit the study: 5 findings" in said
     assert "outcome_range = [LOW, HIGH]" in said
@@ -82,14 +124,14 @@ def test_check_lists_everything_and_returns_three(folder):
     assert (facts["fits"], facts["rows"], len(facts["findings"])) == (False, None, 6)
 
 
-def test_what_is_bought_is_charged(folder):
+def test_estimated_ranges_are_charged(folder):
     (folder / "charter.toml").write_text("public = []\n")
     run("ledger", "create", "l.db", "--dataset", "t", "--epsilon", "9", "--charter", "charter.toml")
-    words = (*KNOWN[:5], "--buy", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
+    words = (*KNOWN[:7], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
     said = run(*DRAFT, *words)
     assert "remaining: epsilon 1 of epsilon 9" in " ".join(said.split())
-    assert cv.Study.from_toml("study.toml").bought["bmi"] == "range: epsilon 8"
-    assert run(*DRAFT, *KNOWN[:5], "--buy") == "CV-P723"
+    assert cv.Study.from_toml("study.toml").estimated["bmi"] == "range: epsilon 8"
+    assert run(*DRAFT, *KNOWN[:7], "--estimate-ranges") == "CV-P723"
 
 
 @pytest.mark.parametrize(

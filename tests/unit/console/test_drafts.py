@@ -17,7 +17,7 @@ def test_a_draft_places_every_column_and_lists_what_is_open(steward, folder):
     made = steward.post("/studies/new", "/studies/new", **typed, treatment="treated", outcome="score")
     assert made.status_code == 200, words(made)
     text = (folder / "studies" / "second.toml").read_text()
-    assert "age = { range = [18, 90] }" in text
+    assert "# Candidates: age, " in text
     assert "open question" in words(made)
     assert SECRET not in made.text
     saved = steward.post("/studies/second", "/studies/second", text=STUDY)

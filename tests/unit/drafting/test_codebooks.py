@@ -69,6 +69,14 @@ def test_a_plain_file(written):
     assert found["id"].kind == "identifier"
 
 
+@pytest.mark.parametrize("text", ["0=no; 1=yes", "0=no|1=yes", '"0=no, 1=yes"', '"0=no\n1=yes"'])
+def test_labels_in_the_separators_people_use(written, text):
+    found = written("plain.csv", f'name,role,kind,labels,unit,note\nill,id,yes/no,{text},days,"How long"\n')
+    labels = ((0, "no"), (1, "yes"))
+    assert found == {"ill": Entry("binary", labels=labels, title="How long (days)", role="person")}
+    assert written("signs.csv", "name,labels\ndose,<=5;>5\n")["dose"].labels == (("<=5", ""), (">5", ""))
+
+
 def test_a_table_schema_and_a_package(written):
     grades = [{"value": 1, "label": "low"}, {"value": 2, "label": "high"}]
     fields = [
@@ -120,7 +128,7 @@ def test_labels_of_spss_and_stata_files_without_their_rows(tmp_path, ending):
         ("a.csv", ""),
         ("a.csv", "name,kind\n"),
         ("a.csv", "column a,column b\n1,2\n"),
-        ("a.csv", "name,kind\nage,number\n"),
+        ("a.csv", "name,kind\nage,colour\n"),
         ("a.csv", "name,role\nage,king\n"),
         ("a.json", "{"),
         ("a.json", "[]"),

@@ -20,7 +20,8 @@ ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "randomi
 
 
 def test_every_column_has_a_place():
-    made = cv.drafting.draft(NAMES, BOOK, ANSWERS)
+    assert cv.drafting.draft(NAMES, BOOK, ANSWERS).document["covariates"] == "?"
+    made = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": "all"})
     assert made.places == {
         "patient_id": "ignored",
         "arm": "treatment",
@@ -39,7 +40,8 @@ def test_every_column_has_a_place():
 
 def test_answers_close_it():
     told = {"bmi": (10, 60), "shoe": cv.Range(20, 60)}
-    study = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": told}).study()
+    answers = ANSWERS | {"covariates": ["age", "s*", "bmi"], "columns": told}
+    study = cv.drafting.draft(NAMES, BOOK, answers).study()
     assert study == cv.Study(
         "arm",
         "relapse",
@@ -79,7 +81,7 @@ def test_types_say_the_kind_and_nothing_of_the_values():
     frame = pd.DataFrame(
         {"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]}
     )
-    made = cv.drafting.draft(frame)
+    made = cv.drafting.draft(frame, None, {"covariates": "all"})
     assert made.document["covariates"] == {"x": {"range": "?"}, "flag": "binary", "word": {"categories": "?"}}
     assert made.places["day"] == "ignored"
     assert "private" not in made.toml
@@ -111,14 +113,17 @@ def test_the_text_survives_hostile_names_and_titles():
     names = ['a"b', "c\nd", "é", "x = 1", "#", "a.b", "\u202e"]
     titles = {name: Entry("range", 0, 1, title='end\n[covariates]\nx = "y"') for name in names}
     made = cv.drafting.draft(
-        [*names, "t", "y"], titles, {"treatment": "t", "outcome": "y", "treated": 1, "outcome_range": (0, 1)}
+        [*names, "t", "y"],
+        titles,
+        {"treatment": "t", "outcome": "y", "treated": 1, "outcome_range": (0, 1), "covariates": names},
     )
     assert set(made.document["covariates"]) == set(names)
 
 
 def test_impossible_entries_stay_open():
     book = {"x": Entry("range", 9, 1), "z": Entry("categories", labels=((1, ""), ("1", "")))}
-    made = cv.drafting.draft(["x", "z", "t", "y"], book, {"treatment": "t", "outcome": "y"})
+    answers = {"treatment": "t", "outcome": "y", "covariates": "all"}
+    made = cv.drafting.draft(["x", "z", "t", "y"], book, answers)
     assert made.document["covariates"] == {"x": {"range": "?"}, "z": {"categories": "?"}}
 
 
@@ -131,6 +136,77 @@ def test_more_arms_than_two():
         ["t", "y"], book, answers | {"arms": ("low", "high", "placebo"), "reference": "placebo"}
     )
     assert three.study().arms == ("placebo", "low", "high")
+
+
+def test_names_set_columns_aside_unless_somebody_chooses_them():
+    aside = {
+        "ptid": "identifier",
+        "patientId": "identifier",
+        "sadmdte": "date",
+        "visit_date": "date",
+        "dth30": "after treatment",
+        "DeathCause": "after treatment",
+        "discharge_ward": "after treatment",
+        "pain_followup": "after treatment",
+        "score_post": "after treatment",
+        "hba1c_after": "after treatment",
+    }
+    kept = ["age", "postcode", "candidate", "update", "lipid", "lossy", "surveyed"]
+    answers = {"treatment": "t", "outcome": "y", "covariates": "all"}
+    made = cv.drafting.draft([*aside, *kept, "t", "y"], None, answers)
+    assert made.set_aside == aside
+    assert [name for name, place in made.places.items() if place == "covariate"] == kept
+    assert "# Set aside (date): sadmdte, visit_date" in made.toml
+    chosen = cv.drafting.draft([*aside, "t", "y"], None, answers | {"covariates": ["dth30"]})
+    assert 'dth30 = "?"  # its name suggests: after treatment' in chosen.toml
+
+
+TEMPLATE = """\
+name,role,kind,low,high,labels,unit,note
+pid,person,,,6,,,
+visit,order,,,,,,
+arm,treatment,,,,placebo=control; low; high,,
+age,covariate,numeric,18,90,,years,Age
+ward,cluster,,,,,,
+pain,outcome,numeric,0,10,,,
+slept,outcome,binary,,,,,
+"""
+
+
+def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
+    names = ["pid", "visit", "arm", "age", "ward", "pain", "slept", "shoe"]
+    assert cv.drafting.draft(names).template.splitlines()[1] == "pid,ignored,,,,,,identifier"
+    (tmp_path / "book.csv").write_text(TEMPLATE)
+    made = cv.drafting.draft(names, tmp_path / "book.csv", {"randomised": True})
+    assert made.study() == cv.Study(
+        "arm",
+        outcomes={"pain": (0, 10), "slept": (0, 1)},
+        covariates={"age": cv.Range(18, 90)},
+        arms=("placebo", "low", "high"),
+        reference="placebo",
+        randomised=True,
+        person="pid",
+        order="visit",
+        most_rows=6,
+        cluster="ward",
+    )
+    again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))
+    assert again.document == made.document
+    (tmp_path / "again.csv").write_text(made.template)
+    assert cv.drafting.draft(names, tmp_path / "again.csv", {"randomised": True}).study() == made.study()
+
+
+def test_a_filled_template_holds_a_time_to_an_event():
+    book = {
+        "days": Entry("range", 0, 360, role="outcome"),
+        "died": Entry("binary", role="event"),
+        "arm": Entry("binary", role="treatment"),
+    }
+    made = cv.drafting.draft(["days", "died", "arm"], book, {"randomised": True})
+    assert made.study() == cv.Study("arm", "days", event="died", horizon=360, control=0, randomised=True)
+    open_end = book | {"days": Entry("range", role="outcome")}
+    made = cv.drafting.draft(["days", "died", "arm"], open_end, {"randomised": True})
+    assert [each.mend for each in made.open_questions] == ["horizon = NUMBER"]
 
 
 @pytest.mark.parametrize(

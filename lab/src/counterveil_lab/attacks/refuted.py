@@ -83,7 +83,7 @@ def _bounds() -> Refuted:
         ((*same, 0.0), (*same, 1.0)),
         "a mean with noise for the range that was found has epsilon 1",
         "ten equal values have no range and get no noise; one other value shows at once",
-        "a range is declared, or released with noise of its own: `counterveil.drafting.buy`",
+        "a range is declared, or released with noise of its own: `counterveil.drafting.estimate_ranges`",
     )
 
 

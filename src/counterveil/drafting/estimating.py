@@ -30,7 +30,7 @@ _OTHERS = ("other", "(other)", "((other))")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be bought: the columns whose range and those whose labels are not known."""
+    """What is to be estimated: the columns whose range and those whose labels are not known."""
 
     ranges: tuple[str, ...]
     labels: tuple[str, ...]
@@ -51,7 +51,7 @@ class Wanted:
         return Plan.split(budget, dict.fromkeys(kinds, share), "laplace", kinds)
 
 
-def buy(
+def estimate_ranges(
     source: Any,
     codebook: str | PathLike[str] | Codebook | None = None,
     answers: Mapping[str, Any] | None = None,
@@ -67,14 +67,14 @@ def buy(
     """Return a draft whose open ranges and labels were released privately from the data.
 
     Whole records are protected. Ranges are bounds of a public grid (1, 2 and 5 times powers of ten) that hold all but
-    few rows; labels are those that many rows have, and the others count as one. The study names what was bought and
+    few rows; labels are those that many rows have, and the others count as one. The study names what was released and
     what that cost.
 
     Args:
-        source, codebook, answers: as for `draft`; treatment and outcome must be known.
+        source, codebook, answers: as for `draft`; treatment, outcome and covariates must be known.
         epsilon: privacy loss to spend on all columns together.
-        delta: needed where labels are bought; far below 1 / n.
-        columns: buy for these alone; all that is open if omitted.
+        delta: needed where labels are estimated; far below 1 / n.
+        columns: estimate these alone; all that is open if omitted.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
     made = draft(source, codebook, answers)
@@ -118,19 +118,23 @@ def _rules(book: Ledger | None, dataset: str | None) -> Mapping[str, str]:
 
 
 def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
-    treatment, outcome = made.role("treatment"), made.role("outcome")
-    if treatment is None or outcome is None:
-        raise refusal(
-            "CV-P723", expected="a draft with a treatment and an outcome", got="one of them is open"
-        )
+    treatment, outcomes = made.role("treatment"), made.all_of("outcome")
     document = made.document
+    covariates = document.get("covariates", {})
+    if treatment is None or not outcomes or covariates == OPEN:
+        raise refusal(
+            "CV-P723",
+            expected="a draft with a treatment, an outcome and covariates",
+            got="one of them is open",
+        )
     ranges, labels = [], []
-    for name, told in document.get("covariates", {}).items():
+    for name, told in covariates.items():
         if told == {"range": OPEN}:
             ranges.append(name)
         elif told == OPEN or (isinstance(told, Mapping) and OPEN in told.values()):
             labels.append(name)
-    ranges += [outcome.name] if document["outcome_range"] == OPEN else []
+    ends = document.get("outcomes", {outcomes[0].name: document.get("outcome_range")})
+    ranges += [name for name, told in ends.items() if told == OPEN]
     labels += [treatment.name] if document.get("treated") == OPEN else []
     if columns is not None:
         closed = [name for name in columns if name not in (*ranges, *labels)]
@@ -156,18 +160,21 @@ def _check_delta(plan: Plan, wanted: Wanted) -> None:
 
 
 def _technical(made: Draft, wanted: Wanted, rules: Mapping[str, str]) -> Study:
-    """Return a study of the columns that are bought; its bounds are not used."""
-    treatment, outcome, person = (made.role(role) for role in ("treatment", "outcome", "person"))
+    """Return a study of the columns that are estimated; its bounds are not used."""
+    treatment, person = made.role("treatment"), made.role("person")
     assert treatment is not None
-    assert outcome is not None
-    roles = (treatment.name, outcome.name)
+    outcomes = {each.name: (0, 1) for each in made.all_of("outcome")}
+    roles = (treatment.name, *outcomes)
     covariates = {name: Range(0, 1) for name in wanted.columns if name not in roles}
     kinds: dict[str, MissingRule] = {
         name: Drop() if rule == "drop" else Fill(1)
         for name, rule in rules.items()
         if name in (*roles, *covariates)
     }
-    return Study(*roles, (0, 1), covariates, missing=kinds, person=None if person is None else person.name)
+    one: dict[str, Any] = {"outcome": roles[1], "outcome_range": (0, 1)}
+    several = {"outcomes": outcomes} if len(outcomes) > 1 else one
+    person_id = None if person is None else person.name
+    return Study(treatment.name, covariates=covariates, missing=kinds, person=person_id, **several)
 
 
 def _answer(
@@ -203,14 +210,14 @@ def _finished(
 ) -> Draft:
     """Return the draft with what was released; a column of which nothing was found stays open."""
     entries = {each.name: each.entry for each in made.columns}
-    bought: dict[str, str] = {}
+    estimated = dict(made.estimated)
     for name, counts in found["ranges"].items():
         amount = plan.amount(name, Kind.CELLS)
         bounds = range_of(counts, amount)
         if bounds is not None:
             low, high = map(plain_number, bounds)
             entries[name] = replace(entries[name], kind=codebooks.RANGE, low=low, high=high)
-            bought[name] = f"range: epsilon {show(amount)}"
+            estimated[name] = f"range: epsilon {show(amount)}"
     for name, pairs in found["labels"].items():
         labels = [label for label, _ in pairs]
         cost = f"labels: epsilon {show(plan.amount(name, Kind.LABELS))}, delta {show(plan.label_delta)}"
@@ -218,9 +225,9 @@ def _finished(
         placed = entries[name]
         if labels and made.places[name] != "covariate":
             entries[name] = replace(placed, labels=tuple((label, "") for label in labels))
-            bought[name] = cost
+            estimated[name] = cost
         elif labels:
             said = tuple((label, "") for label in [*labels, other])
             entries[name] = replace(placed, kind=codebooks.CATEGORIES, labels=said, other=other)
-            bought[name] = cost
-    return replace(again(entries), origin=made.origin, bought=bought, simulated=made.simulated)
+            estimated[name] = cost
+    return replace(again(entries), origin=made.origin, estimated=estimated, simulated=made.simulated)

@@ -1,4 +1,4 @@
-"""Bought ranges and labels: charged, named in the study, and never without a delta."""
+"""Estimated ranges and labels: charged, named in the study, and never without a delta."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,14 @@ from counterveil.data.cells import from_cells
 from counterveil.data.people import first_of_each
 from counterveil.privacy import Unit
 
-ANSWERS = {"treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True}
+ANSWERS = {
+    "treatment": "arm",
+    "treated": 1,
+    "control": 0,
+    "outcome": "y",
+    "randomised": True,
+    "covariates": "all",
+}
 
 
 def people(rows=4000):
@@ -25,13 +32,13 @@ def people(rows=4000):
     )
 
 
-def bought(frame, **more):
+def estimated(frame, **more):
     asked = {"epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(3)} | more
-    return cv.drafting.buy(frame, None, ANSWERS, **asked)
+    return cv.drafting.estimate_ranges(frame, None, ANSWERS, **asked)
 
 
 def test_what_was_open_is_known_and_named_with_its_cost():
-    made = bought(people())
+    made = estimated(people())
     study = made.study()
     assert study.outcome_range == (0, 100)
     assert study.covariates == {
@@ -39,7 +46,7 @@ def test_what_was_open_is_known_and_named_with_its_cost():
         "site": cv.Categories(["A", "B", "other"], other="other"),
     }
     cost = "epsilon 1.33333"
-    assert dict(study.bought) == {
+    assert dict(study.estimated) == {
         "age": f"range: {cost}",
         "y": f"range: {cost}",
         "site": f"labels: {cost}, delta 1e-06",
@@ -54,7 +61,7 @@ def test_what_was_open_is_known_and_named_with_its_cost():
 def test_it_is_charged_and_repeated_for_nothing(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter(missing={"age": "fill"}))
-        made = [bought(people(), ledger=book, request_id="draft", noise=None).toml for _ in range(2)]
+        made = [estimated(people(), ledger=book, request_id="draft", noise=None).toml for _ in range(2)]
         account = book.account("people")
     assert made[0] == made[1]
     assert "SIMULATED" not in made[0]
@@ -64,13 +71,22 @@ def test_it_is_charged_and_repeated_for_nothing(tmp_path):
 
 def test_ranges_alone_need_no_delta():
     frame = people().drop(columns="site")
-    with_delta = bought(frame, delta="1e-6")
-    assert with_delta.toml == bought(frame, delta=0).toml
+    with_delta = estimated(frame, delta="1e-6")
+    assert with_delta.toml == estimated(frame, delta=0).toml
+
+
+def test_several_outcomes_have_a_range_each():
+    frame = people().assign(z=lambda rows: rows["y"] / 100)
+    answers = {key: told for key, told in ANSWERS.items() if key not in ("outcome", "covariates")}
+    answers |= {"outcomes": ["y", "z"], "covariates": []}
+    made = cv.drafting.estimate_ranges(frame, None, answers, epsilon=4, noise=cv.SeededNoise(3))
+    assert made.study().to_dict()["outcomes"] == {"y": [0, 100], "z": [0, 1]}
+    assert set(made.estimated) == {"y", "z"}
 
 
 def test_one_column_at_a_time():
-    made = bought(people(), columns=["age"], delta=0)
-    assert list(made.bought) == ["age"]
+    made = estimated(people(), columns=["age"], delta=0)
+    assert list(made.estimated) == ["age"]
     assert made.document["outcome_range"] == "?"
 
 
@@ -81,7 +97,7 @@ def test_people_with_several_rows_count_once():
     alone = frame.groupby("who", as_index=False).first()
     answers = ANSWERS | {"person": "who"}
     asked = {"epsilon": 40, "delta": "1e-3", "noise": cv.SeededNoise(1)}
-    several, single = (cv.drafting.buy(data, None, answers, **asked) for data in (frame, alone))
+    several, single = (cv.drafting.estimate_ranges(data, None, answers, **asked) for data in (frame, alone))
     assert several.document == single.document
     assert several.document["covariates"]["site"]["categories"] == ["A", "B", "other"]
 
@@ -99,7 +115,7 @@ def test_what_is_refused_costs_nothing(tmp_path, code, more):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter())
         with pytest.raises(cv.CounterveilError, match=code):
-            bought(people(), ledger=book, noise=None, **more)
+            estimated(people(), ledger=book, noise=None, **more)
         assert book.account("people").spent.epsilon == 0
 
 
@@ -107,7 +123,7 @@ def test_an_account_without_a_charter_sells_nothing(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(5, "1e-5"))
         with pytest.raises(cv.CounterveilError, match="CV-L081"):
-            bought(people(), ledger=book, noise=None)
+            estimated(people(), ledger=book, noise=None)
 
 
 def test_of_each_person_the_first_row_counts():
@@ -117,13 +133,13 @@ def test_of_each_person_the_first_row_counts():
 
 def test_treatment_and_outcome_come_first():
     with pytest.raises(cv.CounterveilError, match="CV-P723"):
-        cv.drafting.buy(people(), epsilon=1)
+        cv.drafting.estimate_ranges(people(), epsilon=1)
     closed = ANSWERS | {"outcome_range": (0, 100), "covariates": []}
     with pytest.raises(cv.CounterveilError, match="CV-P723"):
-        cv.drafting.buy(people(), None, closed, epsilon=1)
+        cv.drafting.estimate_ranges(people(), None, closed, epsilon=1)
 
 
 def test_columns_of_text_where_numbers_are_expected_are_no_refusal():
     frame = people().assign(age="old")
-    made = bought(frame, columns=["age"], delta="1e-6")
+    made = estimated(frame, columns=["age"], delta="1e-6")
     assert made.document["covariates"]["age"] == {"categories": ["old", "other"], "other": "other"}
