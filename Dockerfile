@@ -7,7 +7,7 @@ RUN pip wheel --no-cache-dir --no-deps --wheel-dir /wheels .
 FROM python:3.11-slim
 COPY --from=build /wheels /wheels
 COPY constraints.txt /wheels/
-RUN pip install --no-cache-dir --constraint /wheels/constraints.txt /wheels/*.whl \
+RUN pip install --no-cache-dir --constraint /wheels/constraints.txt "$(ls /wheels/*.whl)[demo]" \
     && rm -r /wheels \
     && useradd --create-home analyst \
     && install --directory --owner analyst /data

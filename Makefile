@@ -20,8 +20,8 @@ $(VENV)/bin/python:
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.demo: $(VENV)/bin/python pyproject.toml
-	@echo "Installing Counterveil (about half a minute, once)"
-	@$(INSTALL) -e .
+	@echo "Installing Counterveil and what the demo needs (about half a minute, once)"
+	@$(INSTALL) -e ".[demo]"
 	@touch $@
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml lab/pyproject.toml

@@ -1,8 +1,7 @@
 """What a release needs: `python -m tools.release wheel`, `constraints`, `sbom`, or `version TAG`.
 
 wheel        builds sdists and wheels of the package and its laboratory in dist/, compares them with the repository,
-             and tries the wheels in an empty environment: `counterveil -h`, `doctor`, README's first
-             block, the demo and `audit --list`
+             and tries the wheels in an empty environment: `counterveil -h`, `doctor`, the demo and `audit --list`
 constraints  writes constraints.txt: the versions that pip chooses today for every extra
 sbom         writes build/sbom.cdx.json: what an installation of the core consists of, as CycloneDX
 version TAG  fails unless both pyproject.toml, CITATION.cff and the tag name the same version
@@ -105,11 +104,6 @@ def differences(sdist: Iterable[str], wheel: Iterable[str], tracked: Iterable[st
     return sorted(found)
 
 
-def first_block() -> str:
-    """Return the first block of Python in README."""
-    return (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n", 1)[1].split("```", 1)[0]
-
-
 def wheel() -> int:
     """Build sdists and wheels, and try the wheels in an empty environment."""
     shutil.rmtree(DIST, ignore_errors=True)
@@ -120,7 +114,7 @@ def wheel() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for arguments in (["-h"], ["doctor"]):
             print(run(program, *arguments, cwd=folder))
-        print(run(python, "-c", first_block(), cwd=folder))
+        install(python, f"{made}[demo]")
         print(run(program, "demo", cwd=folder))
         install(python, laboratory)
         print(run(program, "audit", "--list", cwd=folder))

