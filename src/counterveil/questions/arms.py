@@ -12,7 +12,7 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -30,6 +30,7 @@ ADJUSTED = ("weighting", "matching")
 METHODS = ("difference_in_means", *ADJUSTED)
 
 
+@asks
 def arms(
     data: object,
     study: Study,

@@ -12,7 +12,7 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
 from counterveil.questions.auto import AUTO, choose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
@@ -292,6 +292,7 @@ def _form(question: Question) -> Estimator:
     return forms[question.unit]
 
 
+@asks
 def ate(
     data: object,
     study: Study,

@@ -15,7 +15,7 @@ from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
@@ -44,6 +44,7 @@ METHODS: dict[Unit, dict[str, type | None]] = {
 _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 
+@asks
 def event_study(
     data: object,
     study: Study,

@@ -20,6 +20,7 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
+from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
@@ -96,6 +97,7 @@ def planned(
     return Looks(outcome, tuple(Look(*numbers) for numbers in zip(found, budgets, spent, strict=True)))
 
 
+@asks
 def look(
     data: object,
     study: Study,

@@ -17,7 +17,7 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
@@ -38,6 +38,7 @@ from counterveil.statistics.moments.regression import (
 from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
 
 
+@asks
 def moments(
     data: object,
     study: Study,

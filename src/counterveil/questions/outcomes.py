@@ -14,7 +14,7 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
@@ -46,6 +46,7 @@ _ADJUSTING = ("weighting", "matching")
 _MOST_IMPORTANCE = 1000
 
 
+@asks
 def outcomes(
     data: object,
     study: Study,

@@ -12,7 +12,7 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -29,6 +29,7 @@ from counterveil.statistics.moments.arm_balance import (
 )
 
 
+@asks
 def overlap(
     data: object,
     study: Study,

@@ -12,7 +12,7 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -34,6 +34,7 @@ METHODS = {
 }
 
 
+@asks
 def survival(
     data: object,
     study: Study,

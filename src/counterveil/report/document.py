@@ -73,7 +73,8 @@ class Section:
 class View:
     """What is shown of an answer: `first` are warnings that stand above everything else.
 
-    Tables come first, then what is left out of them (`more`), sections, and named lines.
+    Tables come first, then what is left out of them (`more`), sections, and named lines. `note` is what stands under
+    the first table in a paper.
     """
 
     first: list[str]
@@ -83,3 +84,4 @@ class View:
     items: list[Item]
     more: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
+    note: str = ""

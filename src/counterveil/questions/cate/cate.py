@@ -16,7 +16,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
@@ -232,6 +232,7 @@ def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAns
     return found.answers(question.queries)
 
 
+@asks
 def cate(
     data: object,
     study: Study,

@@ -14,7 +14,7 @@ from counterveil.data import Layout, Study, silence, strata_codes
 from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
     METHOD_TEXTS,
@@ -154,6 +154,7 @@ def pair_groups(session: Session, question: Question, layout: Layout) -> GroupsR
     return settled(GroupsResult, session, question, choice.plan, compute, said=said)
 
 
+@asks
 def groups(
     data: object,
     study: Study,

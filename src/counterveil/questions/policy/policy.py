@@ -37,7 +37,7 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.groups.question import (
     caveats,
     checked_cost,
@@ -490,6 +490,7 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     )
 
 
+@asks
 def policy_value(
     data: object,
     study: Study,
@@ -643,6 +644,7 @@ def with_form(session: Session, question: Question) -> Question:
     return replace(found, mechanism="staircase") if smaller else found
 
 
+@asks
 def targeting_curve(
     data: object,
     study: Study,
