@@ -12,7 +12,8 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import ArmsMethod, Noise, Protects
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -35,12 +36,12 @@ def arms(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: ArmsMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: Arms | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -60,17 +61,7 @@ def arms(
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = ArmsArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(ArmsArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +70,8 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     name: ClassVar[str] = "arms"
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: ArmsMethod = "auto"
+    mechanism: Noise | None = None
     settings: Arms | None = None
 
     def checked(self, study: Study) -> Asked[ArmsResult]:

@@ -28,6 +28,7 @@ from counterveil.data.keywords import known_arguments, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.threads import one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.questions.choices import Protects
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
@@ -67,7 +68,7 @@ class Arguments(ABC, Generic[Answer]):
 
     name: ClassVar[str]
     units: ClassVar[tuple[Unit, ...]] = (Unit.OUTCOME, Unit.RECORD)
-    protects: str
+    protects: Protects
     epsilon: Number
     delta: Number | None  # what it is without being named is up to the question
     level: float = 0.95
@@ -187,6 +188,13 @@ def ask_once(
     ):
         named = arguments if ledger is not None else replace(arguments, request_id=None)
         return _for_reports(asked.answer(session), session, named)
+
+
+def ask_with(make: Callable[..., Arguments[Answer]], given: dict[str, Any]) -> Answer:
+    """Return the answer to the function of a question; `given` are its arguments by name."""
+    rest = dict(given)
+    opening = [rest.pop(name) for name in ("data", "study", "ledger", "dataset", "noise")]
+    return ask_once(make(**rest), *opening)
 
 
 class Asks(Protocol[P, Found]):

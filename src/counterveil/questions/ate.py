@@ -12,8 +12,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks, refuse_range
 from counterveil.questions.auto import AUTO, choose
+from counterveil.questions.choices import AteMethod, Measure, Noise, Protects, Whose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import OF_MEANS, check_measure, no_means
@@ -171,12 +172,12 @@ class AteArguments(Arguments[Result]):
     name: ClassVar[str] = "ate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
-    method: str = "auto"
-    estimand: str | None = None
-    mechanism: str | None = None
+    method: AteMethod = "auto"
+    estimand: Whose | None = None
+    mechanism: Noise | None = None
     settings: Settings | None = None
     trim: float | str | None = None
-    measure: str = "difference"
+    measure: Measure = "difference"
 
     def checked(self, study: Study) -> Asked[Result]:
         """Return the checked question; nothing here looks at data or budget."""
@@ -297,16 +298,16 @@ def ate(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
-    estimand: str | None = None,
+    method: AteMethod = "auto",
+    estimand: Whose | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: Settings | None = None,
     trim: float | str | None = None,
-    measure: str = "difference",
+    measure: Measure = "difference",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -342,17 +343,4 @@ def ate(
         request_id: name of this request; repeating it returns the stored answer and costs nothing.
         noise: `SeededNoise(seed)` for tests and experiments; the result is then marked as simulated.
     """
-    asked = AteArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        estimand=estimand,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        trim=trim,
-        measure=measure,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(AteArguments, locals())

@@ -15,7 +15,8 @@ from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import ArmsMethod, Noise, Protects, Whose
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
@@ -49,14 +50,14 @@ def event_study(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
     reference: Label | None = None,
-    method: str = "auto",
-    estimand: str | None = None,
+    method: ArmsMethod = "auto",
+    estimand: Whose | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -81,19 +82,7 @@ def event_study(
         settings: those of the method, such as `cv.settings.Weighting()`.
         estimand, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = EventStudyArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        reference=reference,
-        method=method,
-        estimand=estimand,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(EventStudyArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +92,9 @@ class EventStudyArguments(Arguments[EventStudyResult]):
     name: ClassVar[str] = "event_study"
     delta: Number = 0
     reference: Label | None = None
-    method: str = "auto"
-    estimand: str | None = None
-    mechanism: str | None = None
+    method: ArmsMethod = "auto"
+    estimand: Whose | None = None
+    mechanism: Noise | None = None
     settings: DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[EventStudyResult]:

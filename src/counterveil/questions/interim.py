@@ -22,6 +22,7 @@ from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
 from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
+from counterveil.questions.choices import AteMethod, Noise, Protects, Whose
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -103,12 +104,12 @@ def look(
     study: Study,
     *,
     number: int,
-    protects: str,
+    protects: Protects,
     ledger: str | Path | Ledger,
     dataset: str | None = None,
-    method: str = "auto",
-    estimand: str | None = None,
-    mechanism: str | None = None,
+    method: AteMethod = "auto",
+    estimand: Whose | None = None,
+    mechanism: Noise | None = None,
     settings: Settings | None = None,
     noise: BitSource | None = None,
 ) -> Result:
@@ -130,10 +131,10 @@ def look(
 def answer_look(
     session: Session,
     number: int,
-    protects: str,
-    method: str,
-    estimand: str | None,
-    mechanism: str | None,
+    protects: Protects,
+    method: AteMethod,
+    estimand: Whose | None,
+    mechanism: Noise | None,
     settings: Settings | None,
 ) -> Result:
     """Return the effect at a planned look of an open session."""

@@ -17,7 +17,8 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import Noise, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
@@ -43,13 +44,13 @@ def moments(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
     outcomes: Sequence[str] = (),
     interactions: Sequence[str] = (),
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -71,17 +72,7 @@ def moments(
         level: confidence level of the intervals.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = MomentsArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        outcomes=outcomes,
-        interactions=interactions,
-        level=level,
-        mechanism=mechanism,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(MomentsArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +80,11 @@ class MomentsArguments(Arguments[Moments]):
     """Private second moments for free regressions; see `counterveil.moments` for the arguments."""
 
     name: ClassVar[str] = "moments"
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
     outcomes: Sequence[str] = ()
     interactions: Sequence[str] = ()
-    mechanism: str | None = None
+    mechanism: Noise | None = None
 
     def checked(self, study: Study) -> Asked[Moments]:
         """Return the checked question; nothing here looks at data or budget."""

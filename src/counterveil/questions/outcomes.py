@@ -14,7 +14,8 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks, refuse_range
+from counterveil.questions.choices import Measure, Noise, OutcomesMethod, Protects, Whose
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
@@ -51,15 +52,15 @@ def outcomes(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
-    estimand: str = "ATE",
-    measure: str = "difference",
+    method: OutcomesMethod = "auto",
+    estimand: Whose = "ATE",
+    measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -84,20 +85,7 @@ def outcomes(
         settings: those of the method, `cv.settings.Weighting` for weighting; with several arms `cv.settings.Arms`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = OutcomesArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        estimand=estimand,
-        measure=measure,
-        importance=importance,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(OutcomesArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,11 +94,11 @@ class OutcomesArguments(Arguments[OutcomesResult]):
 
     name: ClassVar[str] = "outcomes"
     delta: Number = 0
-    method: str = "auto"
-    estimand: str = "ATE"
-    measure: str = "difference"
+    method: OutcomesMethod = "auto"
+    estimand: Whose = "ATE"
+    measure: Measure = "difference"
     importance: Mapping[str, Number] | None = None
-    mechanism: str | None = None
+    mechanism: Noise | None = None
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[OutcomesResult]:

@@ -12,7 +12,8 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import Noise, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -34,11 +35,11 @@ def overlap(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -56,15 +57,7 @@ def overlap(
         level: confidence level of the intervals; they cover the privacy noise.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = OverlapArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        level=level,
-        mechanism=mechanism,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(OverlapArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +65,9 @@ class OverlapArguments(Arguments[OverlapSummary]):
     """How alike private arms are; see `counterveil.overlap` for the arguments."""
 
     name: ClassVar[str] = "overlap"
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    mechanism: str | None = None
+    mechanism: Noise | None = None
 
     def checked(self, study: Study) -> Asked[OverlapSummary]:
         """Return the checked question; nothing here looks at data or budget."""

@@ -12,7 +12,8 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import Noise, Protects, SurvivalMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -39,12 +40,12 @@ def survival(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: SurvivalMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: Survival | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -65,17 +66,7 @@ def survival(
         settings: `cv.settings.Survival`.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = SurvivalArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(SurvivalArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +75,8 @@ class SurvivalArguments(Arguments[SurvivalResult]):
 
     name: ClassVar[str] = "survival"
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: SurvivalMethod = "auto"
+    mechanism: Noise | None = None
     settings: Survival | None = None
 
     def checked(self, study: Study) -> Asked[SurvivalResult]:

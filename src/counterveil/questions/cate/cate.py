@@ -16,8 +16,9 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
 from counterveil.questions.ate import answer as average_effect
+from counterveil.questions.choices import CateMethod, Protects
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
     LayoutPlaces,
@@ -237,10 +238,10 @@ def cate(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number | None = None,
-    method: str = "auto",
+    method: CateMethod = "auto",
     level: float = 0.95,
     queries: Any = None,
     settings: Settings | None = None,
@@ -265,17 +266,7 @@ def cate(
         settings: the method's own settings.
         ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = CateArguments(
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        queries=queries,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(CateArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,9 +275,9 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
     name: ClassVar[str] = "cate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number | None = None
-    method: str = "auto"
+    method: CateMethod = "auto"
     queries: Any = None
     settings: Settings | None = None
 

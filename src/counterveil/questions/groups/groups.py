@@ -14,7 +14,8 @@ from counterveil.data import Layout, Study, silence, strata_codes
 from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import GroupsMethod, Noise, Protects
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
     METHOD_TEXTS,
@@ -160,12 +161,12 @@ def groups(
     study: Study,
     *,
     by: By,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: GroupsMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -187,18 +188,7 @@ def groups(
         settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = GroupsArguments(
-        by=by,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        mechanism=mechanism,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(GroupsArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,8 +199,8 @@ class GroupsArguments(Arguments[GroupsResult]):
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     by: By
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: GroupsMethod = "auto"
+    mechanism: Noise | None = None
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[GroupsResult]:

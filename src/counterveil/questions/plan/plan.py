@@ -31,6 +31,7 @@ from counterveil.questions.asking import Arguments, ask_once
 from counterveil.questions.ate import METHODS, AteArguments, ate
 from counterveil.questions.auto import AUTO
 from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.choices import Measure, Noise, Protects, Whose
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -951,18 +952,18 @@ def plan(
     study: Study,
     *,
     rows: int | Sequence[int],
-    protects: str | None = None,
+    protects: Protects | None = None,
     epsilon: Number | Sequence[Number],
     delta: Number = 0,
     question: str = "ate",
     by: Any = None,
     policy: Any = None,
     method: str = "auto",
-    estimand: str | None = None,
+    estimand: Whose | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Noise | None = None,
     settings: Any = None,
-    measure: str = DIFFERENCE,
+    measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
     formula: str | None = None,
     received: str | None = None,

@@ -37,7 +37,8 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.asking import Arguments, Asked, ask_with, asks
+from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups.question import (
     caveats,
     checked_cost,
@@ -497,10 +498,10 @@ def policy_value(
     *,
     policy: Any,
     cost: Number | None = None,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: PolicyMethod = "auto",
     level: float = 0.95,
     settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
@@ -522,18 +523,7 @@ def policy_value(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = PolicyValueArguments(
-        policy=policy,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(PolicyValueArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -543,9 +533,9 @@ class PolicyValueArguments(Arguments[PolicyValue]):
     name: ClassVar[str] = "policy_value"
     policy: Any
     cost: Number | None = None
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    method: str = "auto"
+    method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
@@ -653,10 +643,10 @@ def targeting_curve(
     bins: int = 10,
     thresholds: Sequence[float] | None = None,
     cost: Number = 0,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: PolicyMethod = "auto",
     level: float = 0.95,
     settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
@@ -680,20 +670,7 @@ def targeting_curve(
         settings: `cv.settings.Groups`.
         delta, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
-    asked = TargetingCurveArguments(
-        model=model,
-        bins=bins,
-        thresholds=thresholds,
-        cost=cost,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        method=method,
-        level=level,
-        settings=settings,
-        request_id=request_id,
-    )
-    return ask_once(asked, data, study, ledger, dataset, noise)
+    return ask_with(TargetingCurveArguments, locals())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -705,9 +682,9 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     bins: int = 10
     thresholds: Sequence[float] | None = None
     cost: Number = 0
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    method: str = "auto"
+    method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
