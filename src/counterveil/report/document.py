@@ -11,11 +11,12 @@ Item = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Headings and rows of text, all of one length; pages print the caption."""
+    """Headings and rows of text, all of one length; pages print the caption, papers a rule before row `ruled`."""
 
     headings: list[str]
     rows: list[list[str]]
     caption: str = ""
+    ruled: int = 0
 
 
 @dataclass(frozen=True, slots=True)

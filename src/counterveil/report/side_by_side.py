@@ -9,9 +9,9 @@ from typing import Any
 from counterveil.privacy import Adjacency, Budget, Guarantee, Protected, show
 from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.numbers import few_words, percent, rounded, span
-from counterveil.report.view import first_lines, guarantee_line, title
+from counterveil.report.view import first_lines, guarantee_line
 
-_WORDS = 3  # of a method in a cell
+_WORDS = 4  # of a method in a cell
 
 
 def effects_of(facts: Facts) -> dict[str, Facts]:
@@ -41,19 +41,20 @@ def side_by_side(results: Sequence[Facts], names: Sequence[str], full: bool = Fa
         ("method", [few_words(str(facts.get("method", "")), _WORDS) for facts in results]),
         ("interval", [percent(facts["level"]) for facts in results]),
     ]
+    effects = len(rows)
     rows += [[name, *cells] for name, cells in below if any(cells)]
     items: list[Item] = [("Cells", _READING)]
     if full:
-        pairs = list(zip(names, results, strict=True))
-        items += [
-            (name, f"{facts.get('formula') or title(facts)}; {facts.get('method', '')}")
-            for name, facts in pairs
-        ]
-        items += [(name, guarantee_line(facts)) for name, facts in pairs]
-    warned = _warnings(results, names)
-    return View(
-        warned, "Results side by side", "", [Cells(["", *names], rows, "Effects")], items, note=_READING
-    )
+        items += [(name, _source(facts)) for name, facts in zip(names, results, strict=True)]
+    cells = Cells(["effect", *names], rows, "", effects)
+    return View(_warnings(results, names), _TITLE, "", [cells], items, note=_READING)
+
+
+def _source(facts: Facts) -> str:
+    """Return what a column is of, by which method, and its guarantee."""
+    cause = facts.get("received") or facts.get("treatment")
+    what = facts.get("formula") or facts.get("title") or f"effect of {cause} on {facts['outcome']}"
+    return "; ".join(filter(None, (what, facts.get("method"), guarantee_line(facts))))
 
 
 def drawn_side_by_side(results: Sequence[Facts], names: Sequence[str]) -> Facts:
@@ -86,8 +87,8 @@ def _scaled(value: float | None, null: float, error: float | None) -> float | No
 
 _TITLE = "Results side by side"
 _READING = (
-    "estimate (standard error), and below it the interval; both cover sampling error and privacy noise. What columns "
-    "cost together is in their ledger"
+    "Estimate (standard error), and below it the interval; both cover sampling error and privacy noise. What columns "
+    "cost together is in their ledger."
 )
 
 

@@ -110,6 +110,7 @@ def escape(text: str) -> str:
 def latex(view: View) -> str:
     """Return a view's first table, which needs only the booktabs package; warnings stand above and below it."""
     cells, columns = view.tables[0], len(view.tables[0].headings)
+    lines = [" & ".join(map(escape, row)) + r" \\" for row in cells.rows]
     headings = [cells.headings[0] or view.title, *cells.headings[1:]]
     note = " ".join([*(f"{text}." for text in view.first), *([view.note] if view.note else [])])
     return "\n".join(
@@ -119,7 +120,9 @@ def latex(view: View) -> str:
             r"\toprule",
             " & ".join(map(escape, headings)) + r" \\",
             r"\midrule",
-            *(" & ".join(map(escape, row)) + r" \\" for row in cells.rows),
+            *lines[: cells.ruled],
+            *([r"\midrule"] if cells.ruled else []),
+            *lines[cells.ruled :],
             r"\bottomrule",
             *(
                 [rf"\multicolumn{{{columns}}}{{p{{0.9\linewidth}}}}{{\footnotesize {escape(note)}}} \\"]

@@ -10,6 +10,7 @@ from tests.unit.questions.test_survival import asked as survival
 import counterveil as cv
 from counterveil.questions.plan import Plan
 from counterveil.questions.pooled.pool import PooledResult
+from counterveil.report.numbers import rounded
 from counterveil.results.shown import Shown
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -132,3 +133,26 @@ def test_balance_is_shown_where_covariates_are_public_and_refused_elsewhere(kind
     elif not getattr(found, "diagnostics", {}).get("balance"):
         with pytest.raises(cv.CounterveilError, match="CV-P022"):
             found.balance()
+
+
+def test_a_table_has_a_column_each_with_effects_price_and_warnings():
+    plain, ols, seen = made("Result"), made("Regression"), made("SurvivalResult")
+    found = cv.etable({"plain": plain, "OLS": ols, "times": seen})
+    (cells,) = found.view().tables
+    assert cells.headings == ["effect", "plain", "OLS", "times"]
+    rows = {row[0]: row[1:] for row in cells.rows}
+    error = plain.std_error.total
+    ends = ", ".join(rounded(end, error) for end in plain.interval())
+    assert rows["arm"][0] == f"{rounded(plain.estimate, error)} ({rounded(error, error)})"
+    assert cells.rows[1][1] == f"[{ends}]"
+    assert rows["arm"][1]
+    assert rows["arm"][2] == ""
+    assert rows["epsilon"] == ["2", "8", "4"]
+    assert rows["protects"] == ["outcome", "record", "record"]
+    assert rows["n"] == ["600", "600", "1,200"]
+    for text in (str(found), found.full(), found.to_latex(), found.to_html(), found.to_markdown()):
+        assert "times: SIMULATED" in text
+    assert len(found.effects) == sum(len(one.effects) for one in found.results)
+    for other in ([made("Plan")], [made("Moments")], []):
+        with pytest.raises(cv.CounterveilError, match="CV-P029"):
+            cv.etable(other)
