@@ -13,7 +13,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import ArmsMethod, Noise, Protects
+from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -41,7 +41,7 @@ def arms(
     delta: Number = 0,
     method: ArmsMethod = "auto",
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: Arms | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -71,7 +71,7 @@ class ArmsArguments(Arguments[ArmsResult]):
     name: ClassVar[str] = "arms"
     delta: Number = 0
     method: ArmsMethod = "auto"
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
     settings: Arms | None = None
 
     def checked(self, study: Study) -> Asked[ArmsResult]:

@@ -14,7 +14,7 @@ from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks, refuse_range
 from counterveil.questions.auto import AUTO, choose
-from counterveil.questions.choices import AteMethod, Measure, Noise, Protects, Whose
+from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import OF_MEANS, check_measure, no_means
@@ -173,8 +173,8 @@ class AteArguments(Arguments[Result]):
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
     method: AteMethod = "auto"
-    estimand: Whose | None = None
-    mechanism: Noise | None = None
+    estimand: EstimandName | None = None
+    mechanism: Mechanism | None = None
     settings: Settings | None = None
     trim: float | str | None = None
     measure: Measure = "difference"
@@ -302,9 +302,9 @@ def ate(
     epsilon: Number,
     delta: Number = 0,
     method: AteMethod = "auto",
-    estimand: Whose | None = None,
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: Settings | None = None,
     trim: float | str | None = None,
     measure: Measure = "difference",
@@ -318,8 +318,8 @@ def ate(
     Args:
         data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
             arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
-            which is aggregated inside its database.
-        study: column roles, public bounds and categories.
+            which is aggregated inside its database. A formula may stand before it: "died ~ rhc | age + sex".
+        study: column roles, public bounds and categories; after a formula also what `Study.from_formula` takes.
         protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
             public) or "record" (everything about a person is private).
         epsilon: privacy loss to spend; exact (0.1 is one tenth).

@@ -3,9 +3,9 @@
 from typing import Literal
 
 Protects = Literal["outcome", "treatment and outcome", "record"] | str
-Whose = Literal["ATE", "ATT", "ATC", "ATO"] | str
+EstimandName = Literal["ATE", "ATT", "ATC", "ATO"] | str
 Measure = Literal["difference", "ratio", "lift", "odds_ratio", "nnt"] | str
-Noise = Literal["staircase", "laplace", "gaussian"] | str
+Mechanism = Literal["staircase", "laplace", "gaussian"] | str
 ArmsMethod = Literal["auto", "difference_in_means", "weighting", "matching"] | str
 AteMethod = (
     Literal[

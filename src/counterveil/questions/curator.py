@@ -8,7 +8,7 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import method_of
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.cate.cate import CateArguments
-from counterveil.questions.choices import AteMethod, Noise, Protects, Whose
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import answer_look
@@ -56,8 +56,8 @@ class Curator(Session):
         *,
         protects: Protects,
         method: AteMethod = "auto",
-        estimand: Whose | None = None,
-        mechanism: Noise | None = None,
+        estimand: EstimandName | None = None,
+        mechanism: Mechanism | None = None,
         settings: Settings | None = None,
     ) -> Result:
         """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""

@@ -16,7 +16,7 @@ from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import ArmsMethod, Noise, Protects, Whose
+from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
@@ -55,9 +55,9 @@ def event_study(
     delta: Number = 0,
     reference: Label | None = None,
     method: ArmsMethod = "auto",
-    estimand: Whose | None = None,
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -93,8 +93,8 @@ class EventStudyArguments(Arguments[EventStudyResult]):
     delta: Number = 0
     reference: Label | None = None
     method: ArmsMethod = "auto"
-    estimand: Whose | None = None
-    mechanism: Noise | None = None
+    estimand: EstimandName | None = None
+    mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[EventStudyResult]:

@@ -22,7 +22,7 @@ from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
 from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
-from counterveil.questions.choices import AteMethod, Noise, Protects, Whose
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -108,8 +108,8 @@ def look(
     ledger: str | Path | Ledger,
     dataset: str | None = None,
     method: AteMethod = "auto",
-    estimand: Whose | None = None,
-    mechanism: Noise | None = None,
+    estimand: EstimandName | None = None,
+    mechanism: Mechanism | None = None,
     settings: Settings | None = None,
     noise: BitSource | None = None,
 ) -> Result:
@@ -133,8 +133,8 @@ def answer_look(
     number: int,
     protects: Protects,
     method: AteMethod,
-    estimand: Whose | None,
-    mechanism: Noise | None,
+    estimand: EstimandName | None,
+    mechanism: Mechanism | None,
     settings: Settings | None,
 ) -> Result:
     """Return the effect at a planned look of an open session."""

@@ -18,7 +18,7 @@ from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import Noise, Protects
+from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
@@ -50,7 +50,7 @@ def moments(
     outcomes: Sequence[str] = (),
     interactions: Sequence[str] = (),
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -84,7 +84,7 @@ class MomentsArguments(Arguments[Moments]):
     delta: Number = 0
     outcomes: Sequence[str] = ()
     interactions: Sequence[str] = ()
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[Moments]:
         """Return the checked question; nothing here looks at data or budget."""

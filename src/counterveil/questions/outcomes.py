@@ -15,7 +15,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks, refuse_range
-from counterveil.questions.choices import Measure, Noise, OutcomesMethod, Protects, Whose
+from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod, Protects
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
@@ -56,11 +56,11 @@ def outcomes(
     epsilon: Number,
     delta: Number = 0,
     method: OutcomesMethod = "auto",
-    estimand: Whose = "ATE",
+    estimand: EstimandName = "ATE",
     measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -95,10 +95,10 @@ class OutcomesArguments(Arguments[OutcomesResult]):
     name: ClassVar[str] = "outcomes"
     delta: Number = 0
     method: OutcomesMethod = "auto"
-    estimand: Whose = "ATE"
+    estimand: EstimandName = "ATE"
     measure: Measure = "difference"
     importance: Mapping[str, Number] | None = None
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[OutcomesResult]:

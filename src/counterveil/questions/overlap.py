@@ -13,7 +13,7 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import Noise, Protects
+from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -39,7 +39,7 @@ def overlap(
     epsilon: Number,
     delta: Number = 0,
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -67,7 +67,7 @@ class OverlapArguments(Arguments[OverlapSummary]):
     name: ClassVar[str] = "overlap"
     protects: Protects = "record"
     delta: Number = 0
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[OverlapSummary]:
         """Return the checked question; nothing here looks at data or budget."""

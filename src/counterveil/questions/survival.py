@@ -13,7 +13,7 @@ from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import Noise, Protects, SurvivalMethod
+from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -45,7 +45,7 @@ def survival(
     delta: Number = 0,
     method: SurvivalMethod = "auto",
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: Survival | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -76,7 +76,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
     name: ClassVar[str] = "survival"
     delta: Number = 0
     method: SurvivalMethod = "auto"
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
     settings: Survival | None = None
 
     def checked(self, study: Study) -> Asked[SurvivalResult]:

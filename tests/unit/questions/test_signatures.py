@@ -68,9 +68,9 @@ def test_methods_that_editors_complete_are_those_there_are():
         choices.OutcomesMethod: ("auto", *(name for known in outcomes.METHODS.values() for name in known)),
         choices.SurvivalMethod: ("auto", *(name for known in survival.METHODS.values() for name in known)),
         choices.Protects: tuple(Unit),
-        choices.Whose: tuple(Estimand),
+        choices.EstimandName: tuple(Estimand),
         choices.Measure: MEASURES,
-        choices.Noise: MECHANISMS,
+        choices.Mechanism: MECHANISMS,
     }
     for literal, known in tables.items():
         assert set(get_args(get_args(literal)[0])) == {str(name) for name in known}

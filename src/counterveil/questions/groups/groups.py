@@ -15,7 +15,7 @@ from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_with, asks
-from counterveil.questions.choices import GroupsMethod, Noise, Protects
+from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
     METHOD_TEXTS,
@@ -166,7 +166,7 @@ def groups(
     delta: Number = 0,
     method: GroupsMethod = "auto",
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -200,7 +200,7 @@ class GroupsArguments(Arguments[GroupsResult]):
     by: By
     delta: Number = 0
     method: GroupsMethod = "auto"
-    mechanism: Noise | None = None
+    mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[GroupsResult]:

@@ -31,7 +31,7 @@ from counterveil.questions.asking import Arguments, ask_once
 from counterveil.questions.ate import METHODS, AteArguments, ate
 from counterveil.questions.auto import AUTO
 from counterveil.questions.cate.cate import CateArguments
-from counterveil.questions.choices import Measure, Noise, Protects, Whose
+from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -959,9 +959,9 @@ def plan(
     by: Any = None,
     policy: Any = None,
     method: str = "auto",
-    estimand: Whose | None = None,
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: Noise | None = None,
+    mechanism: Mechanism | None = None,
     settings: Any = None,
     measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
