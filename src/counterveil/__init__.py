@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from counterveil.questions.pooled.pool import pool
     from counterveil.questions.survival import survival
     from counterveil.report import plots
+    from counterveil.results.side_by_side import etable
     from counterveil.session import SeededNoise
 
 
@@ -47,6 +48,7 @@ _HOMES = {
     "cate": "questions.cate.cate",
     "datasets": "datasets",
     "drafting": "drafting",
+    "etable": "results.side_by_side",
     "event_study": "questions.event_study",
     "groups": "questions.groups.groups",
     "interim": "questions.interim",
@@ -80,6 +82,7 @@ __all__ = [
     "cate",
     "datasets",
     "drafting",
+    "etable",
     "event_study",
     "groups",
     "interim",
@@ -107,4 +110,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return [*__all__, "__version__"]

@@ -10,6 +10,8 @@ from textwrap import dedent
 from types import UnionType
 from typing import Any, get_args
 
+from counterveil.questions import choices
+
 _SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields):\s*$", re.M)
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*): ", re.M)
 _LINE = 100
@@ -103,6 +105,12 @@ def _returns(function: Any) -> str:
     return "" if given is Signature.empty else f" -> {type_name(given, joint=' | ')}"
 
 
+# Texts that editors complete; what they may be is told in words.
+_TEXTS = re.compile(
+    rf"\b({'|'.join(name for name in vars(choices) if name[0].isupper() and name != 'Literal')})\b"
+)
+
+
 def type_name(annotation: Any, joint: str = " or ") -> str:
     """Return a type as it is written in the source."""
     if annotation is Parameter.empty:
@@ -110,7 +118,7 @@ def type_name(annotation: Any, joint: str = " or ") -> str:
     if isinstance(annotation, UnionType):
         return joint.join(type_name(each) for each in get_args(annotation))
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
-    return re.sub(r"\s*\|\s*", joint, text.strip("'\""))
+    return re.sub(r"\s*\|\s*", joint, _TEXTS.sub("str", text.strip("'\"")))
 
 
 def shown_default(value: Any) -> str:

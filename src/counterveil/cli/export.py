@@ -38,7 +38,7 @@ def export(
     from counterveil.report.airlock import FORMATS
 
     if format not in FORMATS:
-        raise refusal("CV-P028", known=" or ".join(FORMATS), format=format)
+        raise refusal("CV-P030", known=" or ".join(FORMATS), format=format)
     _check_folder(folder)
     with open_ledger(ledger, inspect=True) as book:
         held = _holdings(book, dataset)

@@ -208,8 +208,8 @@ def _write(answer: Any, report: Path) -> None:
     kind = report.suffix.lower()
     if kind in (".md", ".markdown"):
         answer.to_markdown(report)
-    elif kind == ".tex" and hasattr(answer, "to_latex"):
-        report.write_text(answer.to_latex() + "\n", encoding="utf-8")
+    elif kind == ".tex":
+        answer.to_latex(report)
     else:
         answer.to_html(report)
 

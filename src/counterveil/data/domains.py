@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from counterveil.data.labels import Label, checked_label, first_confusable, plain_number
 from counterveil.errors import CounterveilError, ParameterError, refusal, shown
@@ -163,6 +163,40 @@ class Categories:
 
 
 Domain: TypeAlias = Range | Binary | Categories
+
+
+@runtime_checkable
+class Described(Protocol):
+    """What a codebook says of a column."""
+
+    def domain(self, name: str) -> Domain:
+        """Return the domain of the column of this name, or raise CV-S008."""
+        ...
+
+
+# A domain as people write it: a pair is a range, a list or a set are labels, "binary" is 1 and 0.
+Declared: TypeAlias = (
+    Domain | Described | tuple[Number, Number] | list[Any] | set[Any] | frozenset[Any] | Literal["binary"]
+)
+
+
+def as_domain(name: str, value: object) -> Domain:
+    """Return the domain that was written for a column, or raise CV-S008; a list of two numbers could be either."""
+    if isinstance(value, Range | Binary | Categories):
+        return value
+    if isinstance(value, Described):
+        return value.domain(name)
+    if isinstance(value, tuple) and len(value) == 2 and not any(isinstance(end, str) for end in value):
+        return Range(*value, name=repr(name))
+    if isinstance(value, str) and value == "binary":
+        return Binary()
+    if isinstance(value, list | set | frozenset):
+        # Sets have no order of their own, and a study has one.
+        labels = value if isinstance(value, list) else sorted(value, key=repr)
+        numbers = [label for label in labels if isinstance(label, int | float)]
+        if len(labels) > 2 or len(numbers) < 2 or set(numbers) == {0, 1}:
+            return Categories(labels)
+    raise refusal("CV-S008", what=f"covariate {name!r}", got=shown(value))
 
 
 def domain_from(name: str, value: Any) -> Domain:

@@ -19,17 +19,19 @@ from typing import Any, TypeVar, cast
 from counterveil.data import documents
 from counterveil.data import person as units
 from counterveil.data.domains import (
-    Binary,
     Bounds,
-    Categories,
+    Declared,
     Domain,
     Range,
+    as_domain,
     ends_of,
     interval,
     is_name,
     listed,
     plain_ends,
 )
+from counterveil.data.formulas import EffectFormula
+from counterveil.data.keywords import known_arguments
 from counterveil.data.labels import (
     Drop,
     Fill,
@@ -92,12 +94,13 @@ class Study:
     # What follows from the declarations and was asked for before: every question asks for the same.
     _known: dict[Hashable, object] | None = field(init=False, repr=False, compare=False)
 
+    @known_arguments
     def __init__(
         self,
         treatment: str,
         outcome: str | None = None,
         outcome_range: tuple[Number, Number] | None = None,
-        covariates: Mapping[str, Domain] | None = None,
+        covariates: Mapping[str, Declared] | None = None,
         treated: Label = TREATED,
         control: Label | None = None,
         missing: Mapping[str, MissingRule] | MissingRule | None = None,
@@ -417,6 +420,58 @@ class Study:
         """Return the study declared in a TOML file; "study.toml#NAME" names one of several in a file."""
         return cls.from_dict(documents.read_study(path))
 
+    @classmethod
+    def from_formula(cls, formula: str, declared: object, **more: Any) -> Study:
+        """Return the study of a formula, "outcome ~ treatment | covariates"; "| ." takes all covariates.
+
+        Args:
+            formula: which columns play which role.
+            declared: a wider study or the path of its file; or a mapping from names to ranges and labels, such as
+                {"score": (0, 10), "age": (18, 90), "sex": ["f", "m"]} or what `cv.drafting.read_codebook` returns.
+            more: further arguments of `Study`, beside a mapping.
+        """
+        if isinstance(declared, str | PathLike):
+            declared = cls.from_toml(declared)
+        if isinstance(declared, Study) and not more:
+            return declared._chosen(formula)
+        if not isinstance(declared, Mapping):
+            raise refusal("CV-S150c", got=declared)
+        chosen = EffectFormula.read(formula, [name for name in declared if isinstance(name, str)])
+        covariates = {name: as_domain(name, declared[name]) for name in chosen.covariates}
+        outcome = as_domain(chosen.outcome, declared[chosen.outcome])
+        ends = (outcome.lo, outcome.hi) if isinstance(outcome, Range) else (0, 1)
+        if chosen.treatment in declared:
+            arms = as_domain(chosen.treatment, declared[chosen.treatment])
+            labels = () if isinstance(arms, Range) else arms.labels
+            two = {"treated": labels[1], "control": labels[0]} if len(labels) == 2 else {}
+            more = two | ({"arms": labels, "reference": labels[0]} if len(labels) > 2 else {}) | more
+        return cls(chosen.treatment, chosen.outcome, ends, covariates, **more)
+
+    def _chosen(self, formula: str) -> Study:
+        """Return the part of this study that a formula names: one of its outcomes and some of its covariates."""
+        own = (self.outcome,) if self.several is None else self.several.names
+        chosen = EffectFormula.read(formula, (*own, *self.covariates))
+        for role, name, known in (
+            ("treatment", chosen.treatment, (self.treatment,)),
+            ("outcome", chosen.outcome, own),
+        ):
+            if name not in known:
+                raise refusal("CV-S150d", role=role, known=" or ".join(map(repr, known)), name=name)
+        document = self.to_dict()
+        gone = {*self.covariates, *(() if self.several is None else self.several.columns)}
+        gone -= {chosen.outcome, *chosen.covariates}
+        tables = [document, *(document[unit] for unit in ("person", "cluster") if unit in document)]
+        for table in tables:
+            for key in {"covariates", "missing", "bought", "rules"} & set(table):
+                table[key] = {name: one for name, one in table[key].items() if name not in gone}
+        if self.several is not None:
+            document |= {
+                "outcome": chosen.outcome,
+                "outcome_range": plain_ends(dict(self.several.ranges)[chosen.outcome]),
+            }
+            document = {key: one for key, one in document.items() if key not in Several.KEYS}
+        return Study.from_dict(document)
+
     def narrowed(self, where: str | None) -> Study:
         """Return the study of those of its rows for which another condition holds too."""
         if where is None:
@@ -582,11 +637,7 @@ def _covariates(covariates: object) -> dict[str, Domain]:
     given = {} if covariates is None else covariates
     if not isinstance(given, Mapping):
         raise refusal("CV-S008", what="covariates", got=type(given).__name__)
-    for name, domain in given.items():
-        _column_name(name, "covariate")
-        if not isinstance(domain, Range | Binary | Categories):
-            raise refusal("CV-S008", what=f"covariate {name!r}", got=shown(domain))
-    return dict(given)
+    return {_column_name(name, "covariate"): as_domain(name, domain) for name, domain in given.items()}
 
 
 def _one_role_each(columns: tuple[str, ...]) -> None:

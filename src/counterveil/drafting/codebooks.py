@@ -19,6 +19,7 @@ from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, checked_path, parse_json, read_text
 from counterveil.data.cells import BLANKS
+from counterveil.data.domains import Binary, Categories, Domain, Range
 from counterveil.data.labels import Label, number_of, plain_number
 from counterveil.errors import CounterveilError, refusal
 
@@ -63,6 +64,20 @@ class Entry:
     title: str | None = None
     role: str | None = None
     other: Label | None = None
+
+    def domain(self, name: str) -> Domain:
+        """Return the domain of the column, or raise CV-S008 where the codebook leaves it open."""
+        labels = [label for label, _ in self.labels]
+        if self.kind == RANGE and self.low is not None and self.high is not None:
+            return Range(self.low, self.high, name=repr(name))
+        if self.kind == BINARY and len(labels) in (0, 2):
+            plain = not labels or {number_of(label) for label in labels} == {0, 1}
+            return Binary() if plain else Binary(*labels)
+        if self.kind in (BINARY, CATEGORIES) and len(labels) > 1:
+            return Categories(labels, self.other)
+        raise refusal(
+            "CV-S008", what=f"column {name!r}", got="an entry of a codebook without bounds or labels"
+        )
 
 
 Codebook = Mapping[str, Entry]

@@ -124,8 +124,8 @@ class Estimand(StrEnum):
     @classmethod
     def parse(cls, value: object) -> Estimand:
         """Return the estimand named by `value`, or raise CV-P002."""
-        if isinstance(value, str) and value in {member.value for member in cls}:
-            return cls(value)
+        if isinstance(value, str) and value.upper() in {member.value for member in cls}:
+            return cls(value.upper())
         raise refusal("CV-P002", value=value)
 
     @property

@@ -12,7 +12,8 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import ArmsMethod, Mechanism, Protects
 from counterveil.results.arms import ArmsResult, refuse_several_outcomes
 from counterveil.results.question import (
     Question,
@@ -30,16 +31,17 @@ ADJUSTED = ("weighting", "matching")
 METHODS = ("difference_in_means", *ADJUSTED)
 
 
+@asks
 def arms(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: ArmsMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: Arms | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -78,8 +80,8 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     name: ClassVar[str] = "arms"
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: ArmsMethod = "auto"
+    mechanism: Mechanism | None = None
     settings: Arms | None = None
 
     def checked(self, study: Study) -> Asked[ArmsResult]:

@@ -5,15 +5,30 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
+from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_type_hints,
+    overload,
+)
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, check_study, silence
+from counterveil.data.keywords import known_arguments, refuse_arguments
 from counterveil.errors import refusal
 from counterveil.numerics.threads import one_thread
 from counterveil.privacy import Budget, Estimand, Number, Unit
+from counterveil.questions.choices import Protects
 from counterveil.questions.repeating import repeat_of
 from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
@@ -22,6 +37,7 @@ from counterveil.results.released import ReleasedAnswer
 from counterveil.session import BitSource, Session
 
 Answer = TypeVar("Answer")
+Found = TypeVar("Found", covariant=True)
 P = ParamSpec("P")
 
 
@@ -52,7 +68,7 @@ class Arguments(ABC, Generic[Answer]):
 
     name: ClassVar[str]
     units: ClassVar[tuple[Unit, ...]] = (Unit.OUTCOME, Unit.RECORD)
-    protects: str
+    protects: Protects
     epsilon: Number
     delta: Number | None  # what it is without being named is up to the question
     level: float = 0.95
@@ -125,6 +141,7 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Sess
     """Return the method that asks an open session; it takes the fields of the question's class, and says so."""
 
     def ask(self: Session, /, *args: P.args, **named: P.kwargs) -> Answer:
+        refuse_arguments(kind.name, own.parameters, named, len(args))
         return ask_of(self, make(*args, **named))
 
     kind, method = make, ask  # type: Any, Any
@@ -171,6 +188,31 @@ def ask_once(
     ):
         named = arguments if ledger is not None else replace(arguments, request_id=None)
         return _for_reports(asked.answer(session), session, named)
+
+
+class Asks(Protocol[P, Found]):
+    """The function of a question: of data and a study, or of a formula, data and what declares its columns."""
+
+    @overload
+    def __call__(self, *args: P.args, **named: P.kwargs) -> Found: ...
+    @overload
+    def __call__(self, formula: str, data: object, study: object, /, **named: Any) -> Found: ...
+
+
+def asks(ask: Callable[P, Found]) -> Asks[P, Found]:
+    """Return the function of a question, which takes a formula before the data too and refuses other arguments."""
+    checked: Any = known_arguments(ask)
+
+    @wraps(ask)
+    def call(*args: Any, **named: Any) -> Found:
+        if len(args) + ("study" in named) != 3:
+            found: Found = checked(*args, **named)
+            return found
+        formula, data, *last = args
+        declared = last[0] if last else named.pop("study")
+        return call(data, Study.from_formula(formula, declared), **named)
+
+    return cast("Asks[P, Found]", call)
 
 
 def refuse_range(study: Study, measure: str) -> None:

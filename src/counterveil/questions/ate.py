@@ -12,8 +12,9 @@ from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
 from counterveil.questions.auto import AUTO, choose
+from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.measures import OF_MEANS, check_measure, no_means
@@ -171,12 +172,12 @@ class AteArguments(Arguments[Result]):
     name: ClassVar[str] = "ate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
-    method: str = "auto"
-    estimand: str | None = None
-    mechanism: str | None = None
+    method: AteMethod = "auto"
+    estimand: EstimandName | None = None
+    mechanism: Mechanism | None = None
     settings: Settings | None = None
     trim: float | str | None = None
-    measure: str = "difference"
+    measure: Measure = "difference"
 
     def checked(self, study: Study) -> Asked[Result]:
         """Return the checked question; nothing here looks at data or budget."""
@@ -292,20 +293,21 @@ def _form(question: Question) -> Estimator:
     return forms[question.unit]
 
 
+@asks
 def ate(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
-    estimand: str | None = None,
+    method: AteMethod = "auto",
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: Settings | None = None,
     trim: float | str | None = None,
-    measure: str = "difference",
+    measure: Measure = "difference",
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -316,8 +318,8 @@ def ate(
     Args:
         data: a pandas, polars or pyarrow frame, a path to CSV or Parquet, a DuckDB relation, a dictionary of
             arrays, or a `Table`; for methods that need counts and sums only ("stratified") also an Ibis table,
-            which is aggregated inside its database.
-        study: column roles, public bounds and categories.
+            which is aggregated inside its database. A formula may stand before it: "died ~ rhc | age + sex".
+        study: column roles, public bounds and categories; after a formula also what `Study.from_formula` takes.
         protects: "outcome" (only outcomes are private), "treatment and outcome" (covariates and who took part are
             public) or "record" (everything about a person is private).
         epsilon: privacy loss to spend; exact (0.1 is one tenth).

@@ -8,6 +8,7 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import method_of
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import answer_look
@@ -53,15 +54,15 @@ class Curator(Session):
         self,
         number: int,
         *,
-        protects: str,
-        method: str = "auto",
-        estimand: str | None = None,
-        mechanism: str | None = None,
+        protects: Protects,
+        method: AteMethod = "auto",
+        estimand: EstimandName | None = None,
+        mechanism: Mechanism | None = None,
         settings: Settings | None = None,
     ) -> Result:
         """Return the effect at a planned look; see `counterveil.interim.look` for the arguments."""
         return answer_look(self, number, protects, method, estimand, mechanism, settings)
 
-    def remaining(self, protects: str = "outcome") -> Remaining:
+    def remaining(self, protects: Protects = "outcome") -> Remaining:
         """Return what requests at a level of protection can still ask for; those that protect records may have less."""
         return self.account().left(Unit.parse(protects))

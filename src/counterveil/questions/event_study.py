@@ -15,7 +15,8 @@ from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import (
@@ -44,18 +45,19 @@ METHODS: dict[Unit, dict[str, type | None]] = {
 _FEWEST = 3  # measurements: with two there is one effect, which `ate` estimates
 
 
+@asks
 def event_study(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
     reference: Label | None = None,
-    method: str = "auto",
-    estimand: str | None = None,
+    method: ArmsMethod = "auto",
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -102,9 +104,9 @@ class EventStudyArguments(Arguments[EventStudyResult]):
     name: ClassVar[str] = "event_study"
     delta: Number = 0
     reference: Label | None = None
-    method: str = "auto"
-    estimand: str | None = None
-    mechanism: str | None = None
+    method: ArmsMethod = "auto"
+    estimand: EstimandName | None = None
+    mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[EventStudyResult]:

@@ -20,7 +20,9 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
 from counterveil.privacy.caveats import OneLook
+from counterveil.questions.asking import asks
 from counterveil.questions.ate import AteArguments, answer
+from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BitSource, Session
@@ -96,17 +98,18 @@ def planned(
     return Looks(outcome, tuple(Look(*numbers) for numbers in zip(found, budgets, spent, strict=True)))
 
 
+@asks
 def look(
     data: object,
     study: Study,
     *,
     number: int,
-    protects: str,
+    protects: Protects,
     ledger: str | Path | Ledger,
     dataset: str | None = None,
-    method: str = "auto",
-    estimand: str | None = None,
-    mechanism: str | None = None,
+    method: AteMethod = "auto",
+    estimand: EstimandName | None = None,
+    mechanism: Mechanism | None = None,
     settings: Settings | None = None,
     noise: BitSource | None = None,
 ) -> Result:
@@ -128,10 +131,10 @@ def look(
 def answer_look(
     session: Session,
     number: int,
-    protects: str,
-    method: str,
-    estimand: str | None,
-    mechanism: str | None,
+    protects: Protects,
+    method: AteMethod,
+    estimand: EstimandName | None,
+    mechanism: Mechanism | None,
     settings: Settings | None,
 ) -> Result:
     """Return the effect at a planned look of an open session."""

@@ -17,7 +17,8 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import Matrix, Moments
@@ -38,17 +39,18 @@ from counterveil.statistics.moments.regression import (
 from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
 
 
+@asks
 def moments(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
     outcomes: Sequence[str] = (),
     interactions: Sequence[str] = (),
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -88,11 +90,11 @@ class MomentsArguments(Arguments[Moments]):
     """Private second moments for free regressions; see `counterveil.moments` for the arguments."""
 
     name: ClassVar[str] = "moments"
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
     outcomes: Sequence[str] = ()
     interactions: Sequence[str] = ()
-    mechanism: str | None = None
+    mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[Moments]:
         """Return the checked question; nothing here looks at data or budget."""

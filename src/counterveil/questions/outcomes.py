@@ -14,7 +14,8 @@ from counterveil.data import Study
 from counterveil.data.features import require_covariates
 from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
-from counterveil.questions.asking import Arguments, Asked, ask_once, refuse_range
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
+from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod, Protects
 from counterveil.results.measures import OF_MEANS, check_measure
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
@@ -46,19 +47,20 @@ _ADJUSTING = ("weighting", "matching")
 _MOST_IMPORTANCE = 1000
 
 
+@asks
 def outcomes(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
-    estimand: str = "ATE",
-    measure: str = "difference",
+    method: OutcomesMethod = "auto",
+    estimand: EstimandName = "ATE",
+    measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -105,11 +107,11 @@ class OutcomesArguments(Arguments[OutcomesResult]):
 
     name: ClassVar[str] = "outcomes"
     delta: Number = 0
-    method: str = "auto"
-    estimand: str = "ATE"
-    measure: str = "difference"
+    method: OutcomesMethod = "auto"
+    estimand: EstimandName = "ATE"
+    measure: Measure = "difference"
     importance: Mapping[str, Number] | None = None
-    mechanism: str | None = None
+    mechanism: Mechanism | None = None
     settings: Arms | DifferenceInMeans | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[OutcomesResult]:

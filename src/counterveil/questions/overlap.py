@@ -12,7 +12,8 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -29,15 +30,16 @@ from counterveil.statistics.moments.arm_balance import (
 )
 
 
+@asks
 def overlap(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
     request_id: str | None = None,
@@ -71,9 +73,9 @@ class OverlapArguments(Arguments[OverlapSummary]):
     """How alike private arms are; see `counterveil.overlap` for the arguments."""
 
     name: ClassVar[str] = "overlap"
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    mechanism: str | None = None
+    mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[OverlapSummary]:
         """Return the checked question; nothing here looks at data or budget."""

@@ -12,7 +12,8 @@ from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.privacy import Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects, SurvivalMethod
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -34,16 +35,17 @@ METHODS = {
 }
 
 
+@asks
 def survival(
     data: object,
     study: Study,
     *,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: SurvivalMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: Survival | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -83,8 +85,8 @@ class SurvivalArguments(Arguments[SurvivalResult]):
 
     name: ClassVar[str] = "survival"
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: SurvivalMethod = "auto"
+    mechanism: Mechanism | None = None
     settings: Survival | None = None
 
     def checked(self, study: Study) -> Asked[SurvivalResult]:

@@ -1,7 +1,7 @@
 """Tables, pages and pictures: data in, text or picture out; never spends."""
 
 from counterveil.report import plots
-from counterveil.report.balance import balance_table
+from counterveil.report.balance import balance_view
 from counterveil.report.confounding import sensitivity_view
 from counterveil.report.document import Cells, Picture, Section, View
 from counterveil.report.markdown import markdown
@@ -12,7 +12,7 @@ from counterveil.report.regression import compliance_view, moments_view, regress
 from counterveil.report.repeat import Repeat
 from counterveil.report.sections import report_view
 from counterveil.report.text import latex, text_of
-from counterveil.report.view import full_view, latex_table, one_line, short_view
+from counterveil.report.view import full_view, one_line, short_view
 from counterveil.report.words import write_up
 
 __all__ = [
@@ -21,12 +21,11 @@ __all__ = [
     "Repeat",
     "Section",
     "View",
-    "balance_table",
+    "balance_view",
     "compliance_view",
     "fragment",
     "full_view",
     "latex",
-    "latex_table",
     "markdown",
     "moments_view",
     "one_line",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.document import Block, Cells, Picture
+from counterveil.report.document import Block, Cells, Picture, Section, View
 from counterveil.report.pictures import (
     Chart,
     axis,
@@ -17,7 +17,6 @@ from counterveil.report.pictures import (
     ticks,
     word,
 )
-from counterveil.report.text import text_table
 
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1
@@ -28,23 +27,16 @@ _OF_ARMS = "Standardised differences, each arm minus everybody, and ratios of va
 _CAPTION = "Standardised differences, treated minus control, and ratios of variances, before and after"
 
 
-def balance_table(facts: dict[str, Any]) -> str:
-    """Return standardised differences and variance ratios before and after, largest first, as plain text.
-
-    `facts` is `Result.to_dict()`. Without diagnostics the text says why there are none.
-    """
+def balance_view(facts: dict[str, Any], full: bool = False) -> View:
+    """Return the table of balance, largest differences first, and how many are large; in full, with a love plot."""
     rows = balance_rows(facts)
-    if not rows:
-        return "No balance table: covariates are private in this result, or the method does not use them."
-    lines = [
-        f"Balance of the covariates ({facts['estimand']}): standardised differences, treated minus control",
-        "",
-        *text_table(Cells(list(_HEADINGS), [list(_cells(row)) for row in rows[:_MOST]])),
-    ]
-    if len(rows) > _MOST:
-        lines.append(f"... and {len(rows) - _MOST} more columns with smaller differences before")
-    lines += ["", _verdict(rows)]
-    return "\n".join([*lines, *_sizes(facts)])
+    cells = balance_cells(facts, _LARGEST if full else _MOST)
+    assert cells is not None
+    left = len(rows) - len(cells.rows)
+    items = [("Balance", _verdict(rows)), *(("Size", text) for text in _sizes(facts))]
+    more = [f"... and {left} more columns with smaller differences before"] if left else []
+    drawn = [Section("", [Picture(love_plot(rows[:_LARGEST]))])] if full else []
+    return View([], "Balance of the covariates", cells.caption, [cells], items, more, drawn, cells.caption)
 
 
 def balance_blocks(facts: dict[str, Any]) -> list[Block]:
@@ -57,11 +49,11 @@ def balance_blocks(facts: dict[str, Any]) -> list[Block]:
     return [_verdict(rows), *_sizes(facts), drawn, cells, *([left] if len(rows) > _LARGEST else [])]
 
 
-def balance_cells(facts: dict[str, Any]) -> Cells | None:
+def balance_cells(facts: dict[str, Any], most: int = _LARGEST) -> Cells | None:
     """Return the table of balance, largest differences first; None where there are no diagnostics."""
     rows = balance_rows(facts)
     caption = _OF_ARMS if "arm_means" in facts else _CAPTION
-    shown = [list(_cells(row)) for row in rows[:_LARGEST]]
+    shown = [list(_cells(row)) for row in rows[:most]]
     return Cells(list(_HEADINGS), shown, caption) if rows else None
 
 

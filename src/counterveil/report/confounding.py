@@ -23,7 +23,7 @@ def sensitivity_view(facts: Facts, full: bool = False) -> View:
     items = [*sensitivity_items(facts), ("Note", _NOTE)]
     lead = "how strong an omitted confounder would have to be"
     drawn = [Section("", [Picture(tipping_plot(facts))])]
-    return View(list(facts["warnings"]), title, lead, tables, items, sections=drawn)
+    return View(list(facts["warnings"]), title, lead, tables, items, sections=drawn, note=_NOTE)
 
 
 def effect_cells(facts: Facts) -> Cells:

@@ -11,11 +11,12 @@ Item = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """Headings and rows of text, all of one length; pages print the caption."""
+    """Headings and rows of text, all of one length; pages print the caption, papers a rule before row `ruled`."""
 
     headings: list[str]
     rows: list[list[str]]
     caption: str = ""
+    ruled: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,8 @@ class Section:
 class View:
     """What is shown of an answer: `first` are warnings that stand above everything else.
 
-    Tables come first, then what is left out of them (`more`), sections, and named lines.
+    Tables come first, then what is left out of them (`more`), sections, and named lines. `note` is what stands under
+    the first table in a paper.
     """
 
     first: list[str]
@@ -83,3 +85,4 @@ class View:
     items: list[Item]
     more: list[str] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
+    note: str = ""

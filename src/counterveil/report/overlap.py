@@ -10,6 +10,7 @@ from counterveil.report.view import first_lines, guarantee_line, provenance_item
 
 _ROWS = 12  # covariates of a short table
 _RARE = 0.1  # shares treated beyond which few of one arm are like the other's
+_AXIS = "treated minus control, in standard deviations"
 _LEGEND = "Treated minus control, in standard deviations, with intervals that cover the privacy noise."
 _INTERVAL = "for these people, covering the privacy noise; there is no sampling error in them"
 
@@ -31,7 +32,8 @@ def overlap_view(facts: Facts, full: bool = False) -> View:
     lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
     more = [f"... and {left} more in summary.effects"] if left > 0 else []
     title = f"Balance and overlap of the arms of {facts['treatment']}"
-    return View(first_lines(facts), title, lead, tables, items, more, _drawn(facts) if full else [])
+    drawn, note = _drawn(facts) if full else [], f"Intervals are {_INTERVAL}. {guarantee_line(facts)}."
+    return View(first_lines(facts), title, lead, tables, items, more, drawn, note)
 
 
 def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:
@@ -88,7 +90,8 @@ def _overlap(facts: Facts) -> str:
     )
 
 
-def _drawn(facts: Facts) -> list[Section]:
+def drawn_facts(facts: Facts) -> Facts:
+    """Return the differences as effects of a forest, the largest first."""
     effects = [
         {
             "name": one["covariate"],
@@ -98,8 +101,13 @@ def _drawn(facts: Facts) -> list[Section]:
         }
         for one, (low, high) in _sorted(facts)[:40]
     ]
+    return {"level": facts["level"], "effects": effects, "axis": _AXIS}
+
+
+def _drawn(facts: Facts) -> list[Section]:
+    drawn = Picture(forest_plot(drawn_facts(facts)["effects"], "no difference", _LEGEND))
     return [
-        Section("Standardised differences", [Picture(forest_plot(effects, "no difference", _LEGEND))]),
+        Section("Standardised differences", [drawn]),
         Section("Share treated along the score", [Picture(share_plot(facts))]),
     ]
 

@@ -23,6 +23,7 @@ from counterveil.errors import refusal
 from counterveil.report.numbers import from_to, percent, rounded, span
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
+COLOURS = (INK, "#9a5b00", "#1d6b3c", "#7a3e8f")  # of lines beside each other, as on pages
 _WIDTH, _HEIGHT = 7.2, 4.6
 _LETTERS = 105
 
@@ -101,10 +102,10 @@ _BEYOND, _TIMES = 0.15, 1.5
 def comparable(facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the effects of a result in units that can stand beside each other.
 
-    Differences in several outcomes have different units: each is divided by its own standard error, and its name says
-    what it is in its own.
+    Differences in several outcomes, and coefficients, have different units: each is divided by its own standard error,
+    and its name says what it is in its own.
     """
-    effects: list[dict[str, Any]] = facts["effects"]
+    effects: list[dict[str, Any]] = facts.get("coefficients") or facts["effects"]
     if not _mixed(facts):
         return effects
     found = []
@@ -125,7 +126,9 @@ def comparable(facts: dict[str, Any]) -> list[dict[str, Any]]:
 def axis_label(facts: dict[str, Any]) -> str:
     """Return what the axis of a forest of effects says."""
     if _mixed(facts):
-        return "effect on each outcome, in its standard errors"
+        return "each effect or coefficient, in its standard errors"
+    if "axis" in facts:
+        return str(facts["axis"])
     if "policy" in facts or "shares" in facts:
         return f"gain in {facts['outcome']} per person"
     return MEASURES.get(facts.get("measure", ""), f"effect on {facts['outcome']}, in its units")
@@ -137,11 +140,12 @@ def axis_note(facts: dict[str, Any]) -> str:
 
 
 def _mixed(facts: dict[str, Any]) -> bool:
-    return bool(facts["kind"] == "OutcomesResult" and facts["measure"] == "difference")
+    several = facts.get("kind") == "OutcomesResult" and facts["measure"] == "difference"
+    return several or "coefficients" in facts or "assigned" in facts
 
 
 def _divided(value: float | None, error: float) -> float | None:
-    return None if value is None else value / error
+    return None if value is None or not isfinite(value) else value / error
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +207,9 @@ class Scale:
         """Set the axis and draw the line of no effect."""
         if self.ratios:
             ax.set_xscale("log")
-            ax.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-            ax.xaxis.set_minor_formatter(
-                lambda value, _: f"{value:g}" if str(value).strip("0.")[:1] in "25" else ""
-            )
+            marks = ratio_ticks(self.low, self.high)
+            ax.set_xticks(marks, [f"{mark:g}" for mark in marks])
+            ax.minorticks_off()
         if self.open:
             ax.set_xlim(self.low, self.high)
         if self.null is not None:

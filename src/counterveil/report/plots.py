@@ -16,6 +16,7 @@ from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, ov
 from counterveil.report.confounding import axis_reach, marked, named
 from counterveil.report.numbers import percent
 from counterveil.report.pictures import (
+    COLOURS,
     GREY,
     INK,
     PALE,
@@ -48,7 +49,7 @@ __all__ = [
 
 def effect_curve(
     model: Any,
-    feature: str,
+    feature: str | None = None,
     *,
     at: Mapping[str, Any] | None = None,
     points: int = 121,
@@ -59,12 +60,18 @@ def effect_curve(
 
     Args:
         model: what `counterveil.cate` returned.
-        feature: the covariate along the horizontal axis.
+        feature: the covariate along the horizontal axis; None takes the first that holds numbers, and draws a forest
+            of reference points where there is none.
         at: values of the other covariates; numbers left out are at the middle of their range, labels at the first.
         points: how many points the curve is drawn through.
         level: of intervals and band; None takes the model's.
         ax: matplotlib axes to draw on; None makes a figure.
     """
+    if feature is None:
+        numeric = [name for name, one in model.study.covariates.items() if hasattr(one, "floats")]
+        if not numeric or not model.heterogeneous:
+            return forest(model, ax=ax)
+        feature = numeric[0]
     columns, held = _along(model.study, feature, at or {}, points)
     x, effect = columns[feature], model.effect(columns)
     (low, high), (least, most) = model.interval(columns, level), model.band(columns, level)
@@ -84,12 +91,15 @@ def effect_curve(
 
 
 def forest(result: Any, *, ax: Any = None) -> Any:
-    """Return the axes with every group's, arm's or site's effect, its interval and the one that holds for all."""
-    facts = result.report_facts()
+    """Return the axes with every effect or coefficient, its interval and the one that holds for all.
+
+    Means of moments are drawn around their estimates, in standard deviations of their columns.
+    """
+    facts = result.drawn_facts()
     effects = list(reversed(comparable(facts)))
     several = "simultaneous_interval" in effects[0]
     ax = canvas(ax, height=1.9 + 0.42 * len(effects))
-    level = percent(effects[0]["interval"]["level"])
+    level = percent(facts["level"])
     scale = Scale.of(effects)
     for place, effect in enumerate(effects):
         if several:
@@ -113,7 +123,7 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         if several
         else scale.note + f"{level} intervals. " + "Faint: weight of zero. " * ("sites" in facts)
     )
-    finish(ax, _title_of(facts), note + _noise(result), result)
+    finish(ax, _title_of(facts) or result.view().title, note + _noise(result), result)
     return ax
 
 
@@ -146,10 +156,8 @@ def event_study(result: Any, *, ax: Any = None) -> Any:
 
 def balance(result: Any, *, ax: Any = None) -> Any:
     """Return the axes with a love plot: absolute standardised differences of the covariates, before and after."""
-    rows = balance_rows(result.to_dict())
-    if not rows:
-        raise refusal("CV-P022", method=result.method, unit=result.guarantee.unit.value)
-    rows = list(reversed(rows))
+    source = result.balance().source
+    rows = list(reversed(balance_rows(source.to_dict())))
     ax = canvas(ax, height=1.9 + 0.22 * len(rows))
     for label, inside, edge in (("before", "white", GREY), ("after", INK, INK)):
         sizes = [(row[f"difference_{label}"], place) for place, row in enumerate(rows)]
@@ -159,9 +167,10 @@ def balance(result: Any, *, ax: Any = None) -> Any:
     ax.set_yticks(range(len(rows)), [row["covariate"] for row in rows])
     ax.set(xlim=(0, None), ylim=(-0.6, len(rows) - 0.4))
     ax.set_xlabel("absolute standardised difference")
-    legend(ax)
+    # Above the picture: points may lie anywhere in it.
+    ax.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, fontsize=8, frameon=False)
     finish(
-        ax, "Balance of the covariates", f"Dashed at {THRESHOLD}. Covariates are public here: free.", result
+        ax, "Balance of the covariates", f"Dashed at {THRESHOLD}. Covariates are public here: free.", source
     )
     return ax
 
@@ -201,19 +210,19 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
     """Return the axes with the end of the interval nearest to zero, for omitted confounders of every strength.
 
     Args:
-        analysis: a result with a single effect, or what its `sensitivity()` returned.
+        analysis: a result of effects, or what its `sensitivity()` returned; of several effects each has a line, where
+            its interval reaches zero.
         most: largest share of treatment and of outcome that is drawn; None follows the figures.
         ax: matplotlib axes to draw on; None makes a figure.
     """
     facts = (analysis.sensitivity() if hasattr(analysis, "sensitivity") else analysis).to_dict()
     first = facts["effects"][0]
-    if len(facts["effects"]) > 1 or first["scale"] is None:
-        raise refusal(
-            "CV-P667",
-            got=f"{len(facts['effects'])} effects" if len(facts["effects"]) > 1 else "no number of rows",
-        )
+    if any(one["scale"] is None for one in facts["effects"]):
+        raise refusal("CV-P667", got="no number of rows")
     reach = most or axis_reach(facts)
     shares = np.linspace(0.0, reach, 201)
+    if len(facts["effects"]) > 1:
+        return _thresholds(facts, shares, canvas(ax), analysis)
     bias = first["scale"] * np.sqrt(shares[:, None] * shares / np.maximum(1 - shares, 1e-9))
     sign = 1.0 if first["estimate"] >= 0 else -1.0
     end = (first["low"] if sign > 0 else first["high"]) - sign * bias
@@ -230,14 +239,28 @@ def sensitivity(analysis: Any, *, most: float | None = None, ax: Any = None) -> 
         )
     if facts["benchmarks"]:
         ax.plot([], [], color=INK, lw=1, ls=(0, (4, 4)), label="as strong with the treatment as a covariate")
-    ax.set(xlim=(0, reach), ylim=(0, reach))
-    ax.set_xlabel("share of what covariates leave of the treatment")
-    ax.set_ylabel("share of what they leave of the outcome")
-    ax.legend(loc="upper right", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
     which, level = "lower" if sign > 0 else "upper", percent(facts["level"])
     note = (
         f"Lines: the {which} end of the {level} interval, privacy noise included, moved by the largest bias."
     )
+    return _confounded(ax, facts, reach, note, analysis)
+
+
+def _thresholds(facts: dict[str, Any], shares: Any, ax: Any, analysis: Any) -> Any:
+    """Return the axes with a line for each effect: confounders that take its interval to zero."""
+    for place, one in enumerate(facts["effects"]):
+        needed = (one["tipping_bias"] / one["scale"]) ** 2 * (1 - shares[1:]) / shares[1:]
+        style = ("-", "--", "-.", ":")[place // len(COLOURS) % 4]
+        ax.plot(shares[1:], needed, style, color=COLOURS[place % len(COLOURS)], lw=2, label=one["name"])
+    note = f"Right of and above a line, a confounder takes the effect's {percent(facts['level'])} interval to zero."
+    return _confounded(ax, facts, shares[-1], note, analysis)
+
+
+def _confounded(ax: Any, facts: dict[str, Any], reach: float, note: str, analysis: Any) -> Any:
+    ax.set(xlim=(0, reach), ylim=(0, reach))
+    ax.set_xlabel("share of what covariates leave of the treatment")
+    ax.set_ylabel("share of what they leave of the outcome")
+    ax.legend(loc="upper right", fontsize=8, facecolor="white", edgecolor="none", framealpha=0.9)
     finish(ax, f"Unmeasured confounding: {facts['treatment']} on {facts['outcome']}", note, analysis)
     return ax
 
@@ -389,4 +412,4 @@ def _title_of(facts: dict[str, Any]) -> str:
         return f"Effect of {facts['treatment']} on {facts['outcome']} by {', '.join(facts['by'])}"
     if "policy" in facts:
         return f"Value per person: {facts['policy']}"
-    return str(facts.get("title", f"Effect of {facts['treatment']} on {facts['outcome']}"))
+    return str(facts.get("title", ""))

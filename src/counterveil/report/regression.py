@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from collections.abc import Sequence
+from math import inf, isfinite
 from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.caveats import caveat_words
 from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
-from counterveil.report.numbers import percent, probability, rounded
+from counterveil.report.numbers import percent, probability, rounded, span
 from counterveil.report.text import wrapped
 from counterveil.report.view import (
     effect_cells,
@@ -17,6 +18,7 @@ from counterveil.report.view import (
     guarantee_line,
     provenance_items,
     short_caveats,
+    table_note,
     unit_word,
 )
 
@@ -56,7 +58,25 @@ def moments_view(facts: Facts, full: bool = False) -> View:
     title = f"Second moments of {len(facts['columns'])} columns"
     lead = f"{facts['rows']:,} {unit_word(facts)}; means and standard deviations as released"
     more = [f"... and {left} more in moments.effects"] if left > 0 else []
-    return View(first_lines(facts), title, lead, [cells], items, more)
+    return View(first_lines(facts), title, lead, [cells], items, more, note=f"{guarantee_line(facts)}.")
+
+
+def mean_facts(rows: list[dict[str, Any]], ends: Sequence[tuple[float, float]], level: float) -> Facts:
+    """Return the means of columns as effects of a forest, around their estimates and in standard deviations."""
+    effects = []
+    for one, (low, high) in zip(rows, ends, strict=True):
+        mean, sd, error = one["mean"], one["sd"], (high - low) / 4
+        known = isfinite(high - low) and 0 < sd < inf
+        around = {
+            end: (value - mean) / sd if known else None for end, value in (("low", low), ("high", high))
+        }
+        name = f"{one['column']}: {rounded(mean, error)} {span({'low': low, 'high': high}, error)}"
+        effects.append({"name": name, "estimate": 0.0, "interval": around})
+    return {
+        "level": level,
+        "effects": effects,
+        "axis": "distance from the released mean, in standard deviations",
+    }
 
 
 def regression_view(facts: Facts, full: bool = False) -> View:
@@ -65,7 +85,8 @@ def regression_view(facts: Facts, full: bool = False) -> View:
     lead = (
         f"{facts['formula']}; {facts['method']} from released moments, {facts['rows']:,} {unit_word(facts)}"
     )
-    return View(first_lines(facts), f"Regression of {facts['response']}", lead, [cells], _notes(facts, full))
+    title, note = f"Regression of {facts['response']}", table_note(facts)
+    return View(first_lines(facts), title, lead, [cells], _notes(facts, full), note=note)
 
 
 def compliance_view(facts: Facts, full: bool = False) -> View:
@@ -77,7 +98,8 @@ def compliance_view(facts: Facts, full: bool = False) -> View:
     )
     lead = f"{facts['rows']:,} {unit_word(facts)}; from one release of moments"
     title = f"Effects of {facts['assigned']} and of {facts['received']} on {facts['outcome']}"
-    return View(first_lines(facts), title, lead, [cells], [("Compliers", assumed), *_notes(facts, full)])
+    items = [("Compliers", assumed), *_notes(facts, full)]
+    return View(first_lines(facts), title, lead, [cells], items, note=table_note(facts))
 
 
 def _notes(facts: Facts, full: bool) -> list[Item]:

@@ -42,7 +42,8 @@ def text_table(cells: Cells) -> Iterator[str]:
     """Yield the lines of a table whose columns are aligned.
 
     Where it is too wide, columns stand closer, then the two parts of the standard error are left out
-    (all other forms of a result have them), then names have lines of their own, each once for rows that share it.
+    (all other forms of a result have them), then names have lines of their own, each once for rows that share it;
+    of several results beside each other, some stand below.
     """
     whole = [cells.headings, *cells.rows]
     shown = [place for place, heading in enumerate(cells.headings) if heading not in _PARTS]
@@ -52,12 +53,27 @@ def text_table(cells: Cells) -> Iterator[str]:
         if max(map(len, lines)) <= _WIDTH:
             yield from lines
             return
+    if any(not row[0] for row in cells.rows):
+        yield from _continued(whole)
+        return
     headings, *figures = _aligned([["  ", *row[1:]] for row in narrow], 2)
     yield headings
     for row, before, line in zip(narrow[1:], narrow, figures, strict=False):
         if row[0] != before[0]:
             yield f" {row[0]}"
         yield line
+
+
+def _continued(rows: list[list[str]]) -> Iterator[str]:
+    """Yield a table whose rows have several lines: columns that do not fit stand below, without rows they lack."""
+    last = 2
+    while last < len(rows[0]) and max(map(len, _aligned([row[: last + 1] for row in rows], 2))) <= _WIDTH:
+        last += 1
+    lines = _aligned([rows[0][:last], *(row[:last] for row in rows[1:] if any(row[1:last]))], 2)
+    yield from (line.rstrip() for line in lines)
+    if last < len(rows[0]):
+        yield ""
+        yield from _continued([[row[0], *row[last:]] for row in rows])
 
 
 def _aligned(rows: list[list[str]], gap: int) -> list[str]:
@@ -91,17 +107,22 @@ def escape(text: str) -> str:
     return "".join(_SPECIAL.get(letter, letter) for letter in text)
 
 
-def latex(cells: Cells, note: str = "", comments: list[str] | None = None) -> str:
-    """Return cells as a table that needs only the booktabs package; comments stand above it."""
-    columns = len(cells.headings)
+def latex(view: View) -> str:
+    """Return a view's first table, which needs only the booktabs package; warnings stand above and below it."""
+    cells, columns = view.tables[0], len(view.tables[0].headings)
+    lines = [" & ".join(map(escape, row)) + r" \\" for row in cells.rows]
+    headings = [cells.headings[0] or view.title, *cells.headings[1:]]
+    note = " ".join([*(f"{text}." for text in view.first), *([view.note] if view.note else [])])
     return "\n".join(
         [
-            *(f"% {' '.join(text.split())}" for text in comments or []),
+            *(f"% {' '.join(text.split())}" for text in view.first),
             rf"\begin{{tabular}}{{l{'r' * (columns - 1)}}}",
             r"\toprule",
-            " & ".join(map(escape, cells.headings)) + r" \\",
+            " & ".join(map(escape, headings)) + r" \\",
             r"\midrule",
-            *(" & ".join(map(escape, row)) + r" \\" for row in cells.rows),
+            *lines[: cells.ruled],
+            *([r"\midrule"] if cells.ruled else []),
+            *lines[cells.ruled :],
             r"\bottomrule",
             *(
                 [rf"\multicolumn{{{columns}}}{{p{{0.9\linewidth}}}}{{\footnotesize {escape(note)}}} \\"]

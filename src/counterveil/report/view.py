@@ -17,7 +17,6 @@ from counterveil.report.confounding import sensitivity_items
 from counterveil.report.document import Cells, Facts, Item, View
 from counterveil.report.figures import details_sentence
 from counterveil.report.numbers import few_words, percent, probability, rounded, span
-from counterveil.report.text import latex
 
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table
@@ -242,7 +241,7 @@ def full_view(facts: Facts) -> View:
         *(("Remark", remark) for remark in guarantee["remarks"]),
     ]
     tables = [effect_cells(facts), *([means] if means else []), *_withstood(facts)]
-    return View(first_lines(facts), title(facts), lead_line(facts), tables, items)
+    return View(first_lines(facts), title(facts), lead_line(facts), tables, items, note=table_note(facts))
 
 
 def provenance_items(facts: Facts) -> list[Item]:
@@ -299,14 +298,10 @@ def first_lines(facts: Facts) -> list[str]:
     return [facts[key] for key in ("warning", "caution") if facts.get(key)]
 
 
-def latex_table(facts: Facts) -> str:
-    """Return the table of effects for a paper, with guarantee and price in its note."""
-    cells, first, sentence = effect_cells(facts), first_lines(facts), facts["guarantee"]["sentence"]
-    named = f"Effect of {facts['treatment']} on {facts['outcome']}"
-    note = [
-        *(f"{text}." for text in first),
-        "The interval covers sampling error and privacy noise together.",
-        f"{sentence[:1].upper()}{sentence[1:]}.",
-        f"Spent: {Budget.from_dict(facts['spent'])}.",
-    ]
-    return latex(Cells([named, *cells.headings[1:]], cells.rows), " ".join(note), first)
+def table_note(facts: Facts) -> str:
+    """Return what stands under a table in a paper: what intervals cover, the guarantee and its price."""
+    sentence = facts["guarantee"]["sentence"]
+    return (
+        f"The interval covers sampling error and privacy noise together. {sentence[:1].upper()}{sentence[1:]}. "
+        f"Spent: {Budget.from_dict(facts['spent'])}."
+    )

@@ -12,12 +12,14 @@ from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
-from counterveil.results.released import ReleasedAnswer
+from counterveil.results.released import Balance, ReleasedAnswer
 from counterveil.results.result import MeasureResult, Result
+from counterveil.results.side_by_side import ResultTable
 from counterveil.results.survival import SurvivalResult
 
 __all__ = [
     "ArmsResult",
+    "Balance",
     "CateAnswers",
     "CateModel",
     "Caveat",
@@ -36,6 +38,7 @@ __all__ = [
     "Regression",
     "ReleasedAnswer",
     "Result",
+    "ResultTable",
     "Sensitivity",
     "StdError",
     "SurvivalResult",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, sqrt
-from typing import Any
+from typing import Any, ClassVar
 
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
@@ -140,6 +140,7 @@ class Sensitivity(Shown):
     that was asked about.
     """
 
+    _PLOT: ClassVar[str] = "sensitivity"
     treatment: str
     outcome: str
     level: float

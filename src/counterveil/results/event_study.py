@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from counterveil.data.labels import Label
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
@@ -22,6 +22,7 @@ class EventStudyResult(ReleasedAnswer):
     effects share the noise of the reference's, `reference_noise`.
     """
 
+    _PLOT: ClassVar[str] = "event_study"
     periods: tuple[Effect, ...]
     reference: Label
     place: int

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import hypot, log, sqrt
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -478,6 +478,7 @@ class CateModel(ReleasedAnswer):
     `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
 
+    _PLOT: ClassVar[str] = "effect_curve"
     study: Study
     basis: Basis
     weights: Floats

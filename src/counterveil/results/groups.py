@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from counterveil.inference.measures import NoisyRatio
 from counterveil.privacy import Estimand
@@ -143,6 +143,7 @@ class TargetingCurve(Gains):
     that tells nothing.
     """
 
+    _PLOT: ClassVar[str] = "policy_curve"
     thresholds: tuple[float | None, ...]
     shares: tuple[float, ...]
     qini: NoisyRatio

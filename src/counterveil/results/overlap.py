@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_view
+from counterveil.report.overlap import drawn_facts
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Ends, around, check_level
 from counterveil.results.shown import Shown
@@ -124,6 +125,10 @@ class OverlapSummary(Shown):
                 "share_intervals": [list(ends) for ends in shares],
             }
         )
+
+    def drawn_facts(self) -> dict[str, Any]:
+        """Return the standardised differences as effects of a forest."""
+        return drawn_facts(self.to_dict())
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> OverlapSummary:

@@ -37,6 +37,7 @@ from counterveil.privacy import Budget, Guarantee, Unit
 from counterveil.privacy.caveats import Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.numbers import probability, rounded
+from counterveil.report.regression import mean_facts
 from counterveil.results.codec import load, read, save, write
 from counterveil.results.effect import Ends, StdError, check_level, within
 from counterveil.results.shown import Shown
@@ -460,6 +461,16 @@ class Compliance(Shown):
     two_stage: Regression
 
     @property
+    def guarantee(self) -> Guarantee:
+        """That of the moments."""
+        return self.two_stage.guarantee
+
+    @property
+    def spent(self) -> Budget:
+        """What the moments cost."""
+        return self.two_stage.spent
+
+    @property
     def intention_to_treat(self) -> Coefficient:
         """The effect of assignment on the outcome."""
         return replace(self.on_outcome.coefficient(self.assigned), name="intention to treat")
@@ -695,6 +706,10 @@ class Moments(Shown):
         """Return the same with infinite numbers, for what is printed."""
         warning = self.guarantee.warning
         return ({"warning": warning} if warning else {}) | self.stored() | {"means": self._rows()}
+
+    def drawn_facts(self) -> dict[str, Any]:
+        """Return the means of the columns as effects of a forest."""
+        return mean_facts(self._rows(), [*self.interval().values()], self.level)
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Moments:

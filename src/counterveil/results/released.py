@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self, overload
 
+from counterveil.errors import refusal
 from counterveil.privacy import Budget, Guarantee, Proof
 from counterveil.privacy.caveats import Fact, confounding
 from counterveil.report import (
     Repeat,
     View,
+    balance_view,
     full_view,
-    latex_table,
     one_line,
     page,
     report_view,
     short_view,
     write_up,
 )
+from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
 from counterveil.results.codec import read, write
 from counterveil.results.effect import Effect, check_level, solved
 from counterveil.results.overlap import OverlapSummary
-from counterveil.results.shown import Shown
+from counterveil.results.shown import Shown, written_to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -146,10 +148,6 @@ class ReleasedAnswer(Shown):
         """Return what is shown: a summary, or everything."""
         return (full_view if full else short_view)(self.report_facts())
 
-    def to_latex(self) -> str:
-        """Return a booktabs table of the effects with their errors and intervals, and the guarantee."""
-        return latex_table(self.report_facts())
-
     def page_facts(self, overlap: OverlapSummary | None = None) -> dict[str, Any]:
         """Return what a page shows: the facts of `report_facts` and what only reports have; `overlap` was bought."""
         facts = self.report_facts() | {"table_one": self.by_arm}
@@ -163,14 +161,22 @@ class ReleasedAnswer(Shown):
         """Return what files show: question, answer, picture and protection, and all else in sections."""
         return report_view(self.page_facts(overlap))
 
-    def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path:
-        """Write a self-contained page: question, answer, picture and protection, all else folded; return its path.
+    @overload
+    def to_html(self, path: None = None, *, overlap: OverlapSummary | None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | Path, *, overlap: OverlapSummary | None = None) -> Path: ...
+    def to_html(self, path: str | Path | None = None, *, overlap: OverlapSummary | None = None) -> str | Path:
+        """Return a self-contained page: question, answer, picture and protection, all else folded; or write it.
 
         `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
         """
-        target = Path(path)
-        target.write_text(page(self.document(overlap)), encoding="utf-8")
-        return target
+        return written_to(path, page(self.document(overlap)))
+
+    def balance(self) -> Balance:
+        """Return the balance of public covariates before and after adjustment; CV-P022 where there is none."""
+        if not self.diagnostics.get("balance"):
+            raise refusal("CV-P022", method=self.method, unit=self.guarantee.unit.value)
+        return Balance(self)
 
     def write_up(self) -> str:
         """Return a paragraph for a paper, of at most 150 words."""
@@ -178,3 +184,23 @@ class ReleasedAnswer(Shown):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {one_line(self.report_facts())}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Balance(Shown):
+    """How alike the arms of a result are before and after adjustment, by public covariates; free."""
+
+    _PLOT: ClassVar[str] = "balance"
+    source: ReleasedAnswer
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a column: standardised differences and ratios of variances, largest first."""
+        return balance_rows(self.source.to_dict())
+
+    def view(self, full: bool = False) -> View:
+        """Return what is shown: the table, how many differences are large, and the effective sizes."""
+        return balance_view(self.source.to_dict(), full)
+
+    def balance(self) -> Balance:
+        """Return itself."""
+        return self

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, overload
 
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Protected
 from counterveil.privacy.caveats import Fact
-from counterveil.report import View, fragment, markdown, page, text_of
+from counterveil.report import View, fragment, latex, markdown, page, plots, text_of
 from counterveil.report.airlock import no_formula
 from counterveil.report.caveats import people_words
 
@@ -38,6 +38,7 @@ class Shown:
     """Something that is printed, tabulated and shown in notebooks; classes say what its views and rows are."""
 
     __slots__ = ()
+    _PLOT: ClassVar[str] = "forest"  # the function of `counterveil.plots` that draws it
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return one dictionary an effect, with the names that R's `broom` uses, dots replaced by underscores."""
@@ -71,13 +72,48 @@ class Shown:
         """Return what files show: everything, with pictures."""
         return self.view(full=True)
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write everything as a self-contained page; return its path."""
-        return _written(page(self.document()), path)
+    @overload
+    def to_html(self, path: None = None) -> str: ...
+    @overload
+    def to_html(self, path: str | Path) -> Path: ...
+    def to_html(self, path: str | Path | None = None) -> str | Path:
+        """Return everything as a self-contained page, or write it to a file and return its path."""
+        return written_to(path, page(self.document()))
 
-    def to_markdown(self, path: str | Path) -> Path:
-        """Write everything as Markdown, without pictures; return its path."""
-        return _written(markdown(self.document()), path)
+    @overload
+    def to_markdown(self, path: None = None) -> str: ...
+    @overload
+    def to_markdown(self, path: str | Path) -> Path: ...
+    def to_markdown(self, path: str | Path | None = None) -> str | Path:
+        """Return everything as Markdown, without pictures, or write it to a file and return its path."""
+        return written_to(path, markdown(self.document()))
+
+    @overload
+    def to_latex(self, path: None = None) -> str: ...
+    @overload
+    def to_latex(self, path: str | Path) -> Path: ...
+    def to_latex(self, path: str | Path | None = None) -> str | Path:
+        """Return the table for a paper (booktabs), or write it to a file and return its path."""
+        return written_to(path, latex(self.view(full=True)))
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Return matplotlib axes with a picture, drawn on `ax` where it is given; free. Needs the extra `plots`."""
+        return getattr(plots, self._PLOT)(self, ax=ax)
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what is printed, as facts."""
+        raise NotImplementedError
+
+    def drawn_facts(self) -> dict[str, Any]:
+        """Return what a forest shows: effects with intervals, and what its axis is."""
+        return self.report_facts()
+
+    def balance(self) -> Shown:
+        """Return the balance of public covariates before and after adjustment; CV-P022 where there is none."""
+        raise refusal("CV-P022b", kind=type(self).__name__)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in object.__dir__(self) if not name.startswith("_")]
 
     def __str__(self) -> str:
         return self.summary()
@@ -86,9 +122,12 @@ class Shown:
         return fragment(self.view())
 
 
-def _written(text: str, path: str | Path) -> Path:
+def written_to(path: str | Path | None, text: str) -> str | Path:
+    """Return a text, or the path of the file that it was written to."""
+    if path is None:
+        return text
     target = Path(path)
-    target.write_text(text, encoding="utf-8")
+    target.write_text(text if text.endswith("\n") else f"{text}\n", encoding="utf-8")
     return target
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 from counterveil.errors import refusal
 from counterveil.inference.survival import (
@@ -37,6 +37,7 @@ class SurvivalResult(ReleasedAnswer):
     make one stratum together, as strata of their own would be lost in the noise.
     """
 
+    _PLOT: ClassVar[str] = "survival"
     tables: NoisyTables
     merged_strata: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 

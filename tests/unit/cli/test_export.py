@@ -62,7 +62,7 @@ def test_a_summary_for_the_file_names_the_factor_and_each_request(ledger, tmp_pa
 def test_a_used_folder_and_an_unknown_format_are_refused(ledger, tmp_path):
     (tmp_path / "a file").touch()
     assert export(ledger, tmp_path) == "CV-P021"
-    assert export(ledger, tmp_path / "out", "--format", "pdf") == "CV-P028"
+    assert export(ledger, tmp_path / "out", "--format", "pdf") == "CV-P030"
     assert not (tmp_path / "out").exists()
 
 

@@ -114,7 +114,7 @@ def test_treated_and_control():
 
 
 def test_covariates_need_domains():
-    refused("CV-S008", covariates={"x": (0, 1)})
+    refused("CV-S008", covariates={"x": [18, 90]})  # a range, or two labels
     refused("CV-S008", covariates={"x": Range})
     refused("CV-S008", covariates=["x"])
 

@@ -2,11 +2,18 @@
 
 import inspect
 import re
-from typing import get_type_hints
+from typing import get_args, get_type_hints
 
 import pytest
 
 import counterveil as cv
+from counterveil.privacy import Estimand, Unit
+from counterveil.questions import arms, choices, outcomes, survival
+from counterveil.questions.ate import method_names
+from counterveil.questions.cate.cate import cate_methods
+from counterveil.questions.groups import question as groups
+from counterveil.results.measures import MEASURES
+from counterveil.session.plan import MECHANISMS
 
 QUESTIONS = [
     "ate",
@@ -50,3 +57,20 @@ def test_every_argument_is_real_typed_and_described(name):
     )
     said = {one.strip() for head in heads for one in head.split(",")}
     assert {each[0] for each in listed} <= said
+
+
+def test_methods_that_editors_complete_are_those_there_are():
+    tables = {
+        choices.AteMethod: method_names(),
+        choices.ArmsMethod: ("auto", *arms.METHODS),
+        choices.CateMethod: cate_methods(),
+        choices.GroupsMethod: ("auto", *(name for known in groups.METHODS.values() for name in known)),
+        choices.OutcomesMethod: ("auto", *(name for known in outcomes.METHODS.values() for name in known)),
+        choices.SurvivalMethod: ("auto", *(name for known in survival.METHODS.values() for name in known)),
+        choices.Protects: tuple(Unit),
+        choices.EstimandName: tuple(Estimand),
+        choices.Measure: MEASURES,
+        choices.Mechanism: MECHANISMS,
+    }
+    for literal, known in tables.items():
+        assert set(get_args(get_args(literal)[0])) == {str(name) for name in known}

@@ -128,7 +128,7 @@ def test_what_is_no_description_of_a_confounder_is_refused(result, given, code):
         result.sensitivity(**given)
 
 
-def test_results_without_an_interval_for_the_effect_and_pictures_of_several_are_refused():
+def test_results_without_an_interval_for_the_effect_are_refused_and_several_have_a_line_each():
     rows = people(300)
     found = cv.ate(rows, STUDY, protects="record", epsilon=1, method="trial", noise=cv.SeededNoise(1))
     with pytest.raises(ParameterError, match="CV-P664"):
@@ -143,8 +143,8 @@ def test_results_without_an_interval_for_the_effect_and_pictures_of_several_are_
         epsilon=2,
         noise=cv.SeededNoise(1),
     )
-    with pytest.raises(ParameterError, match="CV-P667"):
-        cv.plots.sensitivity(groups.sensitivity())
+    drawn = cv.plots.sensitivity(groups.sensitivity())
+    assert [line.get_label() for line in drawn.lines] == [one.name for one in groups.table]
 
 
 @pytest.mark.parametrize("hidden", [0.35, 0.5])

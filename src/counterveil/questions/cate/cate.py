@@ -16,8 +16,9 @@ from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
+from counterveil.questions.choices import CateMethod, Protects
 from counterveil.questions.groups.groups import cell_ratios
 from counterveil.questions.groups.question import (
     LayoutPlaces,
@@ -224,14 +225,15 @@ def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAns
     return found.answers(question.queries)
 
 
+@asks
 def cate(
     data: object,
     study: Study,
     *,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number | None = None,
-    method: str = "auto",
+    method: CateMethod = "auto",
     level: float = 0.95,
     queries: Any = None,
     settings: Settings | None = None,
@@ -275,9 +277,9 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
 
     name: ClassVar[str] = "cate"
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number | None = None
-    method: str = "auto"
+    method: CateMethod = "auto"
     queries: Any = None
     settings: Settings | None = None
 

@@ -14,7 +14,8 @@ from counterveil.data import Layout, Study, silence, strata_codes
 from counterveil.errors import refusal
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.privacy import Estimand, Number, Unit
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
 from counterveil.questions.groups.outcome import outcome_groups
 from counterveil.questions.groups.question import (
     METHOD_TEXTS,
@@ -147,17 +148,18 @@ def pair_groups(session: Session, question: Question, layout: Layout) -> GroupsR
     return settled(GroupsResult, session, question, choice.plan, compute, said=said)
 
 
+@asks
 def groups(
     data: object,
     study: Study,
     *,
     by: By,
-    protects: str,
+    protects: Protects,
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: GroupsMethod = "auto",
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
     ledger: str | Path | Ledger | None = None,
     dataset: str | None = None,
@@ -201,8 +203,8 @@ class GroupsArguments(Arguments[GroupsResult]):
     units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     by: By
     delta: Number = 0
-    method: str = "auto"
-    mechanism: str | None = None
+    method: GroupsMethod = "auto"
+    mechanism: Mechanism | None = None
     settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
 
     def checked(self, study: Study) -> Asked[GroupsResult]:

@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, check_study
+from counterveil.data.keywords import known_arguments
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
@@ -30,6 +31,7 @@ from counterveil.questions.asking import Arguments, ask_once
 from counterveil.questions.ate import METHODS, AteArguments, ate
 from counterveil.questions.auto import AUTO
 from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.interim import planned
@@ -52,7 +54,7 @@ from counterveil.questions.plan.people import (
 from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
-from counterveil.report import Cells, Picture, Section, View, latex, plan_plot
+from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.numbers import percent, rounded
 from counterveil.results.codec import read, write
@@ -615,6 +617,7 @@ class Plan(Shown):
     every level leaves public; its `protects` is None where levels are compared too.
     """
 
+    _PLOT: ClassVar[str] = "plan"
     question: str
     treatment: str
     outcome: str
@@ -720,7 +723,8 @@ class Plan(Shown):
                 ("Caution", text) for text in sorted({one.caution for one in self.answers if one.caution})
             ]
         items += self._legend() if full else [("More", "plan.full() explains the columns")]
-        return View([], self._title(), lead, [self._cells()], items)
+        note = f"Assumed: {self.assumed.words()}."
+        return View([], self._title(), lead, [self._cells()], items, note=note)
 
     def _studies(self) -> str:
         private = "" if self.protects is None else f", with a private {self.protects.value}"
@@ -754,10 +758,6 @@ class Plan(Shown):
             f"{self._over()}: {'; '.join(shown)}. {self._plain()[:1].upper()}{self._plain()[1:]}. No private "
             "data were read and nothing was spent."
         )
-
-    def to_latex(self) -> str:
-        """Return the table for a protocol; it needs only the booktabs package."""
-        return latex(self._cells(), f"Assumed: {self.assumed.words()}.")
 
     def document(self) -> View:
         """Return what files show: everything, with the half-widths as a picture."""
@@ -947,22 +947,23 @@ ByOutcome = float | Mapping[str, float] | None
 _HARDLY_ANY = 100
 
 
+@known_arguments
 def plan(
     study: Study,
     *,
     rows: int | Sequence[int],
-    protects: str | None = None,
+    protects: Protects | None = None,
     epsilon: Number | Sequence[Number],
     delta: Number = 0,
     question: str = "ate",
     by: Any = None,
     policy: Any = None,
     method: str = "auto",
-    estimand: str | None = None,
+    estimand: EstimandName | None = None,
     level: float = 0.95,
-    mechanism: str | None = None,
+    mechanism: Mechanism | None = None,
     settings: Any = None,
-    measure: str = DIFFERENCE,
+    measure: Measure = "difference",
     importance: Mapping[str, Number] | None = None,
     formula: str | None = None,
     received: str | None = None,

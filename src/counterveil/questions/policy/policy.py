@@ -37,7 +37,8 @@ from counterveil.numerics.arrays import Flags, Floats
 from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
-from counterveil.questions.asking import Arguments, Asked, ask_once
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import PolicyMethod, Protects
 from counterveil.questions.groups.question import (
     caveats,
     checked_cost,
@@ -491,16 +492,17 @@ def effect_sums(cells: Tallies, score: Score, rows: int, unit: float, cost: floa
     )
 
 
+@asks
 def policy_value(
     data: object,
     study: Study,
     *,
     policy: Any,
     cost: Number | None = None,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: PolicyMethod = "auto",
     level: float = 0.95,
     settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
@@ -543,9 +545,9 @@ class PolicyValueArguments(Arguments[PolicyValue]):
     name: ClassVar[str] = "policy_value"
     policy: Any
     cost: Number | None = None
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    method: str = "auto"
+    method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[PolicyValue]:
@@ -635,6 +637,7 @@ def with_form(session: Session, question: Question) -> Question:
     return replace(found, mechanism="staircase") if smaller else found
 
 
+@asks
 def targeting_curve(
     data: object,
     study: Study,
@@ -643,10 +646,10 @@ def targeting_curve(
     bins: int = 10,
     thresholds: Sequence[float] | None = None,
     cost: Number = 0,
-    protects: str = "record",
+    protects: Protects = "record",
     epsilon: Number,
     delta: Number = 0,
-    method: str = "auto",
+    method: PolicyMethod = "auto",
     level: float = 0.95,
     settings: Groups | None = None,
     ledger: str | Path | Ledger | None = None,
@@ -695,9 +698,9 @@ class TargetingCurveArguments(Arguments[TargetingCurve]):
     bins: int = 10
     thresholds: Sequence[float] | None = None
     cost: Number = 0
-    protects: str = "record"
+    protects: Protects = "record"
     delta: Number = 0
-    method: str = "auto"
+    method: PolicyMethod = "auto"
     settings: Groups | None = None
 
     def checked(self, study: Study) -> Asked[TargetingCurve]:
