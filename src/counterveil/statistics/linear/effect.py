@@ -137,7 +137,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     share, part = _shares(table, sensitivity, effect, question)
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
-    sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
+    sizes = effective_size(table.treated, np.abs(effect.coefficients))
 
     def compute(gate: Gate) -> Facts:
         place = find_interval(gate, table, plan, sensitivity)
