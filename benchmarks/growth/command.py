@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from math import nan
 from statistics import median
@@ -19,10 +19,12 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from .kept import PATH, WORSE, Kept, Ratios, findings, this_machine
+from .kept import PATH, WORSE, Kept, Ratios, findings, shown_wrong, this_machine
 from .measuring import PEER
 from .questions import ASKED
 
+# What `--only` calls the part that compares showing with estimating.
+SHOWN = "printing"
 SIZES = (100_000, 1_000_000)
 # Threads that wait for each other count as busy, and copies of a process not at all: with one core, CPU is work.
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "COUNTERVEIL_CORES"), "1")
@@ -70,17 +72,36 @@ def main(words: list[str]) -> int:
     """Run what the words ask for, print the table and return the exit code."""
     options = _options(words)
     names = [name for name in ASKED if not options.only or any(one in name for one in options.only)]
-    if not names:
-        print(f"nothing is called {' or '.join(options.only)}; there are: {', '.join(ASKED)}")
+    printing = not options.only or SHOWN in options.only
+    if not names and not printing:
+        print(f"nothing is called {' or '.join(options.only)}; there are: {SHOWN}, {', '.join(ASKED)}")
         return 2
     small, large = sorted(options.rows)
     kept = Kept.read()
     comparable = kept if (small, large) == kept.rows else None
-    run = _run(names, (small, large))
-    wrong = show(run, names, comparable, kept.notes)
+    run, wrong = _run(names, (small, large)), 0
+    if names:
+        wrong = show(run, names, comparable, kept.notes)
+    shown = _said_of("benchmarks.printing") if printing else {}
+    if isinstance(shown, str):
+        print(f"{SHOWN}: failed: {shown}")
+        return 1
+    wrong += show_printing(shown, kept)
     if options.update:
-        return _update(run, names, kept)
+        return _update(run, names, replace(kept, shown={**kept.shown, **shown}))
     return 1 if wrong else 0
+
+
+def show_printing(shown: Figures, kept: Kept) -> int:
+    """Print what showing many effects takes beside estimating them; return how many have something wrong."""
+    wrong = 0
+    for name, ratio in shown.items():
+        old, note = kept.shown.get(name), kept.notes.get(name)
+        said = shown_wrong(ratio, old, note)
+        wrong += bool(said)
+        before = "" if old is None else f" ({old:.1f})"
+        print(f"shown / estimated: {name}: {ratio:.1f}{before} {'; '.join(said) or (note or '')}")
+    return wrong
 
 
 def show(run: Run, names: list[str], kept: Kept | None, notes: Mapping[str, str]) -> int:
@@ -152,7 +173,7 @@ def _legend(run: Run, kept: Kept | None) -> str:
 
 def _run(names: list[str], rows: tuple[int, int]) -> Run:
     figures: dict[tuple[str, int], Figures | str] = {}
-    peers = [PEER] if find_spec("doubleml") is not None else []
+    peers = [PEER] if names and find_spec("doubleml") is not None else []
     for name in peers + names:
         for size in rows:
             figures[name, size] = _measure(name, size)
@@ -165,8 +186,13 @@ def _said(found: Figures | str) -> str:
 
 
 def _measure(name: str, rows: int) -> Figures | str:
+    """Return the figures of an entry."""
+    return _said_of("benchmarks.growth.measuring", name, str(rows))
+
+
+def _said_of(*module: str) -> Figures | str:
     """Return the figures of a process of its own, or the last line of what went wrong there."""
-    words = [sys.executable, "-m", "benchmarks.growth.measuring", name, str(rows)]
+    words = [sys.executable, "-m", *module]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=os.environ | ONE_THREAD)
     if done.returncode:
         return next((line for line in reversed(done.stderr.splitlines()) if line), f"code {done.returncode}")
@@ -185,12 +211,11 @@ def _update(run: Run, names: list[str], kept: Kept) -> int:
     both = {**kept.ratios, **{name: one for name, one in found.items() if one is not None}}
     ratios = {name: both[name] for name in ASKED if name in both}
     # A note goes when the aim that it excuses is met.
-    notes = {
-        name: note
-        for name, note in kept.notes.items()
-        if name in ratios and findings(ratios[name], None, None)
-    }
-    Kept(this_machine(), run.rows, ratios, notes).write()
+    met = {name for name in names if name in ratios and not findings(ratios[name], None, None)}
+    met |= {name for name, ratio in kept.shown.items() if not shown_wrong(ratio, None, None)}
+    notes = {name: note for name, note in kept.notes.items() if name not in met}
+    rows = run.rows if names else kept.rows
+    Kept(this_machine() if names else kept.machine, rows, ratios, kept.shown, notes).write()
     print(f"written: {PATH.name}")
     return 0
 

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from copy import copy
 from textwrap import fill
 from typing import Annotated, Any, NoReturn
 
@@ -122,11 +123,22 @@ for function, short in (
     app.command(cls=Command, short_help=short)(function)
 
 
+def _asked(name: str) -> typer.Typer:
+    """Return the program with the command of this name alone, or all of it: reading every option takes a while."""
+    chosen = [one for one in app.registered_commands if getattr(one.callback, "__name__", "") == name]
+    if not chosen:
+        return app
+    found = copy(app)
+    found.registered_commands, found.registered_groups = chosen, []
+    return found
+
+
 def main() -> None:
     """Run the command line; refusals become a message and the exit code of their kind."""
     try:
         try:
-            code = app(prog_name="counterveil", standalone_mode=False)
+            asked = "".join(sys.argv[1:2]).replace("-", "_")
+            code = _asked(asked)(prog_name="counterveil", standalone_mode=False)
         finally:
             # Where the reader of the output has gone, it shows here and not after the last line of Python.
             sys.stdout.flush()

@@ -76,3 +76,17 @@ def test_nor_among_several_outcomes(protects, measure):
     ).as_measure("difference")
     low, high = found.effect("event").interval()
     assert (high - low) / 2 >= 1.95 * np.sqrt(1 / 200**2 + 1 / 400**2)
+
+
+def test_what_weights_add_for_rare_events_does_not_depend_on_the_order_of_rows():
+    rng = np.random.default_rng(3)
+    x = rng.random(900)
+    arm = (rng.random(900) < 0.02 + 0.3 * x**3).astype(int)
+    study = cv.Study("arm", "event", (0, 1), {"x": cv.Range(0, 1)}, control=0, randomised=False)
+    lengths = []
+    for order in (np.argsort(-arm, kind="stable"), np.arange(900)):
+        data = {"arm": arm[order], "event": np.zeros(900), "x": x[order]}
+        asked = {"protects": "outcome", "method": "weighting", "epsilon": 1e5}
+        low, high = cv.ate(data, study, **asked, noise=cv.SeededNoise(1)).interval()
+        lengths.append(high - low)
+    assert lengths[0] == pytest.approx(lengths[1], rel=1e-4)

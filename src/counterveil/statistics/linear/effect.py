@@ -134,7 +134,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
     form = linear_form(effect.coefficients)
     variance_form = effect.variance_form()
     sensitivity = sensitivity_of(table, form, variance_form)
-    sizes = effective_size(session.table.treated, np.abs(effect.coefficients))
+    sizes = effective_size(table.treated, np.abs(effect.coefficients))
     share, part = _shares(table, sensitivity, effect, question, min(sizes))
     plan = effect_plan(question, share, part)
     shares = treatment_shares(session.table)
