@@ -1,5 +1,5 @@
 "use strict";
-// Pages work without this file: it adds the slider of a plan, and says that a long form is being worked on.
+// Pages work without this file: it adds the slider of a plan and helps with tables, and says that a long form is being worked on.
 
 const slider = document.querySelector(".slider");
 if (slider) {
@@ -25,6 +25,27 @@ if (slider) {
   input.addEventListener("input", show);
   slider.hidden = false;
   show();
+}
+
+// The table of a study: a field that finds columns by name, and arrows that go to the same field of the next row.
+const table = document.querySelector(".study tbody");
+if (table) {
+  const find = document.querySelector("#find");
+  find.parentElement.hidden = false;
+  find.addEventListener("input", () => {
+    const wanted = find.value.toLowerCase();
+    for (const row of table.rows) row.hidden = !row.cells[0].textContent.toLowerCase().includes(wanted);
+  });
+  find.addEventListener("keydown", (event) => { if (event.key === "Enter") event.preventDefault(); });
+  table.addEventListener("keydown", (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!step || event.target.tagName !== "INPUT") return;
+    const cell = event.target.closest("td, th");
+    let row = cell.parentElement;
+    do { row = step > 0 ? row.nextElementSibling : row.previousElementSibling; } while (row && (row.hidden || getComputedStyle(row.cells[cell.cellIndex].firstElementChild || row).visibility === "hidden"));
+    if (row) row.cells[cell.cellIndex].querySelector("input:not([type=hidden])")?.focus();
+    event.preventDefault();
+  });
 }
 
 for (const button of document.querySelectorAll("button[data-wait]")) {
