@@ -38,15 +38,16 @@ from counterveil.results import (
 from counterveil.results.codec import kind_of
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.regression import Moments
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Result, MeasureResult, RatioResult, ArmsResult, GroupsResult, OutcomesResult, EventStudyResult),
-        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers),
+        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers, Moments),
     )
 }
-_LONGEST_ANSWER = 64 * 2**20
+_LONGEST_ANSWER, _LONGEST_FORMULA = 64 * 2**20, 2_000
 # The level of an interval that nobody chose.
 _LEVEL = 0.95
 
@@ -66,7 +67,24 @@ def request(visit: Visit) -> Page:
     result = _answer_of(entries)
     if result is None:
         return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
+    if isinstance(result, Moments):
+        facts |= _regressed(visit, result)
     return Page("result.html", facts | {"result": _shown(result), "files": list(_files(result))})
+
+
+def _regressed(visit: Visit, released: Moments) -> dict[str, Any]:
+    """Return the regression of a formula in the address, which costs nothing, or why there is none."""
+    formula = visit.word("formula", longest=_LONGEST_FORMULA) or f"{released.outcome} ~ {released.treatment}"
+    facts: dict[str, Any] = {
+        "formula": formula,
+        "columns": released.columns,
+        "regression": None,
+        "wrong": None,
+    }
+    try:
+        return facts | {"regression": released.regress(formula).view()}
+    except CounterveilError as error:
+        return facts | {"wrong": error}
 
 
 def download(visit: Visit) -> Download:
@@ -140,8 +158,9 @@ def _headline(facts: dict[str, Any]) -> str:
 
 def _files(result: Any) -> dict[str, Any]:
     """Return the files of a result by name: their type and what writes them."""
-    files: dict[str, Any] = {"report.html": ("text/html", lambda: page(result.document()))}
-    if not isinstance(result, OverlapSummary):
+    whole = result.view(full=True) if isinstance(result, Moments) else None
+    files: dict[str, Any] = {"report.html": ("text/html", lambda: page(whole or result.document()))}
+    if not isinstance(result, OverlapSummary | Moments):
         files |= {
             "report.md": ("text/markdown", lambda: markdown(result.document())),
             "write-up.txt": ("text/plain", lambda: result.write_up() + "\n"),

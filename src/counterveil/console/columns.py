@@ -1,4 +1,4 @@
-"""A study as a table: one row a column with its role, kind, bounds and labels; and the study file that a table makes."""
+"""A study as a table, one row a column with its role, kind, bounds and labels; and the study file of a table."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ _CLUSTERS = {
     "cluster_assigned": ("cluster, one arm each", {"assigned": True}),
     "cluster_protected": ("cluster, protected as a whole", {"protected": True}),
 }
+# Roles whose values are not part of a study.
+_NO_VALUES = ("ignored", "person", "order", *_CLUSTERS)
 ROLES = {"ignored": "not used", "covariate": "covariate", "outcome": "outcome"} | _ONCE
 ROLES |= {name: words for name, (words, _) in _CLUSTERS.items()}
 KINDS = {"": "not said", RANGE: "number", BINARY: "yes or no", CATEGORIES: "labels"}
@@ -104,15 +106,13 @@ def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
         return None
     notes, missing = _notes(text), document.get("missing", {})
     if not isinstance(missing, Mapping) or "fill" in missing:
-        missing = {name: missing for name, row in rows.items() if row.role != "ignored"}
+        missing = {name: missing for name, row in rows.items() if row.role not in _NO_VALUES}
     rules = _table(document, "person").get("rules") or _table(document, "cluster").get("rules") or {}
     found = []
     for name, row in rows.items():
         told = missing.get(name, "")
         filled = _text(told.get("fill") if isinstance(told, Mapping) else told)
-        found.append(
-            replace(row, missing=filled, rule=_text(rules.get(name, "")), note=notes.get(name, ""))
-        )
+        found.append(replace(row, missing=filled, rule=_text(rules.get(name, "")), note=notes.get(name, "")))
     beside = {key: value for key, value in document.items() if key not in _managed(document)}
     try:
         more = _written(beside) if beside else ""
@@ -167,9 +167,7 @@ def _rows(document: Mapping[str, Any]) -> Iterator[ColumnRow]:
         table = _table(document, key)
         role = "cluster_protected" if table.get("protected") else key
         if table:
-            yield ColumnRow(
-                _text(table.get("column")), "cluster_assigned" if table.get("assigned") else role
-            )
+            yield ColumnRow(_text(table.get("column")), "cluster_assigned" if table.get("assigned") else role)
         if "order" in table:
             yield ColumnRow(_text(table["order"]), "order")
     for role in ("covariate", "ignored"):
@@ -233,7 +231,7 @@ def _notes(text: str) -> dict[str, str]:
 
 def form_given(given: Mapping[str, str]) -> StudyForm:
     """Return what was sent as a form."""
-    rows = []
+    rows: list[ColumnRow] = []
     while f"name-{len(rows)}" in given and len(rows) <= MOST:
         cells = {name: given.get(f"{name}-{len(rows)}", "").strip() for name in FIELDS}
         role = cells["role"] if cells["role"] in ROLES else "ignored"
@@ -279,7 +277,10 @@ def _refused(expected: str, got: str) -> CounterveilError:
 def _document(form: StudyForm, before: Mapping[str, Any]) -> dict[str, Any]:
     only = {role: _only(form, role) for role in _ONCE}
     made = _arms(form, only["treatment"]) | _outcomes(form, only)
-    made["randomised"] = {"yes": True, "no": False}.get(form.design.get("randomised", ""), OPEN)
+    randomised = {"yes": True, "no": False}.get(form.design.get("randomised", ""), OPEN)
+    # A study file need not say it.
+    if randomised != OPEN or not before or "randomised" in before:
+        made["randomised"] = randomised
     share, where = form.design.get("treated_share", ""), form.design.get("where", "")
     made |= ({"treated_share": _value(share)} if share else {}) | ({"where": where} if where else {})
     made |= _units(form, only, before)
@@ -289,7 +290,7 @@ def _document(form: StudyForm, before: Mapping[str, Any]) -> dict[str, Any]:
     unused = {row.name: _domain(row, None) for row in form.rows if row.role == "ignored"}
     described = any(told != OPEN for told in unused.values())
     made["ignored"] = unused if described else list(unused)
-    used = [row for row in form.rows if row.missing and row.role != "ignored"]
+    used = [row for row in form.rows if row.missing and row.role not in _NO_VALUES]
     made["missing"] = {
         row.name: _DROP if row.missing == _DROP else {"fill": _value(row.missing)} for row in used
     }
@@ -350,7 +351,7 @@ def _units(
     whole = cluster is not None and cluster.role == "cluster_protected"
     if order is not None and person is None and not whole:
         raise _refused("a person ID beside the column that orders a person's rows", order.name)
-    rules = {row.name: row.rule for row in form.rows if row.rule and row.role not in ("ignored", *_CLUSTERS)}
+    rules = {row.name: row.rule for row in form.rows if row.rule and row.role not in _NO_VALUES}
     more: dict[str, Any] = {} if order is None else {"order": order.name}
     more |= {"rules": rules} if rules else {}
     made: dict[str, Any] = {}

@@ -158,7 +158,7 @@ def _units(visit: Visit) -> tuple[Unit, ...]:
 
 
 def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit | None = None) -> Charter:
-    """Return the policy that permits a study at these levels; a form may make further columns public, and set limits."""
+    """Return the policy that permits a study at these levels; a form may make more public, and set limits."""
     if not units:
         raise refusal("CV-W004", expected="at least one level of protection", got="none")
     terms: dict[str, Any] = shown_columns(study, units) | dict(study.unit_columns) | {"protects": units}

@@ -166,9 +166,7 @@ def edit(visit: Visit) -> Page:
     return _editor(visit, found, _form(found), None)
 
 
-def _editor(
-    visit: Visit, found: StudyText, form: StudyForm | None, refused: CounterveilError | None
-) -> Page:
+def _editor(visit: Visit, found: StudyText, form: StudyForm | None, refused: CounterveilError | None) -> Page:
     """Return the page of a study; a form that was refused is shown as it was sent."""
     study, findings = _read(found)
     before = visit.workspace.accepted(found.name) if found.proposed else None
@@ -216,7 +214,9 @@ def save(visit: Visit) -> Page | Redirect:
     try:
         text = text_of(form, found.document(), found.text)
         if len(text) > longest:
-            raise refusal("CV-W004", expected=f"a study of at most {longest:,} characters", got=f"{len(text):,}")
+            raise refusal(
+                "CV-W004", expected=f"a study of at most {longest:,} characters", got=f"{len(text):,}"
+            )
     except CounterveilError as error:
         return _editor(visit, found, form, error)
     visit.workspace.save_study(found.name, text, found.digest, proposed)

@@ -3,28 +3,41 @@
 
 const slider = document.querySelector(".slider");
 if (slider) {
-  const points = JSON.parse(slider.dataset.points);
+  const epsilons = JSON.parse(slider.dataset.epsilons);
   const input = slider.querySelector("input");
   const output = slider.querySelector("output");
-  const first = Math.log(points[0].epsilon);
-  const last = Math.log(points[points.length - 1].epsilon);
+  const [first, last] = [Math.log(Math.min(...epsilons)), Math.log(Math.max(...epsilons))];
+  const rows = [...document.querySelectorAll(".compared tbody tr")];
+  // On logarithmic scales half-widths are close to a line between neighbouring values.
+  const half = (points, at) => {
+    for (let k = 1; k < points.length; k += 1) {
+      const [[a, low], [b, high]] = [points[k - 1], points[k]];
+      const part = (at - Math.log(a)) / (Math.log(b) - Math.log(a));
+      if (part >= -1e-9 && part <= 1 + 1e-9) return Math.exp(Math.log(low) * (1 - part) + Math.log(high) * part);
+    }
+    return null;
+  };
   const show = () => {
     const at = first + (last - first) * input.value / 1000;
-    let k = 0;
-    while (k < points.length - 2 && Math.log(points[k + 1].epsilon) < at) k += 1;
-    const [a, b] = [points[k], points[k + 1]];
-    const part = (at - Math.log(a.epsilon)) / (Math.log(b.epsilon) - Math.log(a.epsilon));
-    // On logarithmic scales half-widths are close to a line between neighbouring values.
-    const half = Math.exp(Math.log(a.half_width) * (1 - part) + Math.log(b.half_width) * part);
-    const epsilon = Math.exp(at);
-    let text = `epsilon ${epsilon.toPrecision(2)}: half-width about ${half.toPrecision(3)}`;
-    if (a.share !== null) text += `, ${(100 * epsilon * a.share / a.epsilon).toPrecision(2)} % of what is left`;
+    const epsilon = Number(Math.exp(at).toPrecision(2));
+    let best = null;
+    for (const row of rows) {
+      const found = half(JSON.parse(row.dataset.points), at);
+      let text = found === null ? "–" : found.toPrecision(2);
+      if (found !== null && row.dataset.left) text += ` (${(100 * epsilon / row.dataset.left).toPrecision(2)} % of what is left)`;
+      row.querySelector(".at").textContent = text;
+      if (found !== null && (best === null || found < best)) best = found;
+    }
+    const text = `epsilon ${epsilon}: ` + (best === null ? "nothing answers" : `narrowest half-width about ${best.toPrecision(2)}`);
     output.textContent = text;
     input.setAttribute("aria-valuetext", text);
   };
-  input.addEventListener("input", show);
-  slider.hidden = false;
-  show();
+  if (epsilons.length > 1) {
+    document.querySelectorAll(".at").forEach((cell) => { cell.hidden = false; });
+    input.addEventListener("input", show);
+    slider.hidden = false;
+    show();
+  }
 }
 
 // The table of a study: a field that finds columns by name, and arrows that go to the same field of the next row.
