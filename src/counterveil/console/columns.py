@@ -32,7 +32,12 @@ _CLUSTERS = {
 }
 # Roles whose values are not part of a study.
 _NO_VALUES = ("ignored", "person", "order", *_CLUSTERS)
-ROLES = {"ignored": "not used", "covariate": "covariate", "outcome": "outcome"} | _ONCE
+ROLES = {
+    "ignored": "not used",
+    "treatment": "treatment",
+    "outcome": "outcome",
+    "covariate": "covariate",
+} | _ONCE
 ROLES |= {name: words for name, (words, _) in _CLUSTERS.items()}
 KINDS = {"": "not said", RANGE: "number", BINARY: "yes or no", CATEGORIES: "labels"}
 RULES = ("", "mean", "sum", "max", "min", "any", "ever", "first", "last", "constant")
@@ -134,7 +139,8 @@ def form_of_draft(made: Draft) -> StudyForm:
             ColumnRow(
                 each.name,
                 each.role if chosen else "ignored",
-                **_domain_fields(declared_domain(each, made.answers)),
+                # Bounds or labels make a kind: nothing is said by the name of a column alone.
+                **({} if each.guessed else _domain_fields(declared_domain(each, made.answers))),
                 note="; ".join(filter(None, (each.entry.title, meanings)))[:_LONGEST_NOTE],
             )
         )

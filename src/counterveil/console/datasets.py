@@ -76,19 +76,12 @@ def one_dataset(visit: Visit) -> Page:
 
 
 def new_dataset(visit: Visit) -> Page:
-    """Return the form that registers a data set; what a study needs at the chosen levels is filled in."""
+    """Return the form that registers a data set; what a study needs at the chosen levels is permitted."""
     visit.require_steward("to register the data set")
     loose, name = visit.workspace.loose(), visit.word("name")
     lines = [line for line in fitting(study_lines(visit), visit, loose.get(name)) if not line.open]
     chosen = visit.word("study") or next((line.name for line in lines), "")
-    units = _units(visit) or (Unit.OUTCOME,)
-    columns: list[str] = []
-    drafted = Charter()
-    if chosen:
-        study = visit.workspace.study(chosen).study()
-        drafted = _policy_of(study, units)
-        header = visit.workspace.columns(loose[name]) if name in loose else None
-        columns = [each for each in sorted(header or study.columns) if each not in study.outcomes]
+    header = visit.workspace.columns(loose[name]) if name in loose else None
     return Page(
         "register.html",
         {
@@ -96,10 +89,7 @@ def new_dataset(visit: Visit) -> Page:
             "names": list(loose),
             "study": chosen,
             "studies": [line.name for line in lines],
-            "units": [unit.value for unit in units],
-            "columns": columns[:_MOST_COLUMNS],
-            "public": drafted.public,
-            "outcomes": drafted.outcomes,
+            "columns": sorted(header or ())[:_MOST_COLUMNS],
             "methods": method_names(),
             "ledger": visit.workspace.new_ledger().name,
         },
@@ -157,23 +147,20 @@ def _units(visit: Visit) -> tuple[Unit, ...]:
     return tuple(unit for unit in Unit if visit.word(f"protects-{unit.value}"))
 
 
-def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit | None = None) -> Charter:
-    """Return the policy that permits a study at these levels; a form may make more public, and set limits."""
+def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> Charter:
+    """Return the policy that permits a study at these levels, with the further columns and limits of a form."""
     if not units:
         raise refusal("CV-W004", expected="at least one level of protection", got="none")
     terms: dict[str, Any] = shown_columns(study, units) | dict(study.unit_columns) | {"protects": units}
-    terms["outcomes"] = study.outcomes if any(unit.covariates_public for unit in units) else None
-    if visit is not None:
-        prefix = "public-"
-        terms["public"] = [name.removeprefix(prefix) for name in visit.form if name.startswith(prefix)]
-        # A rule for missing values is kept of private columns.
-        terms["missing"] = {
-            name: rule for name, rule in terms["missing"].items() if name not in terms["public"]
-        }
-        terms["outcomes"] = None if visit.word("outcomes") == "any" else terms["outcomes"]
-        methods = [name for name in method_names() if visit.word(f"method-{name}")]
-        terms["methods"] = methods if len(methods) < len(method_names()) else None
-        terms |= {key: visit.word(key) or None for key in ("most_epsilon", "most_delta")}
+    more = {name.removeprefix("public-") for name in visit.form if name.startswith("public-")}
+    terms["public"] = sorted(terms["public"] | more)
+    # A rule for missing values is kept of private columns.
+    terms["missing"] = {name: rule for name, rule in terms["missing"].items() if name not in more}
+    named = any(unit.covariates_public for unit in units) and not visit.word("any_outcome")
+    terms["outcomes"] = study.outcomes if named else None
+    methods = [name for name in method_names() if visit.word(f"method-{name}")]
+    terms["methods"] = methods if len(methods) < len(method_names()) else None
+    terms |= {key: visit.word(key) or None for key in ("most_epsilon", "most_delta")}
     return Charter(**terms)
 
 

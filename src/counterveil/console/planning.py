@@ -109,7 +109,7 @@ def _compared(rows: Iterable[dict[str, Any]], left: dict[str, Any]) -> dict[str,
     for row in rows:
         epsilons[row["epsilon"]] = None
         line = lines.setdefault(
-            (row["protects"], row["method"]), {"cells": {}, "points": [], "assumes": "", "chosen": False}
+            (row["protects"], row["method"]), {"cells": {}, "points": [], "assumes": [], "chosen": False}
         )
         half = row["half_width"]
         line["chosen"] |= row["chosen_by_auto"]
@@ -119,7 +119,8 @@ def _compared(rows: Iterable[dict[str, Any]], left: dict[str, Any]) -> dict[str,
         mark = " *" * row["chosen_by_auto"]
         line["cells"][row["epsilon"]] = rounded(half, half) + mark
         line["points"].append([row["epsilon"], half])
-        line["assumes"] = letters.setdefault(row["assumes"], chr(ord("a") + len(letters)))
+        letter = letters.setdefault(row["assumes"], chr(ord("a") + len(letters)))
+        line["assumes"] += [letter] if letter not in line["assumes"] else []
     budgets = {level: float(budget.epsilon) for level, budget in left.items()}
     return {
         "epsilons": list(epsilons),

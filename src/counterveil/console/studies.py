@@ -188,6 +188,9 @@ def _editor(visit: Visit, found: StudyText, form: StudyForm | None, refused: Cou
             "form": form,
             # One more, for a column that is not listed.
             "rows": [*rows, (len(rows), ColumnRow(""))],
+            "described": 0
+            if form is None
+            else sum(row != new for row, new in zip(form.rows, with_described(form).rows, strict=True)),
             "choices": {"roles": ROLES, "kinds": KINDS, "rules": RULES, "fields": FIELDS},
             "replaced": before,
             "difference": None if before is None else _difference(before.text, found.text),

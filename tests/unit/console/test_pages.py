@@ -91,7 +91,7 @@ def test_a_plan_has_every_level_and_method_side_by_side_and_points_for_the_slide
     found = steward.post("/studies/primary/plan", "/studies/primary/plan", **typed)
     assert found.status_code == 200
     lines = re.findall(
-        r"data-points='([^']+)' data-left=\"([\d.]+)\"><td>([^<]+)</td>.*?>([^<]+)</th>", found.text
+        r"data-points='([^']+)' data-left=\"([\d.]+)\"[^>]*><td>([^<]+)</td>.*?>([^<]+)</th>", found.text
     )
     assert {("outcomes only", "matching"), ("the whole record", "trial")} <= {line[2:] for line in lines}
     points = next(json.loads(line[0]) for line in lines if line[3] == "difference in means")

@@ -13,7 +13,7 @@ def test_a_link_is_renewed_and_a_session_revoked(steward, console):
     bob = console("bob", steward=False)
     made = steward.post("/people", "/people", name="eve")
     first = link_in(made)
-    assert "eve analyst not used yet 0 open" in words(made)
+    assert "eve, analyst A link is not used yet; 0 sessions open." in words(made)
     second = link_in(steward.post("/people", "/people", name="eve", do="renew"))
     bob.client.cookies.clear()
     assert code_of(bob.client.get(first)) == "CV-W001"
@@ -23,4 +23,4 @@ def test_a_link_is_renewed_and_a_session_revoked(steward, console):
     assert code_of(bob.get("/")) == "CV-W001"
     # The steward signs out instead, and nobody else has that name.
     assert code_of(steward.post("/people", "/people", name="ada", do="revoke")) == "CV-W004"
-    assert "ada steward" in words(steward.post("/people", "/people", name="ada", do="renew"))
+    assert "New link for ada" in words(steward.post("/people", "/people", name="ada", do="renew"))

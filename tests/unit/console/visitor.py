@@ -104,10 +104,9 @@ class Visitor:
     def register(self, charter=None, **typed):
         """Register by the forms, at all levels; or with a policy that no form makes, given as TOML."""
         if charter is None:
-            levels = "".join(
-                f"&protects-{level}=1" for level in ("outcome", "treatment and outcome", "record")
-            )
-            page = self.post(f"/register?name=trial{levels}", "/register/confirm", **{"epsilon": "3"} | typed)
+            levels = {f"protects-{level}": "1" for level in ("treatment and outcome", "record")}
+            wanted = {"epsilon": "3"} | levels | typed
+            page = self.post("/register?name=trial", "/register/confirm", **wanted)
             assert "This cannot be undone" in page.text, page.text
             found = self.post(page.text, "/register")
         else:

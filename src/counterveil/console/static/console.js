@@ -20,15 +20,15 @@ if (slider) {
   const show = () => {
     const at = first + (last - first) * input.value / 1000;
     const epsilon = Number(Math.exp(at).toPrecision(2));
-    let best = null;
+    const best = [];
     for (const row of rows) {
       const found = half(JSON.parse(row.dataset.points), at);
       let text = found === null ? "–" : found.toPrecision(2);
       if (found !== null && row.dataset.left) text += ` (${(100 * epsilon / row.dataset.left).toPrecision(2)} % of what is left)`;
       row.querySelector(".at").textContent = text;
-      if (found !== null && (best === null || found < best)) best = found;
+      if (found !== null && row.dataset.name) best.push(`${row.dataset.name} ${found.toPrecision(2)}`);
     }
-    const text = `epsilon ${epsilon}: ` + (best === null ? "nothing answers" : `narrowest half-width about ${best.toPrecision(2)}`);
+    const text = `epsilon ${epsilon}: ` + (best.length ? `half-width by the automatic method about ${best.join(", ")}` : "nothing answers");
     output.textContent = text;
     input.setAttribute("aria-valuetext", text);
   };
