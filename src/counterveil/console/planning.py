@@ -89,15 +89,8 @@ def _page(visit: Visit, found: list[plans.Plan] | None) -> Page:
     if found is not None:
         left = {} if chosen is None else {unit.value: chosen.account.left(unit) for unit in Unit}
         facts |= _compared([row for each in found for row in each.tidy()], left)
-        views = [each.view() for each in found]
-        said = [item for item in views[0].items if item[0] in ("Assumed", "No privacy")]
-        for each, view in zip(found, views, strict=True):
-            said += [
-                (f"Each, {each.protects.value}", text)
-                for name, text in view.items
-                if each.protects and name == "Each"
-            ]
-        facts |= {"plan": views[0], "assumed": said, "compared": found[0].protects is None}
+        views = [(each.protects, each.view()) for each in found]
+        facts |= {"plan": views[0][1], "views": views, "compared": found[0].protects is None}
     return Page("plan.html", facts)
 
 
