@@ -55,46 +55,21 @@ class Kind:
     methods: tuple[str, ...] = ("auto",)
 
 
+_FULL = ("method", "estimand", "measure", "mechanism")
+_SOME, _SURVIVAL = ("method", "mechanism"), ("auto", "kaplan_meier", "stratified", "weighting")
 QUESTIONS = {
-    "ate": Kind(
-        "the average effect",
-        AteArguments,
-        ("method", "estimand", "measure", "mechanism", "trim", "settings"),
-        method_names(),
-    ),
-    "outcomes": Kind(
-        "effects on several outcomes",
-        OutcomesArguments,
-        ("method", "estimand", "measure", "mechanism"),
-        (*_NAMED, "trial"),
-    ),
-    "arms": Kind(
-        "several arms against a reference", ArmsArguments, ("method", "mechanism"), ("auto", *ARMS_METHODS)
-    ),
-    "groups": Kind(
-        "effects in subgroups",
-        GroupsArguments,
-        ("method", "mechanism", "by"),
-        (*_NAMED, "adjusted", "arms"),
-    ),
-    "survival": Kind(
-        "survival of both arms",
-        SurvivalArguments,
-        ("method", "mechanism"),
-        ("auto", "kaplan_meier", "stratified", "weighting"),
-    ),
-    "event_study": Kind(
-        "effects by period", EventStudyArguments, ("method", "estimand", "mechanism"), _NAMED
-    ),
+    "ate": Kind("the average effect", AteArguments, (*_FULL, "trim", "settings"), method_names()),
+    "outcomes": Kind("effects on several outcomes", OutcomesArguments, _FULL, (*_NAMED, "trial")),
+    "arms": Kind("several arms against a reference", ArmsArguments, _SOME, ("auto", *ARMS_METHODS)),
+    "groups": Kind("effects in subgroups", GroupsArguments, (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
+    "survival": Kind("survival of both arms", SurvivalArguments, _SOME, _SURVIVAL),
+    "event_study": Kind("effects by period", EventStudyArguments, (*_SOME, "estimand"), _NAMED),
     "moments": Kind("regressions, as many as you like", MomentsArguments, ("mechanism", "interactions")),
     "cate": Kind(
-        "the effect as a function of the covariates", CateArguments, ("method",), ("auto", *cate_methods())
+        "effects as a function of covariates", CateArguments, ("method",), ("auto", *cate_methods())
     ),
     "policy_value": Kind(
-        "value of a treatment rule",
-        PolicyValueArguments,
-        ("method", "policy", "cost"),
-        ("auto", *ONE_SCORE),
+        "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), ("auto", *ONE_SCORE)
     ),
     "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
 }
@@ -147,9 +122,7 @@ class FormRequest:
         if "by" in names and not instead:
             arguments["by"] = _cuts(self.given["by"])
         if "interactions" in names:
-            arguments["interactions"] = [
-                part.strip() for part in self.given["interactions"].split(";") if part.strip()
-            ]
+            arguments["interactions"] = _parts(self.given["interactions"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:
@@ -189,36 +162,19 @@ def form(visit: Visit) -> Page:
         try:
             text = visit.workspace.study(chosen)
             wanted = FormRequest(data, text, text.study(), given)
-            key = (
-                text.text,
-                repr(data.account.charter),
-                *(str(bool(data.account.left(unit).epsilon)) for unit in Unit),
-            )
-            offer, refused = _OFFERS.of("\n".join(key), lambda: offered(wanted))
-            cuts = _cuts(given["by"])
-            groups = [
-                (name, isinstance(domain, Range), cuts) for name, domain in wanted.study.covariates.items()
-            ]
+            left = [str(data.account.left(unit).epsilon > 0) for unit in Unit]
+            key = "\n".join((text.name, text.text, repr(data.account.charter), *left))
+            offer, refused = _OFFERS.of(key, lambda: offered(wanted))
+            cuts, known = _cuts(given["by"]), wanted.study.covariates
+            groups = [(name, isinstance(domain, Range), cuts) for name, domain in known.items()]
         except CounterveilError as error:
             refused = error
     given["question"] = _one_of(given["question"], offer.questions)
     given["protects"] = _one_of(given["protects"], offer.units(given["question"]))
-    return Page(
-        "ask.html",
-        {
-            "dataset": data,
-            "levels": levels(data.account),
-            "studies": studies,
-            "chosen": chosen,
-            "offer": offer,
-            "refused": refused,
-            "kinds": QUESTIONS,
-            "fields": QUESTIONS[given["question"]].fields if offer.found else (),
-            "groups": groups,
-            "measures": MEASURES,
-            "given": given,
-        },
-    )
+    fields = QUESTIONS[given["question"]].fields if offer.found else ()
+    facts = {"dataset": data, "levels": levels(data.account), "studies": studies, "chosen": chosen}
+    facts |= {"offer": offer, "refused": refused, "kinds": QUESTIONS, "fields": fields, "groups": groups}
+    return Page("ask.html", facts | {"measures": MEASURES, "given": given})
 
 
 def _one_of(given: str, offered: tuple[str, ...]) -> str:
@@ -327,7 +283,7 @@ def spend(visit: Visit) -> Redirect:
     """Ask: charge the ledger and compute; the same form sent twice is charged once and gets one answer."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
-        raise refusal("CV-W004", expected="the name of the request, as the page before showed it", got="none")
+        raise _wrong("the name of the request, as the page before showed it", "none")
     # What was confirmed is what is asked: a study that changed since is not.
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
@@ -365,22 +321,13 @@ def _wanted(visit: Visit) -> FormRequest:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
     given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
     if given["question"] not in QUESTIONS:
-        raise refusal(
-            "CV-W004", expected=f"question: one of {', '.join(QUESTIONS)}", got=repr(given["question"])
-        )
+        raise _wrong(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
     given["protects"] = Unit.parse(given["protects"]).value
     given["level"] = given["level"] or "0.95"
-    # Each covariate has a field: that it makes groups, or where a number is cut.
+    # Each covariate has a field: that its labels make groups, or where a number is cut.
     split = {name.removeprefix("by-"): visit.word(name) for name in visit.form if name.startswith("by-")}
-    if any(split.values()):
-        cuts = {
-            name: None if told == _WHOLE else told.replace(";", ",").split(",")
-            for name, told in split.items()
-            if told
-        }
-        given["by"] = json.dumps(
-            {name: cut and [point.strip() for point in cut] for name, cut in cuts.items()}
-        )
+    cuts = {name: None if told == _WHOLE else _parts(told, ",") for name, told in split.items() if told}
+    given["by"] = json.dumps(cuts) if cuts else given["by"]
     text = visit.workspace.study(visit.word("study"))
     return FormRequest(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
 
@@ -389,7 +336,11 @@ def _number(text: str, name: str = "level") -> float:
     try:
         return written_float(text)
     except ValueError:
-        raise refusal("CV-W004", expected=f"{name}: a number", got=repr(text)) from None
+        raise _wrong(f"{name}: a number", repr(text)) from None
+
+
+def _wrong(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-W004", expected=expected, got=got)
 
 
 def _limit(text: str) -> float | str | None:
@@ -399,47 +350,35 @@ def _limit(text: str) -> float | str | None:
 
 def _words(text: str) -> list[str]:
     """Return parts such as "neighbours = 2; caliper = 0.1" as the command line takes them, without spaces around."""
-    parts = filter(str.strip, text.replace("\n", ";").split(";"))
-    return ["=".join(side.strip() for side in part.split("=", 1)) for part in parts]
+    return ["=".join(side.strip() for side in part.split("=", 1)) for part in _parts(text)]
+
+
+def _parts(text: str, sign: str = ";") -> list[str]:
+    """Return what a sign separates, without spaces around."""
+    return [part.strip() for part in text.replace("\n", sign).split(sign) if part.strip()]
 
 
 def _policy(text: str, study: Study) -> Policy:
     """Return the rule in words such as "age = 20, 50; site = north": from and below for numbers, labels otherwise."""
     conditions: dict[str, tuple[float, float] | list[Label]] = {}
-    for name, points in _conditions(text).items():
-        domain = study.covariates.get(name)
+    for part in _parts(text):
+        name, _, values = (side.strip() for side in part.partition("="))
+        domain, points = study.covariates.get(name), _parts(values, ",")
         if domain is None or not points:
-            raise refusal(
-                "CV-W004",
-                expected="rule: covariates of the study with values, such as age = 20, 50",
-                got=repr(name),
-            )
+            raise _wrong("rule: covariates of the study with values, such as age = 20, 50", repr(name))
         if isinstance(domain, Range):
             if len(points) != 2:
-                raise refusal(
-                    "CV-W004", expected=f"rule: two numbers for {name}, from and below", got=f"{len(points)}"
-                )
+                raise _wrong(f"rule: two numbers for {name}, from and below", f"{len(points)}")
             conditions[name] = (_number(points[0], "rule"), _number(points[1], "rule"))
             continue
         index = LabelIndex(domain.labels)
         codes = [index.code(point) for point in points]
         if None in codes:
-            raise refusal(
-                "CV-W004", expected=f"rule: labels of {name} that the study declares", got="another label"
-            )
+            raise _wrong(f"rule: labels of {name} that the study declares", "another label")
         conditions[name] = [domain.labels[code] for code in codes if code is not None]
     if not conditions:
-        raise refusal("CV-W004", expected="rule: at least one condition, such as age = 20, 50", got="none")
+        raise _wrong("rule: at least one condition, such as age = 20, 50", "none")
     return Policy.where(**conditions)
-
-
-def _conditions(text: str) -> dict[str, list[str]]:
-    """Return covariates and values from words such as "site = north; age = 40, 65"."""
-    found: dict[str, list[str]] = {}
-    for word in filter(str.strip, text.replace("\n", ";").split(";")):
-        name, _, points = word.partition("=")
-        found[name.strip()] = [point.strip() for point in points.split(",") if point.strip()]
-    return found
 
 
 def _cuts(text: str) -> dict[str, list[str] | None]:
@@ -452,5 +391,5 @@ def _cuts(text: str) -> dict[str, list[str] | None]:
         cut is None or (isinstance(cut, list) and all(isinstance(point, str) for point in cut))
         for cut in found.values()
     ):
-        raise refusal("CV-W004", expected="groups: covariates with their cut points", got="something else")
+        raise _wrong("groups: covariates with their cut points", "something else")
     return found

@@ -11,8 +11,8 @@ from typing import Any
 from counterveil.bounded_reading import UnreadableError, parse_toml
 from counterveil.data.documents import OPEN, to_toml, toml_key, toml_value
 from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.drafting import Draft
 from counterveil.drafting.codebooks import BINARY, CATEGORIES, RANGE
-from counterveil.drafting.draft import Draft, declared_domain
 from counterveil.errors import CounterveilError, printable, refusal
 
 # Roles that one column has, or none, and how the choice of roles names them all.
@@ -87,15 +87,13 @@ class StudyForm:
     def sorted(self, faulty: set[str]) -> list[tuple[int, ColumnRow]]:
         """Return rows with their places: those that need something first, those that are not used last."""
         order = list(ROLES)
-        return sorted(
-            enumerate(self.rows),
-            key=lambda each: (
-                each[1].name not in faulty and not each[1].open,
-                each[1].role == "ignored",
-                each[1].role == "covariate",
-                order.index(each[1].role),
-            ),
-        )
+
+        def key(each: tuple[int, ColumnRow]) -> tuple[bool, bool, bool, int]:
+            name, role = each[1].name, each[1].role
+            needs = name in faulty or each[1].open
+            return not needs, role == "ignored", role == "covariate", order.index(role)
+
+        return sorted(enumerate(self.rows), key=key)
 
 
 # From a study file, or a draft, to a form.
@@ -130,20 +128,19 @@ def form_of(text: str, document: Mapping[str, Any]) -> StudyForm | None:
 
 
 def form_of_draft(made: Draft) -> StudyForm:
-    """Return a draft as a form: covariates are those that the codebook or answers call so, others are not used."""
+    """Return a draft as a form: covariates are those that the codebook calls so, other columns are not used."""
     rows = []
     for each in made.columns:
-        chosen = each.role != "covariate" or each.entry.role == each.role
-        meanings = ", ".join(f"{label} = {meaning}" for label, meaning in each.entry.labels[:8] if meaning)
-        rows.append(
-            ColumnRow(
-                each.name,
-                each.role if chosen else "ignored",
-                # Bounds or labels make a kind: nothing is said by the name of a column alone.
-                **({} if each.guessed else _domain_fields(declared_domain(each, made.answers))),
-                note="; ".join(filter(None, (each.entry.title, meanings)))[:_LONGEST_NOTE],
-            )
-        )
+        told, role = each.entry, each.role
+        chosen = role in ROLES and (role != "covariate" or told.role == role)
+        # Nothing is said by the name of a column alone: bounds or labels make a kind.
+        kind = told.kind if told.kind in KINDS and told.kind and not each.guessed else ""
+        meanings = ", ".join(f"{label} = {meaning}" for label, meaning in told.labels[:8] if meaning)
+        note = "; ".join(filter(None, (told.title, meanings)))[:_LONGEST_NOTE]
+        labels = _labels_text([label for label, _ in told.labels])
+        low, high = ("" if end is None else str(end) for end in (told.low, told.high))
+        role = role if chosen else "ignored"
+        rows.append(ColumnRow(each.name, role, kind, low, high, labels, note=note))
     return StudyForm(tuple(rows), {"treated": "1"})
 
 
@@ -254,10 +251,8 @@ def form_given(given: Mapping[str, str]) -> StudyForm:
 
 def with_described(form: StudyForm) -> StudyForm:
     """Return the form with every unused column whose kind, bounds or labels are known as a covariate."""
-    tried = [replace(row, role="covariate") if row.role == "ignored" else row for row in form.rows]
-    return replace(
-        form, rows=tuple(row if new.open else new for row, new in zip(form.rows, tried, strict=True))
-    )
+    tried = [(row, replace(row, role="covariate") if row.role == "ignored" else row) for row in form.rows]
+    return replace(form, rows=tuple(row if new.open else new for row, new in tried))
 
 
 def text_of(form: StudyForm, before: Mapping[str, Any], text: str = "") -> str:
@@ -291,16 +286,15 @@ def _document(form: StudyForm, before: Mapping[str, Any]) -> dict[str, Any]:
     made |= ({"treated_share": _value(share)} if share else {}) | ({"where": where} if where else {})
     made |= _units(form, only, before)
     declared = {row.name: row for row in form.rows if row.role == "covariate"}
-    known: Any = before.get("covariates", {})
-    made["covariates"] = {name: _domain(row, known.get(name)) for name, row in declared.items()}
+    known = before.get("covariates")
+    old = known if isinstance(known, Mapping) else {}
+    made["covariates"] = {name: _domain(row, old.get(name)) for name, row in declared.items()}
     unused = {row.name: _domain(row, None) for row in form.rows if row.role == "ignored"}
     described = any(told != OPEN for told in unused.values())
     made["ignored"] = unused if described else list(unused)
     used = [row for row in form.rows if row.missing and row.role not in _NO_VALUES]
-    made["missing"] = {
-        row.name: _DROP if row.missing == _DROP else {"fill": _value(row.missing)} for row in used
-    }
-    return made
+    rules = {row.name: {"fill": _value(row.missing)} if row.missing != _DROP else _DROP for row in used}
+    return made | {"missing": rules}
 
 
 def _only(form: StudyForm, role: str) -> ColumnRow | None:
@@ -316,7 +310,7 @@ def _arms(form: StudyForm, row: ColumnRow | None) -> dict[str, Any]:
     made: dict[str, Any] = {"treatment": OPEN if row is None else row.name}
     treated, control = (_value(form.design.get(name, "")) for name in ("treated", "control"))
     if len(labels) > 2:
-        return made | {"arms": labels, "reference": control or OPEN if control == "" else control}
+        return made | {"arms": labels, "reference": OPEN if control == "" else control}
     if len(labels) == 2 and treated not in labels:
         treated = labels[0]
     made["treated"] = OPEN if treated == "" else treated

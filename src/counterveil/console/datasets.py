@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -82,65 +81,55 @@ def new_dataset(visit: Visit) -> Page:
     lines = [line for line in fitting(study_lines(visit), visit, loose.get(name)) if not line.open]
     chosen = visit.word("study") or next((line.name for line in lines), "")
     header = visit.workspace.columns(loose[name]) if name in loose else None
-    return Page(
-        "register.html",
-        {
-            "name": name,
-            "names": list(loose),
-            "study": chosen,
-            "studies": [line.name for line in lines],
-            "columns": sorted(header or ())[:_MOST_COLUMNS],
-            "methods": method_names(),
-            "ledger": visit.workspace.new_ledger().name,
-        },
-    )
+    facts = {"name": name, "names": list(loose), "study": chosen, "studies": [line.name for line in lines]}
+    facts |= {"columns": sorted(header or ())[:_MOST_COLUMNS], "methods": list(method_names())}
+    return Page("register.html", facts | {"ledger": visit.workspace.new_ledger().name})
 
 
 def confirm_register(visit: Visit) -> Page:
     """Return the page that says what would be registered, and that it cannot be undone."""
-    visit.require_steward("to register the data set")
     wanted = _wanted(visit)
+    policy = wanted["charter"]
     facts = {
         "wanted": wanted,
-        "policy": None if wanted.policy is None else wanted.policy.lines(),
-        "ledger": visit.workspace.new_ledger().name,
-        "given": dict(visit.form),
+        "policy": None if policy is None else policy.lines(),
+        "digest": _digest(policy),
     }
+    facts |= {"ledger": visit.workspace.new_ledger().name, "given": dict(visit.form)}
     return Page("register_confirm.html", facts)
 
 
 def register(visit: Visit) -> Redirect:
     """Register a data set with its budget and its access policy, neither of which can be changed."""
-    visit.require_steward("to register the data set")
     wanted = _wanted(visit)
+    # What was confirmed is what is registered: a policy of a study that changed since is not.
+    if _digest(wanted["charter"]) != visit.word("policy"):
+        raise refusal("CV-W008", what="the access policy")
     with open_ledger(visit.workspace.new_ledger().place, create=True) as book:
         book.analyst = visit.person.name
-        book.register(
-            wanted.name, wanted.budget, record_budget=wanted.records, charter=wanted.policy, note=wanted.note
-        )
+        book.register(**wanted)
     return Redirect("/")
 
 
-@dataclass(frozen=True, slots=True)
-class Registration:
-    """What a form asks to register."""
-
-    name: str
-    budget: Budget
-    records: Budget | None
-    policy: Charter | None
-    note: str
+def _digest(policy: Charter | None) -> str:
+    return "" if policy is None else policy.digest()
 
 
-def _wanted(visit: Visit) -> Registration:
-    """Return what is to be registered, or raise its refusal."""
+def _wanted(visit: Visit) -> dict[str, Any]:
+    """Return what is to be registered, as a ledger takes it, or raise its refusal."""
+    visit.require_steward("to register the data set")
     budget, record = Budget(visit.word("epsilon"), visit.word("delta") or "0"), visit.word("record_epsilon")
     policy = None
     if visit.word("study"):
         policy = _policy_of(visit.workspace.study(visit.word("study")).study(), _units(visit), visit)
-    records = Budget(record, budget.delta) if record else None
     check_name("dataset", visit.word("name"))
-    return Registration(visit.word("name"), budget, records, policy, visit.word("note"))
+    return {
+        "dataset": visit.word("name"),
+        "budget": budget,
+        "record_budget": Budget(record, budget.delta) if record else None,
+        "charter": policy,
+        "note": visit.word("note"),
+    }
 
 
 def _units(visit: Visit) -> tuple[Unit, ...]:

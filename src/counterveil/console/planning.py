@@ -74,18 +74,16 @@ def _page(visit: Visit, found: list[plans.Plan] | None) -> Page:
     line = StudyLine(text.name, proposed, "", 0, frozenset(text.study().read_columns))
     datasets = [each for each in visit.workspace.datasets()[0] if fitting([line], visit, each.source)]
     chosen = next((each for each in datasets if each.key == given["data"]), None)
+    loose = visit.workspace.loose() if visit.person.steward else {}
+    given["epsilons"] = given["epsilons"] or _USUAL
     facts: dict[str, Any] = {
         "study": text,
-        "given": given | {"epsilons": given["epsilons"] or _USUAL},
+        "given": given,
         "datasets": datasets,
         "chosen": chosen,
-        "loose": [
-            name
-            for name, source in (visit.workspace.loose() if visit.person.steward else {}).items()
-            if fitting([line], visit, source)
-        ],
         "plan": None,
     }
+    facts["loose"] = [name for name, source in loose.items() if fitting([line], visit, source)]
     if found is not None:
         left = {} if chosen is None else {unit.value: chosen.account.left(unit) for unit in Unit}
         facts |= _compared([row for each in found for row in each.tidy()], left)

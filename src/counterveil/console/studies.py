@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from functools import partial
 from typing import Any
 
 from counterveil.console.columns import (
-    FIELDS,
     KINDS,
+    MOST,
     ROLES,
     RULES,
     ColumnRow,
@@ -171,36 +171,38 @@ def _editor(visit: Visit, found: StudyText, form: StudyForm | None, refused: Cou
     study, findings = _read(found)
     before = visit.workspace.accepted(found.name) if found.proposed else None
     about = {one.column: one for one in reversed(findings) if one.column is not None}
-    rows = [] if form is None else form.sorted(set(about))
-    line = StudyLine(found.name, found.proposed, "", 0, frozenset(row.name for _, row in rows))
+    names = frozenset() if form is None else frozenset(row.name for row in form.rows)
+    line = StudyLine(found.name, found.proposed, "", 0, names)
     datasets = [
         each for each in visit.workspace.datasets()[0] if each.source and fitting([line], visit, each.source)
     ]
     loose = visit.workspace.loose() if visit.person.steward else {}
-    return Page(
-        "study.html",
-        {
-            "study": found,
-            "declared": study,
-            "findings": findings,
-            "about": about,
-            "refused": refused,
-            "form": form,
-            # One more, for a column that is not listed.
-            "rows": [*rows, (len(rows), ColumnRow(""))],
-            "described": 0
-            if form is None
-            else sum(row != new for row, new in zip(form.rows, with_described(form).rows, strict=True)),
-            "choices": {"roles": ROLES, "kinds": KINDS, "rules": RULES, "fields": FIELDS},
-            "replaced": before,
-            "difference": None if before is None else _difference(before.text, found.text),
-            "datasets": datasets,
-            "loose": [name for name, source in loose.items() if fitting([line], visit, source)],
-            # What the steward accepted is not the analyst's to change: rows are attached with it.
-            "editable": form is not None and (visit.person.steward or found.proposed),
-        },
-        200 if refused is None else status_of(refused),
-    )
+    loose = {name: source for name, source in loose.items() if fitting([line], visit, source)}
+    if form is not None:
+        # Columns of the rows that the study does not name are there to be used.
+        sources = [*(each.source for each in datasets if each.source), *loose.values()]
+        known = {name for source in sources for name in visit.workspace.columns(source) or ()}
+        more = tuple(ColumnRow(name) for name in sorted(known - names)[: MOST - len(names)])
+        form = replace(form, rows=(*form.rows, *more))
+    rows = [] if form is None else form.sorted(set(about))
+    described = 0
+    if form is not None:
+        described = sum(old != new for old, new in zip(form.rows, with_described(form).rows, strict=True))
+    facts: dict[str, Any] = {
+        "study": found,
+        "declared": study,
+        "findings": findings,
+        "about": about,
+        "refused": refused,
+    }
+    # One row more, for a column that is not listed.
+    facts |= {"form": form, "rows": [*rows, (len(rows), ColumnRow(""))], "described": described}
+    facts |= {"choices": {"roles": ROLES, "kinds": KINDS, "rules": RULES}, "replaced": before}
+    facts["difference"] = None if before is None else _difference(before.text, found.text)
+    # What the steward accepted is not the analyst's to change: rows are attached with it.
+    editable = form is not None and (visit.person.steward or found.proposed)
+    facts |= {"datasets": datasets, "loose": list(loose), "editable": editable}
+    return Page("study.html", facts, 200 if refused is None else status_of(refused))
 
 
 def save(visit: Visit) -> Page | Redirect:

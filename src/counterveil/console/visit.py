@@ -42,12 +42,6 @@ class Visit:
     # None in another process, which has none.
     people: Sessions | None = None
 
-    @property
-    def sessions(self) -> Sessions:
-        """Who may enter."""
-        assert self.people is not None
-        return self.people
-
     def word(self, name: str, default: str = "", longest: int = _LONGEST) -> str:
         """Return a short field of the form, or of the address where there is no form."""
         given = self.form if self.form else self.query
