@@ -176,6 +176,15 @@ def test_forms_of_the_steward_are_refused_with_a_token_of_ones_own(steward, anal
     assert steward.get(f"/data/{key}").status_code == 200
 
 
+def test_a_policy_that_nobody_confirmed_is_not_registered(steward, folder):
+    page = steward.post("/register?name=trial", "/register/confirm", epsilon="3")
+    study = folder / "studies" / "primary.toml"
+    study.write_text(STUDY.partition("site")[0])
+    found = steward.post(page.text, "/register")
+    assert (found.status_code, code_of(found)) == (409, "CV-W008")
+    assert not (folder / "ledger.db").exists()
+
+
 def test_an_analyst_sees_no_names_of_files_and_no_cells(steward, analyst):
     key = steward.register()
     analyst.ask(key)
