@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 # Where screenshots are kept to be looked at; else they are thrown away.
 KEEP = os.environ.get("COUNTERVEIL_SCREENSHOTS")
+# Milliseconds: so long that only a page that hangs reaches it.
+HANGS = 300_000
 GRAVE = ("serious", "critical")
 SCREENS = [(theme, width) for theme in ("light", "dark") for width in (390, 1440)]
 
@@ -54,6 +56,7 @@ def browser():
 def watched(browser, links):
     """The steward's page, with what it said and asked for."""
     page = browser.new_context(accept_downloads=True).new_page()
+    page.set_default_timeout(HANGS)
     page.said, page.hosts = [], set()
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -201,6 +204,7 @@ def test_the_keyboard_reaches_the_content_first_and_shows_where_it_is(walked, wa
 
 def test_the_analyst_asks_without_any_script(walked, browser, links):
     page = browser.new_context(java_script_enabled=False).new_page()
+    page.set_default_timeout(HANGS)
     page.goto(links[1])
     assert "bob, analyst" in page.inner_text("header")
     page.click("text=Ask a question")
