@@ -13,7 +13,7 @@ from http.client import HTTPConnection
 
 import pytest
 from tests.unit.console.conftest import console, folder  # noqa: F401
-from tests.unit.console.visitor import PLACE, STUDY, code_of, make_folder, words
+from tests.unit.console.visitor import COLUMNS, PLACE, STUDY, code_of, make_folder, words
 
 pytest.importorskip("jinja2", reason="the extra console is not installed")
 
@@ -75,7 +75,7 @@ def test_abandoned_plans_keep_nobody_waiting_and_end_with_the_console(tmp_path):
         # The steward computes although three plans of the analyst were asked for and wait.
         answer = steward.send("/studies/primary/plan", "/studies/primary/plan", **SHORT).getresponse()
         assert answer.status == 200
-        assert "Planned intervals" in answer.read().decode()
+        assert "Half-widths by level" in answer.read().decode()
         for connection in left:
             connection.close()
         # What nobody waits for is stopped, so that the analyst can ask again.
@@ -206,16 +206,16 @@ def analyst(console):  # noqa: F811
     return console("bob", steward=False)
 
 
-def proposed(steward, analyst, text):
-    """Send the text of a proposal as an analyst does."""
+def proposed(steward, analyst, **typed):
+    """Send a proposal as an analyst does."""
     steward.register()
     analyst.post("/studies/new", "/studies/new", name="idea")
-    return analyst.post("/studies/idea?proposed=1", "/studies/idea", text=text)
+    return analyst.fill("/studies/idea?proposed=1", "/studies/idea", COLUMNS, randomised="yes", **typed)
 
 
 @pytest.mark.parametrize("number", ["０.5", "0.５", "1e٣", "٣", "1_0", "²"])
 def test_an_odd_digit_in_a_condition_takes_the_list_from_nobody(steward, analyst, number):
-    found = proposed(steward, analyst, f'where = "age > {number}"\n' + STUDY)
+    found = proposed(steward, analyst, where=f"age > {number}")
     assert found.status_code == 200
     assert code_of(found) == "CV-S121"
     for visitor in (steward, analyst):
@@ -250,9 +250,11 @@ def test_a_study_that_nobody_foresaw_or_can_read_is_one_line_of_the_list(steward
     ],
     ids=["keys", "covariates", "one of many", "rules"],
 )
-def test_a_large_proposal_is_judged_within_limits_and_once(steward, analyst, monkeypatch, odd):
+def test_a_large_proposal_is_judged_within_limits_and_once(steward, analyst, monkeypatch, odd, folder):  # noqa: F811
     from counterveil.data import checking
 
+    proposed(steward, analyst)
+    (folder / "studies" / "proposed" / "idea.toml").write_text(odd)
     read = []
     judged = checking._problem
     monkeypatch.setattr(
@@ -260,9 +262,10 @@ def test_a_large_proposal_is_judged_within_limits_and_once(steward, analyst, mon
         "_problem",
         lambda document: read.append(1 + len(document.get("covariates", {}))) or judged(document),
     )
-    found = proposed(steward, analyst, odd)
+    found = analyst.get("/studies/idea?proposed=1")
     assert found.status_code == 200
-    assert found.text.count('<li class="warning">') <= 50
+    assert found.text.count("CV-") <= 110
+    assert found.text.count("<tr") <= 1_100
     assert "fault" in words(found)
     assert sum(read) < 40_000
     steward.get("/studies")
@@ -273,6 +276,10 @@ def test_a_large_proposal_is_judged_within_limits_and_once(steward, analyst, mon
 
 
 def test_a_proposal_is_not_as_long_as_a_study_may_be(steward, analyst, folder):  # noqa: F811
-    found = proposed(steward, analyst, "# " + "x" * 200_000)
+    found = proposed(steward, analyst, more=f'x = "{"x" * 200_000}"')
     assert code_of(found) == "CV-W004"
+    # A form has at most so many rows.
+    form = analyst.form("/studies/idea?proposed=1", "/studies/idea")
+    rows = {f"name-{number}": f"c{number}" for number in range(1_002)}
+    assert code_of(analyst.client.post(f"{PLACE}/studies/idea", data=form | rows)) == "CV-W004"
     assert len((folder / "studies" / "proposed" / "idea.toml").read_text()) < 10_000

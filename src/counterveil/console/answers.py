@@ -9,13 +9,15 @@ from counterveil.accounting import Posting
 from counterveil.console.datasets import request_line
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
-from counterveil.errors import refusal
+from counterveil.errors import CounterveilError, refusal
 from counterveil.report.numbers import from_to, percent, rounded
 from counterveil.report.page import section_html
 from counterveil.report.sections import diagnostic_sections, picture
 from counterveil.report.words import answer_words
 from counterveil.results.kept import answer_of, files_of
+from counterveil.results.regression import Moments
 
+_LONGEST_FORMULA = 2_000
 # The level of an interval that nobody chose.
 _LEVEL = 0.95
 
@@ -35,7 +37,24 @@ def request(visit: Visit) -> Page:
     result = _answer_of(entries)
     if result is None:
         return Page("result.html", facts | {"raw": str(entries[1].facts["answer"])[:20_000]})
+    if isinstance(result, Moments):
+        facts |= _regressed(visit, result)
     return Page("result.html", facts | {"result": _shown(result), "files": list(files_of(result))})
+
+
+def _regressed(visit: Visit, released: Moments) -> dict[str, Any]:
+    """Return the regression of a formula in the address, which costs nothing, or why there is none."""
+    formula = visit.word("formula", longest=_LONGEST_FORMULA) or f"{released.outcome} ~ {released.treatment}"
+    facts: dict[str, Any] = {
+        "formula": formula,
+        "columns": released.columns,
+        "regression": None,
+        "wrong": None,
+    }
+    try:
+        return facts | {"regression": released.regress(formula).view()}
+    except CounterveilError as error:
+        return facts | {"wrong": error}
 
 
 def download(visit: Visit) -> Download:

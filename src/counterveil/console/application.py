@@ -18,7 +18,7 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from counterveil.console import answers, asking, datasets, ledgers, planning, studies
+from counterveil.console import answers, asking, datasets, ledgers, people, planning, studies
 from counterveil.console.refusals import coded, status_of
 from counterveil.console.sessions import (
     HEADERS,
@@ -108,6 +108,7 @@ def _explain(visit: Visit) -> Page:
 PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("GET", "/", datasets.all_datasets),
     ("GET", "/register", datasets.new_dataset),
+    ("POST", "/register/confirm", datasets.confirm_register),
     ("POST", "/register", datasets.register),
     ("GET", "/data/{key}", datasets.one_dataset),
     ("GET", "/data/{key}/ask", asking.form),
@@ -129,6 +130,8 @@ PAGES: tuple[tuple[str, str, Handler], ...] = (
     ("POST", "/ledgers/{key}/verify", ledgers.verify),
     ("GET", "/federation", ledgers.overview),
     ("POST", "/federation/{site}", ledgers.decide),
+    ("GET", "/people", people.everybody),
+    ("POST", "/people", people.change),
     ("GET", "/explain/{code}", _explain),
 )
 
@@ -221,6 +224,8 @@ class Console:
                 dict(request.path_params),
                 read_query(request.url.query),
                 form,
+                f"{request.url.scheme}://{request.url.netloc}{self._place}",
+                None if handler in _STOPPED else self._sessions,
             )
             turns = self._turns_of(session.person)
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import uuid
 from dataclasses import dataclass, replace
@@ -10,60 +11,72 @@ from typing import Any
 
 from counterveil.accounting import Charter, Uses
 from counterveil.accounting.accounts import check_request
-from counterveil.bounded_reading import written_float
+from counterveil.bounded_reading import UnreadableError, parse_json, written_float
 from counterveil.console.datasets import levels
 from counterveil.console.refusals import coded, for_analysts
-from counterveil.console.studies import same_study
+from counterveil.console.studies import fitting, same_study, study_lines
 from counterveil.console.visit import Page, Redirect, Visit
-from counterveil.console.workspace import DataSet, StudyText
+from counterveil.console.workspace import DataSet, KeptReadings, StudyText
 from counterveil.data import Range, Study
 from counterveil.data.labels import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Unit, show
+from counterveil.questions.arms import METHODS as ARMS_METHODS
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, Asked
 from counterveil.questions.ate import AteArguments, method_names
-from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.cate.cate import CateArguments, cate_methods
 from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.groups.question import ONE_SCORE
+from counterveil.questions.moments import MomentsArguments
+from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy.policy import Policy, PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.questions.typed_settings import settings_from_text
+from counterveil.results.measures import MEASURES
 from counterveil.results.question import Question
 
-# What can be asked, how it is checked, and which fields of the form it takes beside level, price and name.
-QUESTIONS: dict[str, tuple[str, type[Arguments[Any]], tuple[str, ...]]] = {
-    "ate": ("the average effect", AteArguments, ("method", "estimand", "mechanism", "trim", "settings")),
-    "groups": ("effects in subgroups", GroupsArguments, ("method", "mechanism", "by")),
-    "arms": ("several arms against a reference", ArmsArguments, ("method", "mechanism")),
-    "cate": ("the effect as a function of the covariates", CateArguments, ("method",)),
-    "event_study": ("effects by period", EventStudyArguments, ("method", "estimand", "mechanism")),
-    "policy_value": (
-        "what a rule whom to treat would gain",
-        PolicyValueArguments,
-        ("method", "policy", "cost"),
+_LONGEST_FIELD = 4_000
+# What a field of groups says of labels, each of which is one.
+_WHOLE = "each"
+_NAMED = ("auto", "difference_in_means", "weighting", "matching")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A question: its words, how it is checked, and the fields and methods it takes beside level, price and name."""
+
+    words: str
+    arguments: type[Arguments[Any]]
+    fields: tuple[str, ...]
+    methods: tuple[str, ...] = ("auto",)
+
+
+_FULL = ("method", "estimand", "measure", "mechanism")
+_SOME, _SURVIVAL = ("method", "mechanism"), ("auto", "kaplan_meier", "stratified", "weighting")
+QUESTIONS = {
+    "ate": Kind("the average effect", AteArguments, (*_FULL, "trim", "settings"), method_names()),
+    "outcomes": Kind("effects on several outcomes", OutcomesArguments, _FULL, (*_NAMED, "trial")),
+    "arms": Kind("several arms against a reference", ArmsArguments, _SOME, ("auto", *ARMS_METHODS)),
+    "groups": Kind("effects in subgroups", GroupsArguments, (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
+    "survival": Kind("survival of both arms", SurvivalArguments, _SOME, _SURVIVAL),
+    "event_study": Kind("effects by period", EventStudyArguments, (*_SOME, "estimand"), _NAMED),
+    "moments": Kind("regressions, as many as you like", MomentsArguments, ("mechanism", "interactions")),
+    "cate": Kind(
+        "effects as a function of covariates", CateArguments, ("method",), ("auto", *cate_methods())
     ),
-    "overlap": ("how alike private arms are", OverlapArguments, ("mechanism",)),
-    "survival": ("survival of both arms", SurvivalArguments, ("method", "mechanism")),
+    "policy_value": Kind(
+        "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), ("auto", *ONE_SCORE)
+    ),
+    "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
 }
 FIELDS = (
-    "question",
-    "protects",
-    "epsilon",
-    "delta",
-    "method",
-    "estimand",
-    "level",
-    "mechanism",
-    "trim",
-    "settings",
-    "by",
-    "policy",
-    "cost",
-    "request",
-)
+    *("question", "protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "trim"),
+    *("settings", "by", "interactions", "policy", "cost", "request"),
+)  # fmt: skip
 # A second tab with the same form waits and gets the stored answer; another request waits once in many times.
 _TURNS = tuple(threading.Lock() for _ in range(64))
 
@@ -87,9 +100,17 @@ class FormRequest:
         """What is protected."""
         return Unit.parse(self.given["protects"])
 
+    def words(self) -> list[tuple[str, str]]:
+        """Return what was filled in, as a page says it."""
+        cuts = "; ".join(
+            name + (f": {', '.join(points)}" if points else "")
+            for name, points in _cuts(self.given["by"]).items()
+        )
+        return [(name, value) for name, value in (self.given | {"by": cuts}).items() if value]
+
     def asked(self, **instead: Any) -> Asked[Any]:
         """Return the checked question, or raise its refusal; no row is read. `instead` takes the place of fields."""
-        _, ask, names = QUESTIONS[self.kind]
+        asked, names = QUESTIONS[self.kind], QUESTIONS[self.kind].fields
         arguments: dict[str, Any] = {name: self.given[name] for name in names if self.given[name]}
         arguments |= {
             "protects": self.given["protects"],
@@ -99,7 +120,9 @@ class FormRequest:
             "request_id": self.given["request"],
         }
         if "by" in names and not instead:
-            arguments["by"] = _groups(self.given["by"])
+            arguments["by"] = _cuts(self.given["by"])
+        if "interactions" in names:
+            arguments["interactions"] = _parts(self.given["interactions"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:
@@ -109,7 +132,7 @@ class FormRequest:
         if "policy" in names and not instead:
             arguments["policy"] = _policy(self.given["policy"], self.study)
         arguments |= {name: value for name, value in instead.items() if name in names}
-        return ask(**arguments).checked(self.study)
+        return asked.arguments(**arguments).checked(self.study)
 
     def uses(self) -> Uses:
         """Return what the charter is compared with."""
@@ -119,7 +142,7 @@ class FormRequest:
             delta=self.given["delta"] or "0",
             estimand="ATE",
             # A question that takes no method is its own.
-            method=(self.given["method"] or "auto") if "method" in QUESTIONS[self.kind][2] else self.kind,
+            method=(self.given["method"] or "auto") if "method" in QUESTIONS[self.kind].fields else self.kind,
             level=_number(self.given["level"]),
             mechanism=None,
             request_id=None,
@@ -128,39 +151,57 @@ class FormRequest:
 
 
 def form(visit: Visit) -> Page:
-    """Return the form of a request."""
-    data, studies = visit.workspace.dataset(visit.path["key"]), visit.workspace.studies()
-    given = {name: visit.word(name) for name in FIELDS}
+    """Return the form of a request: questions, levels and methods that study, policy and budget allow."""
+    data = visit.workspace.dataset(visit.path["key"])
+    lines = fitting(study_lines(visit), visit, data.source)
+    studies = [line.name for line in lines if not line.open]
+    given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
     chosen = visit.word("study") or next(iter(studies), "")
-    offer, refused = Offer(), None
+    offer, refused, groups = Offer(), None, []
     if chosen:
         try:
             text = visit.workspace.study(chosen)
-            offer, refused = offered(FormRequest(data, text, text.study(), given))
+            wanted = FormRequest(data, text, text.study(), given)
+            left = [str(data.account.left(unit).epsilon > 0) for unit in Unit]
+            key = "\n".join((text.name, text.text, repr(data.account.charter), *left))
+            offer, refused = _OFFERS.of(key, lambda: offered(wanted))
+            cuts, known = _cuts(given["by"]), wanted.study.covariates
+            groups = [(name, isinstance(domain, Range), cuts) for name, domain in known.items()]
         except CounterveilError as error:
             refused = error
-    return Page(
-        "ask.html",
-        {
-            "dataset": data,
-            "levels": levels(data.account),
-            "studies": studies,
-            "chosen": chosen,
-            "offer": offer,
-            "refused": refused,
-            "words": {name: words for name, (words, _, _) in QUESTIONS.items()},
-            "given": given,
-        },
-    )
+    given["question"] = _one_of(given["question"], offer.questions)
+    given["protects"] = _one_of(given["protects"], offer.units(given["question"]))
+    fields = QUESTIONS[given["question"]].fields if offer.found else ()
+    facts = {"dataset": data, "levels": levels(data.account), "studies": studies, "chosen": chosen}
+    facts |= {"offer": offer, "refused": refused, "kinds": QUESTIONS, "fields": fields, "groups": groups}
+    return Page("ask.html", facts | {"measures": MEASURES, "given": given})
+
+
+def _one_of(given: str, offered: tuple[str, ...]) -> str:
+    return given if given in offered else next(iter(offered), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What can be asked with a study: questions, levels of protection and methods."""
+    """What can be asked with a study: every question, level of protection and method that go together."""
 
-    questions: tuple[str, ...] = ()
-    units: tuple[str, ...] = ()
-    methods: tuple[str, ...] = ()
+    found: tuple[tuple[str, str, str], ...] = ()
+
+    @property
+    def questions(self) -> tuple[str, ...]:
+        """The questions."""
+        return tuple(dict.fromkeys(question for question, _, _ in self.found))
+
+    def units(self, question: str) -> tuple[str, ...]:
+        """Return the levels at which a question can be asked."""
+        return tuple(dict.fromkeys(unit for asked, unit, _ in self.found if asked == question))
+
+    def methods(self, question: str, unit: str) -> tuple[str, ...]:
+        """Return the methods that answer a question at a level."""
+        return tuple(method for *where, method in self.found if where == [question, unit])
+
+
+_OFFERS: KeptReadings[tuple[Offer, CounterveilError | None]] = KeptReadings(100)
 
 
 def offered(wanted: FormRequest) -> tuple[Offer, CounterveilError | None]:
@@ -173,19 +214,20 @@ def offered(wanted: FormRequest) -> tuple[Offer, CounterveilError | None]:
     if charter is not None and charter.most_epsilon is not None:
         face = Budget(min(face.epsilon, charter.most_epsilon))
     found: list[tuple[str, str, str]] = []
-    for question, unit, method in product(QUESTIONS, Unit, method_names()):
-        own = {"question": question, "protects": unit.value, "method": method, "epsilon": str(face.epsilon)}
-        tried = replace(wanted, given=dict.fromkeys(FIELDS, "") | own | {"level": "0.95"})
-        try:
-            tried.asked(**_example(wanted.study))
-            check_request(charter, tried.uses(), face)
-        except CounterveilError as error:
-            refused = refused or error
-            continue
-        if account.left(unit).epsilon > 0:
-            found.append((question, unit.value, method))
-    parts = [tuple(dict.fromkeys(each)) for each in zip(*found, strict=True)]
-    return Offer(*parts), None if found else refused
+    for question, unit in product(QUESTIONS, Unit):
+        for method in QUESTIONS[question].methods:
+            own = {"question": question, "protects": unit.value, "method": method, "level": "0.95"}
+            given = dict.fromkeys(FIELDS, "") | own | {"epsilon": str(face.epsilon)}
+            try:
+                tried = replace(wanted, given=given)
+                tried.asked(**_example(wanted.study))
+                check_request(charter, tried.uses(), face)
+            except CounterveilError as error:
+                refused = refused or error
+                continue
+            if account.left(unit).epsilon > 0:
+                found.append((question, unit.value, method))
+    return Offer(tuple(found)), None if found else refused
 
 
 def _example(study: Study) -> dict[str, Any]:
@@ -214,7 +256,8 @@ def confirm(visit: Visit) -> Page:
         "confirm.html",
         {
             "wanted": wanted,
-            "title": QUESTIONS[wanted.kind][0],
+            "title": QUESTIONS[wanted.kind].words,
+            "asked": wanted.words(),
             "price": str(asked.budget),
             "left": str(account.left(wanted.unit)),
             "after": _after(wanted, asked.budget),
@@ -240,7 +283,7 @@ def spend(visit: Visit) -> Redirect:
     """Ask: charge the ledger and compute; the same form sent twice is charged once and gets one answer."""
     wanted = _wanted(visit)
     if not wanted.given["request"]:
-        raise refusal("CV-W004", expected="the name of the request, as the page before showed it", got="none")
+        raise _wrong("the name of the request, as the page before showed it", "none")
     # What was confirmed is what is asked: a study that changed since is not.
     same_study(wanted.text, visit.word("before"))
     asked = wanted.asked()
@@ -276,13 +319,15 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
 
 def _wanted(visit: Visit) -> FormRequest:
     """Return the request in a form; only studies that the steward accepted can be asked with."""
-    given = {name: visit.word(name) for name in FIELDS}
+    given = {name: visit.word(name, longest=_LONGEST_FIELD) for name in FIELDS}
     if given["question"] not in QUESTIONS:
-        raise refusal(
-            "CV-W004", expected=f"question: one of {', '.join(QUESTIONS)}", got=repr(given["question"])
-        )
+        raise _wrong(f"question: one of {', '.join(QUESTIONS)}", repr(given["question"]))
     given["protects"] = Unit.parse(given["protects"]).value
     given["level"] = given["level"] or "0.95"
+    # Each covariate has a field: that its labels make groups, or where a number is cut.
+    split = {name.removeprefix("by-"): visit.word(name) for name in visit.form if name.startswith("by-")}
+    cuts = {name: None if told == _WHOLE else _parts(told, ",") for name, told in split.items() if told}
+    given["by"] = json.dumps(cuts) if cuts else given["by"]
     text = visit.workspace.study(visit.word("study"))
     return FormRequest(visit.workspace.dataset(visit.path["key"]), text, text.study(), given)
 
@@ -291,7 +336,11 @@ def _number(text: str, name: str = "level") -> float:
     try:
         return written_float(text)
     except ValueError:
-        raise refusal("CV-W004", expected=f"{name}: a number", got=repr(text)) from None
+        raise _wrong(f"{name}: a number", repr(text)) from None
+
+
+def _wrong(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-W004", expected=expected, got=got)
 
 
 def _limit(text: str) -> float | str | None:
@@ -301,44 +350,46 @@ def _limit(text: str) -> float | str | None:
 
 def _words(text: str) -> list[str]:
     """Return parts such as "neighbours = 2; caliper = 0.1" as the command line takes them, without spaces around."""
-    parts = filter(str.strip, text.replace("\n", ";").split(";"))
-    return ["=".join(side.strip() for side in part.split("=", 1)) for part in parts]
+    return ["=".join(side.strip() for side in part.split("=", 1)) for part in _parts(text)]
+
+
+def _parts(text: str, sign: str = ";") -> list[str]:
+    """Return what a sign separates, without spaces around."""
+    return [part.strip() for part in text.replace("\n", sign).split(sign) if part.strip()]
 
 
 def _policy(text: str, study: Study) -> Policy:
     """Return the rule in words such as "age = 20, 50; site = north": from and below for numbers, labels otherwise."""
     conditions: dict[str, tuple[float, float] | list[Label]] = {}
-    for name, points in _groups(text).items():
-        domain = study.covariates.get(name)
+    for part in _parts(text):
+        name, _, values = (side.strip() for side in part.partition("="))
+        domain, points = study.covariates.get(name), _parts(values, ",")
         if domain is None or not points:
-            raise refusal(
-                "CV-W004",
-                expected="rule: covariates of the study with values, such as age = 20, 50",
-                got=repr(name),
-            )
+            raise _wrong("rule: covariates of the study with values, such as age = 20, 50", repr(name))
         if isinstance(domain, Range):
             if len(points) != 2:
-                raise refusal(
-                    "CV-W004", expected=f"rule: two numbers for {name}, from and below", got=f"{len(points)}"
-                )
+                raise _wrong(f"rule: two numbers for {name}, from and below", f"{len(points)}")
             conditions[name] = (_number(points[0], "rule"), _number(points[1], "rule"))
             continue
         index = LabelIndex(domain.labels)
         codes = [index.code(point) for point in points]
         if None in codes:
-            raise refusal(
-                "CV-W004", expected=f"rule: labels of {name} that the study declares", got="another label"
-            )
+            raise _wrong(f"rule: labels of {name} that the study declares", "another label")
         conditions[name] = [domain.labels[code] for code in codes if code is not None]
     if not conditions:
-        raise refusal("CV-W004", expected="rule: at least one condition, such as age = 20, 50", got="none")
+        raise _wrong("rule: at least one condition, such as age = 20, 50", "none")
     return Policy.where(**conditions)
 
 
-def _groups(text: str) -> dict[str, list[str] | None]:
-    """Return covariates and their cut points from words such as "site; age = 40, 65"."""
-    found: dict[str, list[str] | None] = {}
-    for word in filter(str.strip, text.replace("\n", ";").split(";")):
-        name, sign, points = word.partition("=")
-        found[name.strip()] = [point.strip() for point in points.split(",")] if sign else None
+def _cuts(text: str) -> dict[str, list[str] | None]:
+    """Return covariates that make groups with their cut points, None for labels, as a hidden field carries them."""
+    try:
+        found = parse_json(text or "{}", _LONGEST_FIELD)
+    except UnreadableError:
+        found = None
+    if not isinstance(found, dict) or not all(
+        cut is None or (isinstance(cut, list) and all(isinstance(point, str) for point in cut))
+        for cut in found.values()
+    ):
+        raise _wrong("groups: covariates with their cut points", "something else")
     return found

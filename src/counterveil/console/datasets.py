@@ -1,4 +1,4 @@
-"""The pages of data sets: all of them with what is left of their budgets, one with its charter, and a new one."""
+"""The pages of data sets: all of them with what is left of their budgets, one with its access policy, and a new one."""
 
 from __future__ import annotations
 
@@ -6,32 +6,47 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import Account, Charter, Posting, open_ledger
-from counterveil.bounded_reading import UnreadableError, parse_toml
+from counterveil.accounting.refusals import check_name
+from counterveil.console.studies import StudyLine, fitting, study_lines
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet
+from counterveil.data import Study
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Unit, show
-from counterveil.session import drafted_charter
+from counterveil.questions.ate import method_names
+from counterveil.session.session import shown_columns
 
 _REQUESTS = 15
-_LONGEST_CHARTER = 100_000
+_MOST_COLUMNS = 1_000
 
 
 def all_datasets(visit: Visit) -> Page:
-    """Return the first page: every account with its budget, and rows that have none yet."""
+    """Return the first page: every data set with its budget, if it has one, and what can be done next with it."""
     found, problems = visit.workspace.datasets()
-    named = {each.source.place for each in found if each.source is not None}
-    loose = [name for name, source in visit.workspace.sources().items() if source.place not in named]
-    return Page(
-        "datasets.html",
-        {
-            "datasets": [_summary(each) for each in found],
-            "problems": [(place.name, error) for place, error in problems],
-            # What lies in the folder is the steward's to know.
-            "loose": loose if visit.person.steward else [],
-            "studies": visit.workspace.studies(),
-        },
-    )
+    lines, proposed = study_lines(visit), study_lines(visit, True)
+    cards = [
+        _summary(each) | _next(fitting(lines, visit, each.source), fitting(proposed, visit, each.source))
+        for each in found
+    ]
+    # What lies in the folder is the steward's to know.
+    loose = visit.workspace.loose() if visit.person.steward else {}
+    cards += [
+        {"key": None, "name": name, "has_rows": True}
+        | _next(fitting(lines, visit, source), fitting(proposed, visit, source))
+        for name, source in loose.items()
+    ]
+    facts = {"datasets": cards, "problems": [(place.name, error) for place, error in problems]}
+    return Page("datasets.html", facts)
+
+
+def _next(lines: list[StudyLine], proposed: list[StudyLine]) -> dict[str, Any]:
+    """Return which studies can be used, which of them has to be gone on with, and those that wait for the steward."""
+    whole = [line for line in lines if not line.open]
+    return {
+        "study": whole[0].name if whole else None,
+        "unfinished": None if whole or not lines else min(lines, key=lambda line: line.open),
+        "proposed": proposed,
+    }
 
 
 def one_dataset(visit: Visit) -> Page:
@@ -51,60 +66,91 @@ def one_dataset(visit: Visit) -> Page:
             "charter": [] if found.account.charter is None else found.account.charter.lines(),
             "charter_from": found.account.charter_from,
             "requests": [request_line(entry, answered[entry.request_id]) for entry in newest],
-            "studies": visit.workspace.studies(),
+            "studies": [
+                line.name for line in fitting(study_lines(visit), visit, found.source) if not line.open
+            ],
             "rows": found.source.name if found.source is not None and visit.person.steward else None,
         },
     )
 
 
 def new_dataset(visit: Visit) -> Page:
-    """Return the form that registers a data set; its charter is drafted from a study where one is named."""
+    """Return the form that registers a data set; what a study needs at the chosen levels is permitted."""
     visit.require_steward("to register the data set")
-    drafted = ""
-    study = visit.word("study")
-    unit = Unit.parse(visit.word("protects") or "outcome")
-    if study:
-        drafted = drafted_charter(visit.workspace.study(study).study(), unit).to_toml()
-    return Page(
-        "register.html",
-        {
-            "name": visit.word("name"),
-            "study": study,
-            "protects": unit.value,
-            "studies": visit.workspace.studies(),
-            "charter": drafted,
-            "ledger": visit.workspace.new_ledger().name,
-        },
-    )
+    loose, name = visit.workspace.loose(), visit.word("name")
+    lines = [line for line in fitting(study_lines(visit), visit, loose.get(name)) if not line.open]
+    chosen = visit.word("study") or next((line.name for line in lines), "")
+    header = visit.workspace.columns(loose[name]) if name in loose else None
+    facts = {"name": name, "names": list(loose), "study": chosen, "studies": [line.name for line in lines]}
+    facts |= {"columns": sorted(header or ())[:_MOST_COLUMNS], "methods": list(method_names())}
+    return Page("register.html", facts | {"ledger": visit.workspace.new_ledger().name})
+
+
+def confirm_register(visit: Visit) -> Page:
+    """Return the page that says what would be registered, and that it cannot be undone."""
+    wanted = _wanted(visit)
+    policy = wanted["charter"]
+    facts = {
+        "wanted": wanted,
+        "policy": None if policy is None else policy.lines(),
+        "digest": _digest(policy),
+    }
+    facts |= {"ledger": visit.workspace.new_ledger().name, "given": dict(visit.form)}
+    return Page("register_confirm.html", facts)
 
 
 def register(visit: Visit) -> Redirect:
-    """Register a data set with its budget and its charter, neither of which can be changed."""
-    visit.require_steward("to register the data set")
-    budget = Budget(visit.word("epsilon"), visit.word("delta") or "0")
-    record = visit.word("record_epsilon")
-    charter = _charter(visit.form.get("charter", ""))
-    place = visit.workspace.new_ledger()
-    with open_ledger(place.place, create=True) as book:
+    """Register a data set with its budget and its access policy, neither of which can be changed."""
+    wanted = _wanted(visit)
+    # What was confirmed is what is registered: a policy of a study that changed since is not.
+    if _digest(wanted["charter"]) != visit.word("policy"):
+        raise refusal("CV-W008", what="the access policy")
+    with open_ledger(visit.workspace.new_ledger().place, create=True) as book:
         book.analyst = visit.person.name
-        book.register(
-            visit.word("name"),
-            budget,
-            record_budget=Budget(record, budget.delta) if record else None,
-            charter=charter,
-            note=visit.word("note"),
-        )
+        book.register(**wanted)
     return Redirect("/")
 
 
-def _charter(text: str) -> Charter | None:
-    """Return the charter in a form; an empty one leaves it to the first request."""
-    if not text.strip():
-        return None
-    try:
-        return Charter.from_dict(parse_toml(text[: _LONGEST_CHARTER + 1], exact=True))
-    except UnreadableError as error:
-        raise refusal("CV-L040", expected="TOML", got=str(error)) from None
+def _digest(policy: Charter | None) -> str:
+    return "" if policy is None else policy.digest()
+
+
+def _wanted(visit: Visit) -> dict[str, Any]:
+    """Return what is to be registered, as a ledger takes it, or raise its refusal."""
+    visit.require_steward("to register the data set")
+    budget, record = Budget(visit.word("epsilon"), visit.word("delta") or "0"), visit.word("record_epsilon")
+    policy = None
+    if visit.word("study"):
+        policy = _policy_of(visit.workspace.study(visit.word("study")).study(), _units(visit), visit)
+    check_name("dataset", visit.word("name"))
+    return {
+        "dataset": visit.word("name"),
+        "budget": budget,
+        "record_budget": Budget(record, budget.delta) if record else None,
+        "charter": policy,
+        "note": visit.word("note"),
+    }
+
+
+def _units(visit: Visit) -> tuple[Unit, ...]:
+    return tuple(unit for unit in Unit if visit.word(f"protects-{unit.value}"))
+
+
+def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> Charter:
+    """Return the policy that permits a study at these levels, with the further columns and limits of a form."""
+    if not units:
+        raise refusal("CV-W004", expected="at least one level of protection", got="none")
+    terms: dict[str, Any] = shown_columns(study, units) | dict(study.unit_columns) | {"protects": units}
+    more = {name.removeprefix("public-") for name in visit.form if name.startswith("public-")}
+    terms["public"] = sorted(terms["public"] | more)
+    # A rule for missing values is kept of private columns.
+    terms["missing"] = {name: rule for name, rule in terms["missing"].items() if name not in more}
+    named = any(unit.covariates_public for unit in units) and not visit.word("any_outcome")
+    terms["outcomes"] = study.outcomes if named else None
+    methods = [name for name in method_names() if visit.word(f"method-{name}")]
+    terms["methods"] = methods if len(methods) < len(method_names()) else None
+    terms |= {key: visit.word(key) or None for key in ("most_epsilon", "most_delta")}
+    return Charter(**terms)
 
 
 def _summary(found: DataSet) -> dict[str, Any]:

@@ -69,6 +69,14 @@ class BrowserSession:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How many links wait to be used by a person, and how many sessions are open."""
+
+    links: int
+    sessions: int
+
+
 class Sessions:
     """One-time tokens and the sessions they were exchanged for; only hashes of either are kept."""
 
@@ -77,14 +85,38 @@ class Sessions:
         self._turn = threading.Lock()
         self._links: dict[str, Link] = {}
         self._open: dict[str, BrowserSession] = {}
+        self._invited: dict[SignedIn, None] = {}
 
     def invite(self, person: SignedIn, used: Callable[[], None] | None = None) -> str:
         """Return a token that opens one session for a person; `used` removes the file that it was written to."""
         token = secrets.token_urlsafe(_BYTES)
         link = Link(person, self._clock() + LINK_LIFE)
         with self._turn:
+            older = self._drop_links(person)
+            self._invited[person] = None
             self._links[_hash(token)] = link if used is None else replace(link, from_file=True, used=used)
+        for each in older:
+            each.used()
         return token
+
+    def _drop_links(self, person: SignedIn) -> list[Link]:
+        """Forget the links of a person and return them."""
+        found = {key: link for key, link in self._links.items() if link.person == person}
+        return [self._links.pop(key) for key in found]
+
+    def people(self) -> dict[SignedIn, Opened]:
+        """Return everybody who was invited, with what they have open."""
+        with self._turn:
+            now = self._clock()
+            links = [link.person for link in self._links.values() if now <= link.until]
+            seen = [each.person for each in self._open.values() if now <= each.seen + IDLE_LIFE]
+            return {person: Opened(links.count(person), seen.count(person)) for person in self._invited}
+
+    def revoke(self, person: SignedIn) -> None:
+        """End the sessions of a person and forget their links."""
+        with self._turn:
+            self._drop_links(person)
+            self._open = {key: each for key, each in self._open.items() if each.person != person}
 
     def from_file(self, token: str) -> bool:
         """Return whether a token was written to a file, from which a browser follows it as from another origin."""
@@ -137,7 +169,8 @@ def _hash(token: str) -> str:
 
 # A study may have a megabyte of TOML; its form is a little longer, and three times as long where all is escaped.
 LONGEST_FORM = 4_000_000
-_MOST_FIELDS = 200
+# A table of a thousand columns has eight fields for each.
+_MOST_FIELDS = 8_100
 _LONGEST_QUERY = 8_000
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _FORM = "application/x-www-form-urlencoded"

@@ -1,13 +1,27 @@
-"""The pages of studies: a list, a text to edit, and what the data and the charter say of it."""
+"""The pages of studies: a list, a table to fill in, and what the data and the access policy say of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from functools import partial
 from typing import Any
 
-from counterveil.console.refusals import coded
+from counterveil.console.columns import (
+    KINDS,
+    MOST,
+    ROLES,
+    RULES,
+    ColumnRow,
+    StudyForm,
+    form_given,
+    form_of,
+    form_of_draft,
+    text_of,
+    with_described,
+)
+from counterveil.console.refusals import coded, status_of
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
@@ -20,7 +34,6 @@ from counterveil.console.workspace import (
 )
 from counterveil.data import Study
 from counterveil.data.checking import Finding, check_data, sound_study
-from counterveil.data.labels import number_of, plain_number
 from counterveil.data.sources.dispatch import columns_of
 from counterveil.drafting import draft
 from counterveil.errors import CounterveilError, refusal
@@ -29,36 +42,65 @@ from counterveil.results.question import Question
 
 # An analyst cannot fill the disk with studies that nobody looks at.
 _MOST_PROPOSED = 100
-_ANSWERS = ("treatment", "treated", "outcome", "person")
 # Longer texts are not compared line by line: that takes time that grows with the square of their lengths.
 _MOST_LINES = 1_000
-# What the list says of a text, and how much of it is open or wrong.
-_LINES: KeptReadings[tuple[str, int]] = KeptReadings()
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLine:
+    """What lists say of a study: what it is about, how much of it is open or wrong, and the columns that it names."""
+
+    name: str
+    proposed: bool
+    about: str = ""
+    open: int = 1
+    columns: frozenset[str] = frozenset()
+
+
+_LINES: KeptReadings[StudyLine] = KeptReadings()
 
 
 def all_studies(visit: Visit) -> Page:
     """Return the list of studies, and of those that analysts proposed."""
-    listed = [_line(visit, name, False) for name in visit.workspace.studies()]
-    proposed = [_line(visit, name, True) for name in visit.workspace.studies(proposed=True)]
-    return Page("studies.html", {"studies": listed, "proposed": proposed})
+    return Page("studies.html", {"studies": study_lines(visit), "proposed": study_lines(visit, True)})
 
 
-def _line(visit: Visit, name: str, proposed: bool) -> dict[str, Any]:
-    try:
-        text = visit.workspace.study(name, proposed)
-        about, faults = _LINES.of(f"{name}\n{text.text}", lambda: _about(text))
-    except CounterveilError:
-        # A file that cannot be read is one fault, and not one of the list.
-        about, faults = "", 1
-    return {"name": name, "proposed": proposed, "about": about, "open": faults}
+def study_lines(visit: Visit, proposed: bool = False) -> list[StudyLine]:
+    """Return the studies of the folder; a file that cannot be read is one fault, and not one of the list."""
+    found = []
+    for name in visit.workspace.studies(proposed):
+        try:
+            text = visit.workspace.study(name, proposed)
+            found.append(_LINES.of(f"{proposed}\n{name}\n{text.text}", partial(_line, text)))
+        except CounterveilError:
+            found.append(StudyLine(name, proposed))
+    return found
 
 
-def _about(text: StudyText) -> tuple[str, int]:
+def _line(text: StudyText) -> StudyLine:
     study, findings = _read(text)
-    said = (
-        "" if study is None else f"{study.treatment} on {study.outcome}, {len(study.covariates)} covariates"
-    )
-    return said, len(findings)
+    if study is not None:
+        said = f"{study.treatment} on {study.outcome_name}, {len(study.covariates)} covariates"
+        return StudyLine(text.name, text.proposed, said, 0, frozenset(study.read_columns))
+    form = _form(text)
+    named = frozenset(row.name for row in form.rows) if form is not None else frozenset()
+    return StudyLine(text.name, text.proposed, "", len(findings), named)
+
+
+def fitting(lines: list[StudyLine], visit: Visit, source: RowsPlace | None) -> list[StudyLine]:
+    """Return the studies whose columns the rows have; all of them where the rows are not in a file."""
+    columns = None if source is None else visit.workspace.columns(source)
+    return [line for line in lines if columns is None or line.columns <= columns]
+
+
+def _form(text: StudyText) -> StudyForm | None:
+    """Return a study as a table, None where it has none: one of several studies in a file, or a text that is broken."""
+    if SEVERAL in text.name:
+        return None
+    try:
+        return form_of(text.text, text.document())
+    except CounterveilError:
+        return None
 
 
 def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
@@ -69,21 +111,22 @@ def _read(text: StudyText) -> tuple[Study | None, list[Finding]]:
 
 def new_study(visit: Visit) -> Page:
     """Return the form of a new study."""
+    sources, given = list(_columns_by_name(visit)), visit.word("source")
+    taken = {line.name for line in study_lines(visit, not visit.person.steward)}
+    names = (given if number == 1 else f"{given}-{number}" for number in range(1, len(taken) + 3))
     return Page(
         "study_new.html",
         {
-            "sources": list(_columns_by_name(visit)),
+            "sources": sources,
             # A file beside the rows may itself hold rows that nobody registered yet.
             "codebooks": visit.workspace.codebooks(everywhere=visit.person.steward),
-            "given": {
-                name: visit.word(name) for name in ("name", "source", "codebook", "randomised", *_ANSWERS)
-            },
+            "given": {"name": next(name for name in names if name not in taken), "source": given},
         },
     )
 
 
 def make_study(visit: Visit) -> Redirect:
-    """Write a draft under a new name: every column placed, every open question marked; no row is read."""
+    """Write a table of columns under a new name, as far as a codebook describes them; no row is read."""
     name, proposed = visit.word("name"), not visit.person.steward
     known = {each.partition(SEVERAL)[0] for each in visit.workspace.studies(proposed)}
     if proposed and len(known) >= _MOST_PROPOSED:
@@ -98,20 +141,9 @@ def make_study(visit: Visit) -> Redirect:
         raise refusal("CV-W004", expected="source: columns of a data set", got="another name")
     if codebook and codebook not in visit.workspace.codebooks(everywhere=visit.person.steward):
         raise refusal("CV-W004", expected="codebook: a file of the folder", got="another name")
-    answers = _answers(visit)
-    drafted = draft(source(), str(visit.workspace.folder / codebook) if codebook else None, answers)
-    visit.workspace.save_study(name, drafted.toml, "", proposed)
+    drafted = draft(source(), str(visit.workspace.folder / codebook) if codebook else None)
+    visit.workspace.save_study(name, text_of(form_of_draft(drafted), {}), "", proposed)
     return Redirect(_address(name, proposed))
-
-
-def _answers(visit: Visit) -> dict[str, Any]:
-    """Return what was decided about a draft; the rest stays open."""
-    answers: dict[str, Any] = {key: visit.word(key) for key in _ANSWERS if visit.word(key)}
-    if "treated" in answers:
-        number = number_of(answers["treated"])
-        answers["treated"] = answers["treated"] if number is None else plain_number(number)
-    randomised = visit.word("randomised")
-    return answers | ({"randomised": randomised == "yes"} if randomised else {})
 
 
 def _columns_by_name(visit: Visit) -> dict[str, Callable[[], Any]]:
@@ -129,36 +161,71 @@ def _names(source: RowsPlace) -> list[str]:
 
 
 def edit(visit: Visit) -> Page:
-    """Return the text of a study in a form, and everything that is missing or wrong in it."""
+    """Return a study as a table to fill in, and everything that is missing or wrong in it."""
     found = _named(visit)
+    return _editor(visit, found, _form(found), None)
+
+
+def _editor(visit: Visit, found: StudyText, form: StudyForm | None, refused: CounterveilError | None) -> Page:
+    """Return the page of a study; a form that was refused is shown as it was sent."""
     study, findings = _read(found)
     before = visit.workspace.accepted(found.name) if found.proposed else None
-    return Page(
-        "study.html",
-        {
-            "study": found,
-            "declared": study,
-            "findings": findings,
-            "replaced": before,
-            "difference": None if before is None else _difference(before.text, found.text),
-            "datasets": visit.workspace.datasets()[0],
-            # What the steward accepted is not the analyst's to change: rows are attached with it.
-            "editable": visit.person.steward or found.proposed,
-        },
-    )
+    about = {one.column: one for one in reversed(findings) if one.column is not None}
+    names = frozenset() if form is None else frozenset(row.name for row in form.rows)
+    line = StudyLine(found.name, found.proposed, "", 0, names)
+    datasets = [
+        each for each in visit.workspace.datasets()[0] if each.source and fitting([line], visit, each.source)
+    ]
+    loose = visit.workspace.loose() if visit.person.steward else {}
+    loose = {name: source for name, source in loose.items() if fitting([line], visit, source)}
+    if form is not None:
+        # Columns of the rows that the study does not name are there to be used.
+        sources = [*(each.source for each in datasets if each.source), *loose.values()]
+        known = {name for source in sources for name in visit.workspace.columns(source) or ()}
+        more = tuple(ColumnRow(name) for name in sorted(known - names)[: MOST - len(names)])
+        form = replace(form, rows=(*form.rows, *more))
+    rows = [] if form is None else form.sorted(set(about))
+    described = 0
+    if form is not None:
+        described = sum(old != new for old, new in zip(form.rows, with_described(form).rows, strict=True))
+    facts: dict[str, Any] = {
+        "study": found,
+        "declared": study,
+        "findings": findings,
+        "about": about,
+        "refused": refused,
+    }
+    # One row more, for a column that is not listed.
+    facts |= {"form": form, "rows": [*rows, (len(rows), ColumnRow(""))], "described": described}
+    facts |= {"choices": {"roles": ROLES, "kinds": KINDS, "rules": RULES}, "replaced": before}
+    facts["difference"] = None if before is None else _difference(before.text, found.text)
+    # What the steward accepted is not the analyst's to change: rows are attached with it.
+    editable = form is not None and (visit.person.steward or found.proposed)
+    facts |= {"datasets": datasets, "loose": list(loose), "editable": editable}
+    return Page("study.html", facts, 200 if refused is None else status_of(refused))
 
 
-def save(visit: Visit) -> Redirect:
-    """Write the text of a study; an analyst's goes among the proposed ones."""
+def save(visit: Visit) -> Page | Redirect:
+    """Write the study that a table makes; an analyst's goes among the proposed ones."""
     proposed = "proposed" in visit.query or "proposed" in visit.form
     if not proposed:
         visit.require_steward("to change the study, or propose one under another name")
-    text = visit.form.get("text", "")
+    found = _named(visit)
+    same_study(found, visit.word("before"))
+    form = form_given(visit.form)
+    if "described" in visit.form:
+        form = with_described(form)
     longest = LONGEST_STUDY if visit.person.steward else LONGEST_PROPOSAL
-    if len(text) > longest:
-        raise refusal("CV-W004", expected=f"text: at most {longest:,} characters", got=f"{len(text):,}")
-    visit.workspace.save_study(visit.path["name"], text, visit.word("before"), proposed)
-    return Redirect(_address(visit.path["name"], proposed))
+    try:
+        text = text_of(form, found.document(), found.text)
+        if len(text) > longest:
+            raise refusal(
+                "CV-W004", expected=f"a study of at most {longest:,} characters", got=f"{len(text):,}"
+            )
+    except CounterveilError as error:
+        return _editor(visit, found, form, error)
+    visit.workspace.save_study(found.name, text, found.digest, proposed)
+    return Redirect(_address(found.name, proposed))
 
 
 def accept(visit: Visit) -> Redirect:

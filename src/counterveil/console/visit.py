@@ -10,6 +10,7 @@ from counterveil.bounded_reading import written_float
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:
+    from counterveil.console.sessions import Sessions
     from counterveil.console.workspace import Workspace
 
 _LONGEST = 200
@@ -37,6 +38,9 @@ class Visit:
     path: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""
+    # None in another process, which has none.
+    people: Sessions | None = None
 
     def word(self, name: str, default: str = "", longest: int = _LONGEST) -> str:
         """Return a short field of the form, or of the address where there is no form."""

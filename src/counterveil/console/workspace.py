@@ -14,7 +14,8 @@ from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
 from counterveil.data import Study, open_table
 from counterveil.data.documents import named_study, names_in
-from counterveil.errors import LedgerError, StudyError, masked, refusal
+from counterveil.data.sources.dispatch import columns_of
+from counterveil.errors import CounterveilError, LedgerError, StudyError, masked, refusal
 from counterveil.federation.files import write_whole
 
 FILE = "console.toml"
@@ -28,6 +29,9 @@ _KEYS = ("ledgers", "data", "federation")
 _DATA = (".csv", ".parquet")
 CODEBOOKS = "codebooks"
 _CODEBOOKS = (".csv", ".tsv", ".json", ".sav", ".dta", ".por", ".xpt")
+# Headings that tell a codebook in the folder from rows: the names of columns, and what is said of them.
+_DESCRIBED = {"name", "variable", "column", "field_name", "variable_/_field_name"}
+_DESCRIBING = {"kind", "role", "type", "field_type"}
 _SERVER = ("postgresql://", "postgres://")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 # A folder with more files than this is not one that somebody made for a console.
@@ -209,7 +213,32 @@ class Workspace:
                 for name, (place, _, table) in split.items()
             }
         files = [*_files(self.folder, _DATA), *_files(self.folder / "data", _DATA)]
-        return {path.stem: RowsPlace(str(path.relative_to(self.folder)), str(path)) for path in files}
+        found = {path.stem: RowsPlace(str(path.relative_to(self.folder)), str(path)) for path in files}
+        return {name: source for name, source in found.items() if not self._is_codebook(source)}
+
+    def loose(self) -> dict[str, RowsPlace]:
+        """Return the rows in the folder that have no account."""
+        named = {each.source.place for each in self.datasets()[0] if each.source is not None}
+        return {name: source for name, source in self.sources().items() if source.place not in named}
+
+    def columns(self, source: RowsPlace) -> frozenset[str] | None:
+        """Return the names of the columns of a file, None for rows that lie elsewhere."""
+        try:
+            stat = Path(source.place).stat()
+        except OSError:
+            return None
+        if source.table is not None or not source.place.endswith(_DATA):
+            return None
+        key = f"{source.place}\n{stat.st_mtime_ns}\n{stat.st_size}"
+        return _HEADERS.of(key, lambda: frozenset(columns_of(source.open())))
+
+    def _is_codebook(self, source: RowsPlace) -> bool:
+        """Return whether the header of a file is that of a codebook."""
+        try:
+            names = {name.lower().replace(" ", "_") for name in self.columns(source) or ()}
+        except CounterveilError:
+            return False
+        return not names.isdisjoint(_DESCRIBED) and not names.isdisjoint(_DESCRIBING)
 
     # Studies: files that people write, here or elsewhere.
 
@@ -270,7 +299,12 @@ class Workspace:
         """Return the files of `codebooks/` and, if wanted, others in the folder that may describe columns."""
         rows = {each.source.place for each in self.datasets()[0] if each.source is not None}
         found = _files(self.folder / CODEBOOKS, _CODEBOOKS)
-        found += _files(self.folder, _CODEBOOKS) if everywhere else []
+        beside = _files(self.folder, _CODEBOOKS) if everywhere else []
+        found += [
+            path
+            for path in beside
+            if path.suffix not in _DATA or self._is_codebook(RowsPlace(path.name, str(path)))
+        ]
         return [str(path.relative_to(self.folder)) for path in found if str(path) not in rows]
 
     # Federation.
@@ -317,6 +351,7 @@ def _names(path: Path) -> list[str]:
 
 
 _PARTS: KeptReadings[tuple[str, ...]] = KeptReadings()
+_HEADERS: KeptReadings[frozenset[str]] = KeptReadings()
 
 
 def _parts_of(text: str) -> tuple[str, ...]:

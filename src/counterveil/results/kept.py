@@ -52,8 +52,9 @@ def answer_of(asked: Mapping[str, Any], text: str) -> Any:
 
 def files_of(result: Any) -> dict[str, tuple[str, Callable[[], str]]]:
     """Return the files of a result by name: their type and what writes them."""
+    whole = result.view(full=True) if isinstance(result, Moments) else None
     files: dict[str, tuple[str, Callable[[], str]]] = {
-        "report.html": ("text/html", lambda: page(result.document()))
+        "report.html": ("text/html", lambda: page(whole or result.document()))
     }
     if not isinstance(result, OverlapSummary | Moments):
         files |= {

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.system import fifty_columns
+from tests.system import ward
 
 pytest.importorskip("playwright", reason="the extra browser is not installed")
 pytest.importorskip("axe_playwright_python", reason="the extra browser is not installed")
@@ -18,6 +18,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is install
 
 # Where screenshots are kept to be looked at; else they are thrown away.
 KEEP = os.environ.get("COUNTERVEIL_SCREENSHOTS")
+# Milliseconds: so long that only a page that hangs reaches it.
+HANGS = 300_000
 GRAVE = ("serious", "critical")
 SCREENS = [(theme, width) for theme in ("light", "dark") for width in (390, 1440)]
 
@@ -25,7 +27,7 @@ SCREENS = [(theme, width) for theme in ("light", "dark") for width in (390, 1440
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("console")
-    fifty_columns.write(place)
+    ward.write(place)
     return place
 
 
@@ -54,6 +56,7 @@ def browser():
 def watched(browser, links):
     """The steward's page, with what it said and asked for."""
     page = browser.new_context(accept_downloads=True).new_page()
+    page.set_default_timeout(HANGS)
     page.said, page.hosts = [], set()
     page.on("console", lambda message: page.said.append(message.text))
     page.on("pageerror", lambda error: page.said.append(str(error)))
@@ -62,124 +65,146 @@ def watched(browser, links):
     return page
 
 
+class Looked:
+    """What was seen of every page on the way, in both themes and widths."""
+
+    def __init__(self, page, kept):
+        from axe_playwright_python.sync_playwright import Axe
+
+        self.page, self.kept, self.axe = page, kept, Axe()
+        self.addresses, self.grave, self.wide = {}, [], []
+
+    def at(self, name):
+        """Look at the page that is open, also where a form led to it."""
+        page, self.addresses[name] = self.page, self.page.url
+        folded = page.evaluate("[...document.querySelectorAll('details')].map(each => each.open)")
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+        for theme, width in SCREENS:
+            page.emulate_media(color_scheme=theme)
+            page.set_viewport_size({"width": width, "height": 900})
+            found = self.axe.run(page).response["violations"]
+            self.grave += [
+                (name, theme, width, one["id"], one["nodes"][0]["html"][:200])
+                for one in found
+                if one["impact"] in GRAVE
+            ]
+            if page.evaluate("document.documentElement.scrollWidth") > width:
+                self.wide.append((name, width))
+            page.screenshot(path=self.kept / f"{name.replace(' ', '-')}-{theme}-{width}.png", full_page=True)
+        page.evaluate(
+            "open => document.querySelectorAll('details').forEach((each, k) => { each.open = open[k]; })",
+            folded,
+        )
+
+
 @pytest.fixture(scope="module")
-def walked(watched, folder):
-    """The pages on the way from rows to a verified ledger, all clicked through."""
+def walked(watched, tmp_path_factory):
+    """The way from a file of 83 columns to a verified ledger, all clicked through, and every page looked at."""
     page = watched
-    seen = {"data sets": page.url}
-
-    def note(name):
-        seen[name] = page.url
-
-    page.click("text=Studies")
-    page.click("text=New study")
-    note("new study")
-    page.fill("#f-name", "primary")
-    page.select_option("#f-source", "trial")
-    page.select_option("#f-codebook", "dictionary.csv")
-    page.fill("#f-treatment", "arm")
-    page.fill("#f-outcome", "relapse")
-    page.click("text=Draft it")
-    assert "was treatment assigned at random?" in page.inner_text("main")
-    note("study")
-    text = page.input_value("#f-text")
-    page.fill("#f-text", re.sub(r'randomised = "\?"', "randomised = true", text))
-    page.click("button:has-text('Save')")
-    assert "Effect of arm on relapse, 44 covariates. Nothing is open." in page.inner_text("main")
-    page.click("text=Data sets")
-    page.click("text=Register trial")
-    page.select_option("#f-study", "primary")
-    page.click("button:has-text('Draft')")
-    note("register")
-    page.fill("#f-epsilon", "3")
-    page.click("text=Register for good")
-    page.click("text=Studies")
-    note("studies")
-    page.click("text=primary")
-    page.click("button:has-text('Check')")
-    assert "fits the charter and the rows" in page.inner_text("main")
-    note("check")
-    page.click("text=Back to the text")
-    page.click("text=Plan: how long")
-    note("plan")
-    page.fill("#f-rows", "500")
-    page.fill("#f-draws", "1")
+    kept = Path(KEEP) if KEEP else tmp_path_factory.mktemp("screens")
+    kept.mkdir(exist_ok=True)
+    seen = Looked(page, kept)
+    seen.at("data sets")
+    page.click("text=Describe the columns >> nth=-1")
+    seen.at("new study")
+    page.click("text=List the columns")
+    assert "4 open questions" in page.inner_text("main")
+    seen.at("study open")
+    # By the keyboard: find the column, go to its row, choose by typing.
+    for name, cells in ward.FILLED.items():
+        row = page.locator(f"tbody tr:has(input[value='{name}'])")
+        for field, value in cells.items():
+            place = row.locator(f"[name^={field}-]")
+            if field in ("role", "kind"):
+                place.select_option(value)
+            else:
+                place.focus()
+                page.keyboard.type(value)
+    page.select_option("#f-randomised", "no")
+    page.click("button:text-is('Save')")
+    assert "Effect of catheter on died_30d, 3 covariates. Nothing is open." in page.inner_text("main")
+    seen.at("study")
+    page.click("text=Plan: how wide")
+    page.fill("#f-rows", "1200")
     page.fill("#f-epsilons", "0.5 1 2")
-    page.select_option("#f-data", label="trial")
     page.click("button:has-text('Plan')")
     page.wait_for_selector(".slider output")
-    before = page.inner_text(".slider output")
+    before = page.inner_text(".compared .at >> nth=1")
     page.focus("#slide")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("PageUp")
-    assert page.inner_text(".slider output") != before
-    assert "of what is left" in page.inner_text(".slider output")
-    page.go_back()
+    assert page.inner_text(".compared .at >> nth=1") != before
+    seen.at("plan")
+    page.click("text=Register ward")
+    seen.at("register")
+    page.fill("#f-epsilon", "3")
+    page.click("text=See what would be registered")
+    assert "This cannot be undone" in page.inner_text("main")
+    seen.at("register confirm")
+    page.click("button:has-text('cannot be undone')")
+    seen.at("data sets registered")
+    page.click("text=Studies")
+    seen.at("studies")
+    page.click("main >> text=ward")
+    page.click("button:has-text('Check')")
+    assert "fits the access policy and the rows" in page.inner_text("main")
+    seen.at("check")
     page.click("text=Data sets")
     page.click("text=Ask a question")
-    note("ask")
+    seen.at("ask")
+    page.select_option("#f-question", "groups")
+    page.click("text=Choose")
+    seen.at("ask groups")
+    page.go_back()
     page.fill("#f-epsilon", "1")
     page.click("text=See the price")
     assert "Left afterwards: epsilon 2" in page.inner_text("main")
+    seen.at("ask confirm")
     page.click("button:has-text('Spend')")
     page.wait_for_selector("text=For a paper")
-    note("result")
+    seen.at("result")
     with page.expect_download() as download:
         page.click("text=report.html")
-    assert "Effect of arm on relapse" in Path(download.value.path()).read_text()
-    page.click("text=Back to trial")
-    note("data set")
+    assert "Effect of catheter on died_30d" in Path(download.value.path()).read_text()
+    page.click("text=Back to ward")
+    seen.at("data set")
     page.click("text=All entries of the ledger")
-    note("ledger")
     page.check("#f-full")
     page.click("button:has-text('Verify')")
     assert "No problem found" in page.inner_text("main")
+    seen.at("ledger")
     page.click("text=Federation")
-    note("federation")
+    seen.at("federation")
+    page.click("text=People")
+    page.fill("#f-name", "eve")
+    page.click("text=Make a link")
+    seen.at("people")
     return seen
 
 
 def test_the_whole_way_says_nothing_wrong_and_asks_nobody_else(walked, watched):
     assert watched.said == []
-    assert watched.hosts == {re.match(r"\w+://([^/]+)", walked["result"]).group(1)}
+    assert watched.hosts == {re.match(r"\w+://([^/]+)", walked.addresses["result"]).group(1)}
 
 
-@pytest.mark.parametrize(("theme", "width"), SCREENS)
-def test_every_page_fits_its_screen_and_is_usable_without_eyes_or_mouse(
-    walked, watched, theme, width, tmp_path
-):
-    from axe_playwright_python.sync_playwright import Axe
-
-    kept = Path(KEEP) if KEEP else tmp_path
-    kept.mkdir(exist_ok=True)
-    watched.emulate_media(color_scheme=theme)
-    watched.set_viewport_size({"width": width, "height": 900})
-    for name, address in walked.items():
-        watched.goto(address)
-        watched.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
-        found = Axe().run(watched).response["violations"]
-        grave = [
-            (each["id"], each["nodes"][0]["html"][:200])
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert grave == [], name
-        assert watched.evaluate("document.documentElement.scrollWidth") <= width, name
-        watched.screenshot(path=kept / f"{name.replace(' ', '-')}-{theme}-{width}.png", full_page=True)
+def test_every_page_fits_its_screen_and_is_usable_without_eyes_or_mouse(walked):
+    assert walked.grave == []
+    assert walked.wide == []
 
 
 def test_the_keyboard_reaches_the_content_first_and_shows_where_it_is(walked, watched):
-    watched.goto(walked["data sets"])
+    watched.goto(walked.addresses["data sets"])
     watched.keyboard.press("Tab")
     assert watched.evaluate("document.activeElement.textContent") == "Skip to the content"
     watched.keyboard.press("Enter")
     watched.keyboard.press("Tab")
     shown = watched.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-    assert (watched.evaluate("document.activeElement.textContent"), shown) == ("trial", "solid")
+    assert (watched.evaluate("document.activeElement.textContent"), shown) == ("ward", "solid")
 
 
 def test_the_analyst_asks_without_any_script(walked, browser, links):
     page = browser.new_context(java_script_enabled=False).new_page()
+    page.set_default_timeout(HANGS)
     page.goto(links[1])
     assert "bob, analyst" in page.inner_text("header")
     page.click("text=Ask a question")
@@ -188,5 +213,5 @@ def test_the_analyst_asks_without_any_script(walked, browser, links):
     page.click("button:has-text('Spend')")
     assert "For a paper" in page.inner_text("main")
     page.click("text=Sign out")
-    page.goto(walked["data sets"])
+    page.goto(walked.addresses["data sets"])
     assert "You are not signed in" in page.inner_text("main")

@@ -25,7 +25,7 @@ def console(folder):
     with ExitStack() as browsers:
 
         def enter(name="ada", steward=True):
-            visitor = Visitor(application, sessions, SignedIn(name, steward))
+            visitor = Visitor(application, sessions, SignedIn(name, steward), folder)
             browsers.enter_context(visitor.client)
             return visitor
 

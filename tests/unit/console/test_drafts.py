@@ -14,14 +14,16 @@ def test_a_draft_places_every_column_and_lists_what_is_open(steward, folder):
     (folder / "codebooks").mkdir()
     (folder / "codebooks" / "book.csv").write_text(CODEBOOK)
     typed = {"name": "second", "source": "trial", "codebook": "codebooks/book.csv"}
-    made = steward.post("/studies/new", "/studies/new", **typed, treatment="treated", outcome="score")
+    made = steward.post("/studies/new", "/studies/new", **typed)
     assert made.status_code == 200, words(made)
     text = (folder / "studies" / "second.toml").read_text()
-    assert "# Candidates: age, " in text
-    assert "open question" in words(made)
+    assert "[ignored]" in text
+    assert "age = { range = [18, 90] }" in text
+    assert "4 open questions" in words(made)
     assert SECRET not in made.text
-    saved = steward.post("/studies/second", "/studies/second", text=STUDY)
-    assert "Nothing is open" in words(saved)
+    roles = {"treated": {"role": "treatment"}, "score": {"role": "outcome"}}
+    saved = steward.fill("/studies/second", "/studies/second", roles, randomised="yes", described="1")
+    assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
 
 
 def test_a_draft_takes_only_what_is_in_the_folder(steward, analyst, folder):
@@ -49,7 +51,7 @@ def test_a_check_finds_everything_at_once_and_shows_labels_to_the_steward_alone(
     shown = words(steward.get(f"/studies/primary/check?data={key}&labels=1"))
     assert f"{SECRET}: 60" in shown
     kept = words(analyst.get(f"/studies/primary/check?data={key}&labels=1"))
-    assert "The study fits the charter." in kept
+    assert "The study fits the access policy." in kept
     assert SECRET not in kept
     assert "'absent'" not in kept
 

@@ -1,10 +1,12 @@
 """Every page of the console, from a file of rows to a verified ledger."""
 
 import json
+import re
+import tomllib
 from fractions import Fraction
 
 import pytest
-from tests.unit.console.visitor import STUDY, code_of, words
+from tests.unit.console.visitor import COLUMNS, STUDY, code_of, words
 from typer.testing import CliRunner
 
 import counterveil as cv
@@ -16,12 +18,13 @@ from counterveil.report.numbers import rounded
 
 def test_from_rows_to_a_result_and_its_files(steward, folder):
     first = steward.get("/")
+    assert "Not registered" in words(first)
     assert "Register trial" in words(first)
     # Enough epsilon that noise decides nothing below.
     key = steward.register(epsilon="300")
     assert "epsilon 300 left of epsilon 300" in words(steward.get("/"))
     checked = steward.get(f"/studies/primary/check?data={key}")
-    assert "fits the charter and the rows" in words(checked)
+    assert "fits the access policy and the rows" in words(checked)
     page = steward.confirm(key, request="primary", epsilon="100")
     said = words(page)
     assert "Left now: epsilon 300. Left afterwards: epsilon 200." in said
@@ -62,7 +65,7 @@ def test_the_command_that_is_shown_returns_the_same_answer(steward, folder):
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ({"question": "groups", "by": "site", "method": "difference_in_means"}, "site=north"),
+        ({"question": "groups", "by-site": "each", "method": "difference_in_means"}, "site=north"),
         ({"question": "ate", "protects": "record", "method": "trial"}, "one row"),
         (
             {"question": "ate", "protects": "treatment and outcome", "method": "auto"},
@@ -82,16 +85,19 @@ def test_other_questions_have_a_page_too(steward, typed, said):
     assert steward.get(f"{answered.url}/effects.csv").status_code == 200
 
 
-def test_a_plan_has_a_table_curves_and_points_for_the_slider(steward):
+def test_a_plan_has_every_level_and_method_side_by_side_and_points_for_the_slider(steward):
     key = steward.register()
-    typed = {"rows": "60", "epsilons": "0.5 1 2", "draws": "2", "data": key, "method": "difference_in_means"}
+    typed = {"rows": "60", "epsilons": "0.5 1 2", "draws": "2", "data": key}
     found = steward.post("/studies/primary/plan", "/studies/primary/plan", **typed)
     assert found.status_code == 200
-    assert found.text.count("<circle") == 3
-    points = json.loads(found.text.split("data-points='")[1].split("'>")[0])
-    assert [point["epsilon"] for point in points] == [0.5, 1.0, 2.0]
-    assert points[0]["half_width"] > points[2]["half_width"]
-    assert points[1]["share"] == pytest.approx(1 / 3)
+    lines = re.findall(
+        r"data-points='([^']+)' data-left=\"([\d.]+)\"[^>]*><td>([^<]+)</td>.*?>([^<]+)</th>", found.text
+    )
+    assert {("outcomes only", "matching"), ("the whole record", "trial")} <= {line[2:] for line in lines}
+    points = next(json.loads(line[0]) for line in lines if line[3] == "difference in means")
+    assert [point[0] for point in points] == [0.5, 1.0, 2.0]
+    assert points[0][1] > points[2][1]
+    assert {line[1] for line in lines} == {"3.0"}
     with_sign = steward.post("/studies/primary/plan", "/studies/primary/plan", epsilons="1 " * 13)
     assert code_of(with_sign) == "CV-W004"
 
@@ -99,11 +105,22 @@ def test_a_plan_has_a_table_curves_and_points_for_the_slider(steward):
 def test_a_study_is_written_saved_and_read(steward, folder):
     made = steward.post("/studies/new", "/studies/new", name="second")
     assert made.status_code == 200
-    saved = steward.post("/studies/second", "/studies/second", text=STUDY.replace("score", "points"))
-    assert "Effect of treated on points" in words(saved)
+    assert "4 open questions" in words(made)
+    saved = steward.fill("/studies/second", "/studies/second", COLUMNS, randomised="yes")
+    assert "Effect of treated on score, 2 covariates. Nothing is open." in words(saved)
+    assert cv.Study.from_toml(folder / "studies" / "second.toml") == cv.Study.from_dict(tomllib.loads(STUDY))
     assert (folder / "studies" / "second.toml").stat().st_mode & 0o077 == 0
-    broken = steward.post("/studies/second", "/studies/second", text="treatment = ")
-    assert code_of(broken) == "CV-S014"
+    # What cannot be saved is shown as it was sent.
+    twice = {"age": {"role": "treatment", "low": "17"}}
+    for change, more in (
+        (twice, ""),
+        ({}, "treatment = "),
+        ({}, 'treatment = "age"'),
+        ({}, "x = 1979-05-27"),
+    ):
+        broken = steward.fill("/studies/second", "/studies/second", change, more=more)
+        assert (broken.status_code, code_of(broken)) == (400, "CV-W004")
+        assert ('value="17"' in broken.text) == bool(change)
     assert code_of(steward.post("/studies/new", "/studies/new", name="second")) == "CV-W010"
     assert code_of(steward.post("/studies/new", "/studies/new", name="../out")) == "CV-W010"
 
@@ -111,7 +128,7 @@ def test_a_study_is_written_saved_and_read(steward, folder):
 def test_a_text_that_another_program_changed_is_not_overwritten(steward, folder):
     form = steward.form("/studies/primary", "/studies/primary")
     (folder / "studies" / "primary.toml").write_text(STUDY + "# mine\n")
-    found = steward.client.post("/place/studies/primary", data=form | {"text": "lost"})
+    found = steward.client.post("/place/studies/primary", data=form | {"more": "grid = 3"})
     assert (found.status_code, code_of(found)) == (409, "CV-W008")
     assert "# mine" in (folder / "studies" / "primary.toml").read_text()
 
@@ -167,7 +184,7 @@ def test_settings_trimming_and_rules_are_asked_for_in_the_form(steward):
     rule = {"question": "policy_value", "protects": "record", "method": "auto"}
     page = steward.confirm(key, **rule, policy="age = 20, 50; site = north", cost="1")
     assert page.status_code == 200
-    assert "what a rule whom to treat would gain" in words(page)
+    assert "value of a treatment rule" in words(page)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.unit.console.visitor import CHARTER, SECRET, STUDY, code_of, words
+from tests.unit.console.visitor import CHARTER, COLUMNS, SECRET, STUDY, code_of, words
 
 import counterveil as cv
 
@@ -16,10 +16,16 @@ def test_an_analyst_asks_with_an_accepted_study(steward, analyst, folder):
         assert book.newest("trial", 1)[0].facts["asked_by"] == "bob"
 
 
+def propose(analyst, name, more=None):
+    """Write a proposal as a table of columns."""
+    analyst.post("/studies/new", "/studies/new", name=name, source="trial")
+    action = f"/studies/{name}"
+    return analyst.fill(f"{action}?proposed=1", action, COLUMNS | (more or {}), randomised="yes")
+
+
 def test_a_proposed_study_is_not_asked_with_until_the_steward_accepts_it(steward, analyst, folder):
     key = steward.register()
-    analyst.post("/studies/new", "/studies/new", name="idea")
-    analyst.post("/studies/idea?proposed=1", "/studies/idea", text=STUDY)
+    propose(analyst, "idea")
     assert (folder / "studies" / "proposed" / "idea.toml").exists()
     page = analyst.form(f"/data/{key}/ask", f"/data/{key}/confirm")
     refused = analyst.client.post(f"/place/data/{key}/confirm", data=page | {"study": "idea", "epsilon": "1"})
@@ -31,10 +37,9 @@ def test_a_proposed_study_is_not_asked_with_until_the_steward_accepts_it(steward
 
 def test_what_was_accepted_is_the_text_that_was_looked_at(steward, analyst, folder):
     steward.register()
-    analyst.post("/studies/new", "/studies/new", name="idea")
-    analyst.post("/studies/idea?proposed=1", "/studies/idea", text=STUDY)
+    propose(analyst, "idea")
     form = steward.form("/studies/idea?proposed=1", "/studies/idea/accept")
-    analyst.post("/studies/idea?proposed=1", "/studies/idea", text=STUDY.replace("[18, 90]", "[18, 91]"))
+    analyst.fill("/studies/idea?proposed=1", "/studies/idea", {"age": {"high": "91"}})
     found = steward.client.post("/place/studies/idea/accept", data=form)
     assert code_of(found) == "CV-W008"
     assert not (folder / "studies" / "idea.toml").exists()
@@ -42,9 +47,8 @@ def test_what_was_accepted_is_the_text_that_was_looked_at(steward, analyst, fold
 
 def test_a_proposal_replaces_an_accepted_study_only_where_the_difference_was_shown(steward, analyst, folder):
     steward.register()
-    wider = STUDY.replace("[18, 90]", "[18, 120]")
-    analyst.post("/studies/new", "/studies/new", name="primary")
-    page = analyst.post("/studies/primary?proposed=1", "/studies/primary", text=wider)
+    page = propose(analyst, "primary", {"age": {"role": "covariate", "low": "18", "high": "120"}})
+    wider = (folder / "studies" / "proposed" / "primary.toml").read_text()
     assert "Replace" not in words(page)
     form = steward.form("/studies/primary?proposed=1", "/studies/primary/accept")
     # An acceptance that did not look at what it replaces, or looked at an older text.
@@ -77,7 +81,7 @@ def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(stewa
     assert options(page, "protects") == ["outcome"]
     assert options(page, "method") == ["difference_in_means", "weighting"]
     assert {"overlap", "policy_value", "survival", "arms"}.isdisjoint(options(page, "question"))
-    assert "The charter allows at most 0.5 a request" in words(page)
+    assert "The access policy allows at most 0.5 a request" in words(page)
     for typed, refused in (
         ({"epsilon": "1"}, "CV-L044"),
         ({"protects": "record", "method": "trial"}, "CV-L044"),
@@ -93,7 +97,7 @@ def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(stewa
 def test_every_question_that_is_offered_can_be_confirmed(steward):
     key = steward.register(charter=OUTCOME_ONLY)
     page = steward.get(f"/data/{key}/ask")
-    fields = {"groups": {"by": "site"}}
+    fields = {"groups": {"by-site": "each"}}
     assert "groups" in options(page, "question")
     for question in options(page, "question"):
         found = steward.confirm(key, question=question, epsilon="0.5", **fields.get(question, {}))
@@ -146,7 +150,7 @@ def test_refusals_that_depend_on_requests_alone_are_told(steward, analyst):
     assert code_of(analyst.confirm(key, method="trial")) == "CV-P018"
 
 
-@pytest.mark.parametrize("path", ["/register", "/register?name=trial"])
+@pytest.mark.parametrize("path", ["/register", "/register?name=trial", "/people"])
 def test_pages_of_the_steward_are_refused(analyst, path):
     found = analyst.get(path)
     assert (found.status_code, code_of(found)) == (403, "CV-W005")
@@ -154,7 +158,14 @@ def test_pages_of_the_steward_are_refused(analyst, path):
 
 def test_forms_of_the_steward_are_refused_with_a_token_of_ones_own(steward, analyst, folder):
     key = steward.register()
-    for action in ("/register", "/studies/primary", "/studies/primary/accept", "/federation/0123456789ab"):
+    for action in (
+        "/register",
+        "/register/confirm",
+        "/people",
+        "/studies/primary",
+        "/studies/primary/accept",
+        "/federation/0123456789ab",
+    ):
         # The analyst's own session makes tokens for every action; what is refused is the role.
         token = analyst.token(action)
         found = analyst.client.post(
@@ -163,6 +174,15 @@ def test_forms_of_the_steward_are_refused_with_a_token_of_ones_own(steward, anal
         assert (found.status_code, code_of(found)) == (403, "CV-W005"), action
     assert (folder / "studies" / "primary.toml").read_text() == STUDY
     assert steward.get(f"/data/{key}").status_code == 200
+
+
+def test_a_policy_that_nobody_confirmed_is_not_registered(steward, folder):
+    page = steward.post("/register?name=trial", "/register/confirm", epsilon="3")
+    study = folder / "studies" / "primary.toml"
+    study.write_text(STUDY.partition("site")[0])
+    found = steward.post(page.text, "/register")
+    assert (found.status_code, code_of(found)) == (409, "CV-W008")
+    assert not (folder / "ledger.db").exists()
 
 
 def test_an_analyst_sees_no_names_of_files_and_no_cells(steward, analyst):

@@ -2,11 +2,16 @@
 
 import csv
 import re
+import tomllib
 import warnings
 from html import unescape
 from pathlib import Path
+from urllib.parse import urlencode
 
 import numpy as np
+
+import counterveil as cv
+from counterveil.accounting import Charter
 
 HOST = "http://127.0.0.1:8000"
 PLACE = "/place"
@@ -22,6 +27,13 @@ age = { range = [18, 90] }
 site = { categories = ["north", "south"] }
 """
 CHARTER = 'public = ["age", "site", "treated"]\noutcomes = ["score"]\n'
+# The same, as a table is filled in.
+COLUMNS = {
+    "treated": {"role": "treatment"},
+    "score": {"role": "outcome", "low": "0", "high": "100"},
+    "age": {"role": "covariate", "low": "18", "high": "90"},
+    "site": {"role": "covariate", "labels": "north, south"},
+}
 # A label that no text of the console may show to an analyst.
 SECRET = "QZXVCANARYKJW"
 
@@ -46,7 +58,8 @@ def make_folder(folder: Path, rows: int = 60) -> Path:
 class Visitor:
     """One person's browser."""
 
-    def __init__(self, application, sessions, person):
+    def __init__(self, application, sessions, person, folder=None):
+        self.folder = folder
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # starlette announces a successor of httpx
             from starlette.testclient import TestClient
@@ -65,7 +78,8 @@ class Visitor:
             rf'<form method="post" action="{PLACE}{re.escape(action)}">(.*?)</form>', html, re.S
         )
         assert found is not None, f"no form for {action}"
-        text = found.group(1)
+        # A box that is not ticked is not sent.
+        text = re.sub(r'<input type="checkbox"(?:(?! checked)[^>])*>', "", found.group(1))
         named = re.findall(r'<input[^>]*?name="([^"]+)"[^>]*?value="([^"]*)"', text)
         named += re.findall(r'<textarea[^>]*name="([^"]+)"[^>]*>(.*?)</textarea>', text, re.S)
         for name, options in re.findall(r'<select[^>]*name="([^"]+)"[^>]*>(.*?)</select>', text, re.S):
@@ -87,15 +101,36 @@ class Visitor:
 
     # Steps that several tests take.
 
-    def register(self, **typed):
-        found = self.post("/register?name=trial", "/register", **{"epsilon": "3", "charter": CHARTER} | typed)
-        assert found.status_code == 200, found.text
+    def register(self, charter=None, **typed):
+        """Register by the forms, at all levels; or with a policy that no form makes, given as TOML."""
+        if charter is None:
+            levels = {f"protects-{level}": "1" for level in ("treatment and outcome", "record")}
+            wanted = {"epsilon": "3"} | levels | typed
+            page = self.post("/register?name=trial", "/register/confirm", **wanted)
+            assert "This cannot be undone" in page.text, page.text
+            found = self.post(page.text, "/register")
+        else:
+            place = self.folder / "ledger.db"
+            with cv.open_ledger(place, create=not place.exists()) as book:
+                budget = cv.Budget(typed.get("epsilon", "3"), typed.get("delta", "0"))
+                book.register("trial", budget, charter=Charter.from_dict(tomllib.loads(charter)))
+            found = self.get("/")
         return re.search(r"/data/([0-9a-f]{12})\"", found.text).group(1)
 
+    def fill(self, page, action, columns, **typed):
+        """Send the table of a study with what was typed for columns, each a dictionary of fields."""
+        form = self.form(page, action)
+        places = {value: key.removeprefix("name-") for key, value in form.items() if key.startswith("name-")}
+        for name, cells in columns.items():
+            typed |= {f"{field}-{places[name]}": value for field, value in cells.items()}
+        return self.client.post(PLACE + action, data=form | typed)
+
     def confirm(self, key, **typed):
-        """Return the page with the price."""
+        """Return the page with the price; the question and the level are chosen first."""
+        chosen = {name: typed.get(name, "") for name in ("study", "question", "protects")}
+        page = f"/data/{key}/ask?{urlencode({'study': 'primary'} | {k: v for k, v in chosen.items() if v})}"
         asked = {"study": "primary", "epsilon": "1", "method": "difference_in_means"} | typed
-        return self.post(f"/data/{key}/ask", f"/data/{key}/confirm", **asked)
+        return self.post(page, f"/data/{key}/confirm", **asked)
 
     def ask(self, key, **typed):
         """Confirm a request and spend."""

@@ -1,0 +1,125 @@
+"""A study as a table of columns: every declaration survives it, and labels are read as people write them."""
+
+import tomllib
+
+import pytest
+from tests.system import ward
+from tests.unit.console.visitor import code_of, words
+
+import counterveil as cv
+from counterveil.console import application
+from counterveil.console.columns import form_of, text_of
+
+ARMS = 'treatment = "arm"\narms = ["a", "b", "c"]\nreference = "b"\noutcome = "y"\noutcome_range = [0, 1]\n'
+PLAIN = 'treatment = "arm"\ntreated = "drug"\ncontrol = "none"\nrandomised = false\n'
+PEOPLE = PLAIN + 'outcome = "pain"\noutcome_range = [0, 10]\nwhere = "age >= 18"\nothers = "leave out"\n'
+STUDIES = [
+    ARMS,
+    PLAIN + '[outcomes]\ny = [0, 1]  # the first, "primary"\nz = [0.5, 2]\n[earlier]\ny = "y0"\n',
+    PLAIN + 'outcome = "days"\nevent = "died"\nhorizon = 360\ngrid = 12\n',
+    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = "y0"\nbefore_range = [0, 8]\nchange_range = [-5, 5]\n',
+    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nper = "n"\nper_range = [1, 8]\n',
+    PEOPLE + '[person]\ncolumn = "id"\norder = "day"\nmost_rows = 6\nrules = { pain = "last" }\n'
+    '[covariates]\nage = { range = [18, 90], cuts = [30] }\nsite = { categories = ["n", "s; t"], other = "n" }\n'
+    'smokes = { binary = { one = "yes", zero = "no" } }\n[missing]\nage = { fill = 50 }\nsite = "drop"\n',
+    PEOPLE + '[cluster]\ncolumn = "school"\nprotected = true\nrules = { pain = "mean" }\n',
+    PEOPLE + 'missing = "drop"\n[cluster]\ncolumn = "school"\nassigned = true\n',
+    PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = [1]\ntime = "q"\nafter = [2]\nperson = "id"\n',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", STUDIES)
+def test_a_table_says_what_the_study_file_said(text):
+    document = tomllib.loads(text)
+    form = form_of(text, document)
+    again = text_of(form, document, text)
+    saved = tomllib.loads(again)
+    assert cv.Study.from_dict(saved) == cv.Study.from_dict(document)
+    assert text_of(form_of(again, saved), saved, again) == again
+    assert ('  # the first, "primary"' in again) == ("primary" in text)
+
+
+@pytest.mark.parametrize("labels", ["north; south", "north|south", "north, south", 'north;"south"'])
+def test_labels_are_separated_as_people_write_them(steward, folder, labels):
+    steward.fill("/studies/primary", "/studies/primary", {"site": {"labels": labels}})
+    assert cv.Study.from_toml(folder / "studies" / "primary.toml").covariates["site"].labels == (
+        "north",
+        "south",
+    )
+
+
+def test_what_is_open_stands_first_and_what_was_typed_is_kept(steward, folder):
+    page = steward.fill("/studies/primary", "/studies/primary", {"age": {"low": "18 years"}})
+    first = page.text.split("<tbody>")[1].split("</tr>")[0]
+    assert 'value="18 years"' in first
+    assert 'class="needs"' in first
+    assert "1 open question or fault" in words(page)
+    assert code_of(page).startswith("CV-S")
+
+
+def test_a_file_of_83_columns_gets_to_a_result_with_twelve_fields_filled_in(steward, folder, monkeypatch):
+    """By forms alone, as a person would: describe, plan, register, ask, read."""
+    monkeypatch.setattr(application, "_STOPPED", ())  # a process of its own takes seconds to start
+    ward.write(folder)
+    assert ward.QUESTIONS <= 12
+    steward.post("/studies/new?source=ward", "/studies/new")
+    page = steward.fill("/studies/ward", "/studies/ward", ward.FILLED, **ward.DESIGN)
+    assert "Effect of catheter on died_30d, 3 covariates. Nothing is open." in words(page)
+    kept = cv.Study.from_toml(folder / "studies" / "ward.toml").columns
+    assert {"date_of_death", "patient_id"}.isdisjoint(kept)
+    planned = steward.post("/studies/ward/plan", "/studies/ward/plan", rows="1200", epsilons="1 2", draws="1")
+    assert "outcomes only matching" in words(planned)
+    page = steward.post("/register?name=ward&study=ward", "/register/confirm", epsilon="3")
+    assert "This cannot be undone" in words(page)
+    assert "public columns: 'age', 'catheter', 'lab_0', 'sex'; every other column is private" in words(page)
+    key = steward.post(page.text, "/register").text.split("/data/")[1][:12]
+    page = steward.post(f"/data/{key}/ask", f"/data/{key}/confirm", epsilon="1")
+    assert "Left afterwards: epsilon 2." in words(page)
+    result = words(steward.post(page.text, f"/data/{key}/spend"))
+    assert "Effect of catheter on died_30d" in result
+    assert all(part in result for part in ("For a paper", "Balance of the covariates", "report.html"))
+
+
+def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monkeypatch):
+    monkeypatch.setattr(application, "_STOPPED", ())
+    (folder / "studies" / "primary.toml").unlink()
+    rows = [f"{'abc'[n % 3]},{n % 2},{n % 7},{n % 5},{n % 2},{1 + n % 9}" for n in range(120)]
+    (folder / "trial.csv").write_text("\n".join(["arm,two,y,z,died,days", *rows]) + "\n")
+    tables = {
+        "arms": {
+            "arm": {"role": "treatment", "labels": "a; b; c"},
+            "y": {"role": "outcome", "low": "0", "high": "6"},
+        },
+        "outcomes": {
+            "two": {"role": "treatment"},
+            "y": {"role": "outcome", "low": "0", "high": "6"},
+            "z": {"role": "primary", "low": "0", "high": "4"},
+        },
+        "survival": {
+            "two": {"role": "treatment"},
+            "days": {"role": "outcome", "high": "9"},
+            "died": {"role": "event"},
+        },
+    }
+    for name, table in tables.items():
+        steward.post("/studies/new?source=trial", "/studies/new", name=name)
+        page = steward.fill(
+            f"/studies/{name}", f"/studies/{name}", table, randomised="yes", control="a" * (name == "arms")
+        )
+        assert "Nothing is open" in words(page), name
+        planned = steward.post(
+            f"/studies/{name}/plan", f"/studies/{name}/plan", rows="120", epsilons="1", draws="1"
+        )
+        assert "outcomes only" in words(planned).partition("Plan for")[2], name
+    key = steward.register(charter='public = ["arm", "two"]\n', epsilon="30")
+    for name in tables:
+        done = steward.ask(key, study=name, question=name, protects="outcome", method="auto", epsilon="5")
+        assert done.status_code == 200, words(done)
+        assert "epsilon 5" in words(done)
+    done = steward.ask(key, study="outcomes", question="moments", protects="record", method="", epsilon="10")
+    # Regressions from what was released cost nothing.
+    assert "z ~ two" in done.text
+    free = steward.get(f"{done.url}?formula=y+~+two+%2B+z")
+    assert "Coefficients" in free.text
+    assert "epsilon 5 left" in words(steward.get("/"))
+    assert code_of(steward.get(f"{done.url}?formula=y+~+absent")) == "CV-P784"
