@@ -66,6 +66,7 @@ _SHOWN = frozenset(
         *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "means"),
         *("simultaneous_interval", "reference_row", "pre_trend_p_value", "prediction"),
         *("curves", "steps", "at_risk", "log_rank", "restricted_mean_ratio", "heterogeneity", "intervals"),
+        *("hazard_ratio", "proportionality_p_value", "medians"),
         *("share_intervals", "not_in_result"),
     }
 )
