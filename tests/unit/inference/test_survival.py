@@ -256,14 +256,43 @@ def test_a_hazard_ratio_is_the_likeliest_of_grouped_data():
 
     best = minimize(unlikelihood, np.full(CELLS + 1, -2.0), method="BFGS")
     assert np.log(found.estimate) == pytest.approx(best.x[-1], abs=1e-4)
-    for end in found.interval(0.95):
-        held = minimize(
-            lambda rest, at=np.log(end): unlikelihood(np.append(rest, at)), best.x[:-1], method="BFGS"
-        )
+    for end in np.log(found.interval(0.95)):
+        held = minimize(lambda rest, at=end: unlikelihood(np.append(rest, at)), best.x[:-1], method="BFGS")
         assert 2 * (held.fun - best.fun) == pytest.approx(1.96**2, rel=0.02)
     assert found.proportionality.p_value > 0.01
-    crossing = np.where(time > 3, 1 - arm, arm)
-    assert HazardRatio(tables(crossing, time, event)).proportionality.p_value < 1e-6
+    turned = np.where(arm == 1, CELLS + 1 - np.clip(time, 1, CELLS), time)
+    assert HazardRatio(tables(arm, turned, event)).proportionality.p_value < 1e-6
+
+
+def test_incidence_of_the_only_cause_is_one_minus_survival():
+    arm, time, event = people()
+    known = tables(arm, time, event, np.arange(len(arm)) % 2, convention="middle", noise_sd=0.5)
+    whole, cause = answers_of(known).curves, answers_of(known, 0).curves
+    for name in ("survival", "shown", "noise", "sampling", "grouping"):
+        assert getattr(cause, name) == pytest.approx(getattr(whole, name), rel=1e-6, abs=1e-12)
+
+
+def test_incidences_of_causes_err_as_shares_of_people_do():
+    # Nobody is censored: incidences are shares, whose variances and covariances are known.
+    arm, time, _ = people(4000)
+    cause = np.arange(4000) % 3 == 0
+    cell = np.clip(time - 1, 0, CELLS).astype(int)
+    entry = np.where(cell == CELLS, 3 * CELLS, cell + CELLS * cause)
+    numbers = tuple(tuple(np.bincount(entry[arm == a], minlength=3 * CELLS + 1).tolist()) for a in (0, 1))
+    known = replace(tables(arm, time, cause), numbers=numbers, causes=("a", "b"), noise_sd=1e-6)
+    found = answers_of(known, 1)
+    for at in (3, CELLS):
+        share = (cause & (time <= at))[arm == 1].mean()
+        assert found.at(1, at).estimate == pytest.approx(1 - share)
+        assert found.at(1, at).variance == pytest.approx(share * (1 - share) / (arm == 1).sum(), rel=0.02)
+    slopes, step = np.zeros((2, 3 * CELLS + 1)), 1e-2
+    for place in np.ndindex(slopes.shape):
+        by = np.zeros_like(slopes)
+        by[place] = step
+        by -= by.mean()
+        ends = [answers_of(_moved(known, sign * by), 1).at(1, 6).estimate for sign in (-1, 1)]
+        slopes[place] = (ends[1] - ends[0]) / (2 * step)
+    assert found.at(1, 6).noise / known.noise_sd**2 == pytest.approx((slopes**2).sum(), rel=1e-4)
 
 
 def test_events_lost_in_noise_leave_the_ratio_open():

@@ -305,6 +305,8 @@ def _times_and_moments() -> Iterator[Audited]:
     for protects, listed in (("outcome", _outcome), ("record", _record)):
         for method in ("auto", "kaplan_meier"):
             yield listed("survival", method, declared=TIMES)
+        causes = TIMES | {"causes": ["one", "other"]}
+        yield listed("survival", "kaplan_meier", "competing events", declared=causes)
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
