@@ -36,6 +36,7 @@ PUBLIC = [
     "policy_value",
     "pool",
     "published",
+    "quantiles",
     "results",
     "settings",
     "survival",

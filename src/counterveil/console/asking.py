@@ -29,6 +29,7 @@ from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy.policy import Policy, PolicyValueArguments
+from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.question import Question
@@ -46,6 +47,7 @@ QUESTIONS: dict[str, tuple[str, type[Arguments[Any]], tuple[str, ...]]] = {
         ("method", "policy", "cost"),
     ),
     "overlap": ("how alike private arms are", OverlapArguments, ("mechanism",)),
+    "quantiles": ("quantiles of both arms", QuantilesArguments, ("method", "mechanism")),
     "survival": ("survival of both arms", SurvivalArguments, ("method", "mechanism")),
 }
 FIELDS = (

@@ -62,12 +62,10 @@ class Crossing:
         return self._part(noise=True)
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends; the upper one is infinite where the curve may not fall so far."""
-        ends = np.array(
-            [self.answers.end(self.arm, at).interval(level) for at in range(1, len(self.answers.edges))]
-        )
-        low, high = np.vstack([[1.0, 1.0], ends]).T
-        return min(self._first(low), float(self.answers.edges[-1])), self._last(high)
+        """Return the two ends; the upper one is infinite where the curve may not fall so far before its last time."""
+        (low, high), horizon = self.answers.ends(self.arm, level), float(self.answers.edges[-1])
+        last = self._last(high)
+        return min(self._first(low), horizon), last if self.answers.bends is None else min(last, horizon)
 
     def _first(self, curve: Floats) -> float:
         """Return where a curve first reaches the share."""
@@ -82,7 +80,7 @@ class Crossing:
     def _between(self, curve: Floats, place: int, first: bool) -> float:
         """Return where the line into this point crosses the share."""
         edges = self.answers.edges
-        if self.answers.convention == "end":
+        if self.answers.convention == "end" or place == 0:
             return float(edges[place])
         if first and self.answers.curves.slack[self.arm, place] > 0:
             # Lost in the noise: it may cross as soon as it is.

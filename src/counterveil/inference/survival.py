@@ -442,6 +442,21 @@ def reach(half: float, bias: float, level: float) -> float:
     return half * high / normal
 
 
+def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
+    """Return `reach` of several intervals."""
+    normal = -float(ndtri((1 - level) / 2))
+    plain = (biases <= 0) | (halves <= 0) | (normal <= 0)
+    if plain.all():
+        return np.asarray(halves + np.maximum(biases, 0.0))
+    shift = biases * normal / np.where(plain, 1.0, halves)
+    low, high = np.full(len(halves), normal), normal + shift
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
+        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+    return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
+
+
 def joint_bias(one: float, other: float) -> float:
     """Return how far the difference of two arms may be off, each of which may be off by so much alone.
 
@@ -673,7 +688,8 @@ class AreaRatio:
 class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted.
+    `cut` is how many cells make one of the declared grid, by which places are counted. With `bends`
+    (2, J + 1), curves fall to 0 by the last edge, and between edges may be so far from straight lines.
     """
 
     curves: Curves
@@ -681,6 +697,7 @@ class SurvivalAnswers:
     convention: str
     heavy: bool
     cut: int = 1
+    bends: Floats | None = None
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
@@ -695,6 +712,28 @@ class SurvivalAnswers:
         slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
         heavy = self.heavy * float(curves.heaviness[arm, place])
         return Probability(*own, variance, noise, self._size(arm, place), heavy, slack, bias)
+
+    def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once.
+
+        With bends, what lies between this edge and the next ones is allowed for.
+        """
+        curves, normal = self.curves, quantiles(level, 0.0)[0]
+        middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
+        noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
+        several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
+        heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
+        own, people = np.clip(middle, 0.0, 1.0), np.maximum(curves.worth[arm], 1.0)
+        variance = np.diagonal(curves.sampling[arm])[1:]
+        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
+        sizes = np.clip(sizes, np.minimum.accumulate(people), people[0])
+        lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
+        root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
+        down, up = middle - (half - root) / lead, (half + root) / lead - middle
+        off = curves.grouping[arm, 1:] + (0.0 if self.bends is None else self.bends[arm, 1:])
+        low = np.clip(middle - _reaches(down, off, level) - slack, 0.0, 1.0)
+        first = 1.0 if self.bends is None else 1.0 - float(self.bends[arm, 0])
+        return np.append(first, low), np.append(1.0, np.clip(middle + _reaches(up, off, level), 0.0, 1.0))
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.

@@ -37,6 +37,7 @@ from counterveil.inference import (
     Uncertainty,
     UnsureScale,
 )
+from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference
 from counterveil.inference.pooling import PooledMeans
 from counterveil.inference.survival import NoisyTables
@@ -454,4 +455,5 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     ApartMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
     JointMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
     NoisyTables: NoisyTables.check,
+    NoisyHistograms: NoisyHistograms.check,
 }

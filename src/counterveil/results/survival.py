@@ -92,7 +92,7 @@ class SurvivalResult(ReleasedAnswer):
     def survival(self, arm: str, time: float | None = None) -> Effect:
         """Return the probability of being free of the event in an arm at a time of the grid; None is the horizon."""
         place = self._place(time)
-        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(self._arm(arm), place))
+        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(check_arm(arm), place))
 
     def difference(self, time: float | None = None) -> Effect:
         """Return the difference of both arms' probabilities, treated minus control, at a time of the grid."""
@@ -101,7 +101,7 @@ class SurvivalResult(ReleasedAnswer):
 
     def restricted_mean(self, arm: str) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm."""
-        return self._effect(f"restricted mean, {arm}", self._answers.area(self._arm(arm)))
+        return self._effect(f"restricted mean, {arm}", self._answers.area(check_arm(arm)))
 
     @property
     def restricted_mean_difference(self) -> Effect:
@@ -142,15 +142,13 @@ class SurvivalResult(ReleasedAnswer):
         return self._effect(f"difference of the {100 * share:g} % quantiles", OpenEnded(gap))
 
     def _crossing(self, arm: str, share: float) -> Crossing:
-        if not (isinstance(share, int | float) and 0 < share < 1):
-            raise refusal("CV-P693", share=share)
-        return Crossing(self._answers, self._arm(arm), 1 - share)
+        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
 
     def incidence(self, cause: str, arm: str, time: float | None = None) -> Effect:
         """Return the probability of having had the event of one cause by a time of the grid; None is the horizon."""
         place, found = self._place(time), answers_of(self.tables, self._cause(cause))
         name = f"{cause}, {arm} at {self.times[place]:g}"
-        return self._effect(name, Complement(found.at(self._arm(arm), place)))
+        return self._effect(name, Complement(found.at(check_arm(arm), place)))
 
     def incidence_difference(self, cause: str, time: float | None = None) -> Effect:
         """Return the difference of both arms' probabilities of one cause, treated minus control."""
@@ -166,11 +164,11 @@ class SurvivalResult(ReleasedAnswer):
 
     def at_risk(self, arm: str) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
-        return tuple(map(float, self._answers.curves.people[self._arm(arm)][:: self.tables.cut]))
+        return tuple(map(float, self._answers.curves.people[check_arm(arm)][:: self.tables.cut]))
 
     def known_until(self, arm: str) -> float:
         """Return the last time at which an arm's curve is not lost in the noise."""
-        slack = self._answers.curves.slack[self._arm(arm)][:: self.tables.cut]
+        slack = self._answers.curves.slack[check_arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
@@ -196,11 +194,6 @@ class SurvivalResult(ReleasedAnswer):
 
     def _effect(self, name: str, known: Known) -> Effect:
         return Effect(name, known, self.level)
-
-    def _arm(self, arm: str) -> int:
-        if arm in ARMS:
-            return ARMS.index(arm)
-        raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
 
     def _place(self, time: float | None) -> int:
         if time is None:
@@ -257,22 +250,22 @@ class SurvivalResult(ReleasedAnswer):
         notes = [
             (
                 "Hazard ratio",
-                f"{_said(hazards)}, p {probability(hazards.p_value)}; "
+                f"{said(hazards)}, p {probability(hazards.p_value)}; "
                 f"test of proportional hazards: p {probability(self.proportionality().p_value)}",
             ),
-            ("Median", "; ".join(_said(self.quantile(arm), arm) for arm in reversed(ARMS))),
+            ("Median", "; ".join(said(self.quantile(arm), arm) for arm in reversed(ARMS))),
             *(
                 (
                     f"{cause} by {at:g}",
-                    "; ".join(_said(self.incidence(cause, arm), arm) for arm in reversed(ARMS))
-                    + f"; difference {_said(self.incidence_difference(cause))}",
+                    "; ".join(said(self.incidence(cause, arm), arm) for arm in reversed(ARMS))
+                    + f"; difference {said(self.incidence_difference(cause))}",
                 )
                 for cause in self.tables.causes
             ),
-            (f"Survival at {at:g}", "; ".join(_said(self.survival(arm), arm) for arm in reversed(ARMS))),
+            (f"Survival at {at:g}", "; ".join(said(self.survival(arm), arm) for arm in reversed(ARMS))),
             (
                 "Restricted mean",
-                "; ".join(_said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
+                "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
                 + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}]",
             ),
             (
@@ -293,7 +286,22 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _said(one: Effect, arm: str = "") -> str:
+def check_arm(arm: str) -> int:
+    """Return the place of an arm, or raise CV-P692."""
+    if arm in ARMS:
+        return ARMS.index(arm)
+    raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
+
+
+def check_share(share: object) -> float:
+    """Return a share strictly between 0 and 1, or raise CV-P693."""
+    if isinstance(share, int | float) and 0 < share < 1:
+        return float(share)
+    raise refusal("CV-P693", share=share)
+
+
+def said(one: Effect, arm: str = "") -> str:
+    """Return a number with its interval as text, after the name of its arm."""
     error = float(one.std_error)
     return f"{arm} {rounded(one.estimate, error)} {span(interval_facts(one.level, one.interval()), error)}".strip()
 

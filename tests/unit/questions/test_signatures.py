@@ -17,6 +17,7 @@ QUESTIONS = [
     "moments",
     "overlap",
     "policy_value",
+    "quantiles",
     "survival",
     "targeting_curve",
 ]

@@ -310,6 +310,11 @@ def _times_and_moments() -> Iterator[Audited]:
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
+        yield listed("quantiles", "trial", declared=TRIAL)
+        yield listed(
+            "quantiles", "trial", "gaussian", declared=TRIAL, arguments=GAUSSIAN, delta="1/13", **FEW
+        )
+    yield _outcome("quantiles", "weighting", rows=24)
     public = {"interactions": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
