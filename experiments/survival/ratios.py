@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import counterveil as cv
 from counterveil.inference.crossings import Crossing, CrossingGap
 from counterveil.inference.hazards import HazardRatio
 from counterveil.inference.survival import NoisyTables, answers_of
@@ -17,6 +18,7 @@ from experiments.survival.tables import drawn
 from experiments.tables import seeds
 
 LEVEL = 0.95
+_SECOND = 0.4
 DESIGNS = {
     "n = 500": Trial(500, 0.2, left=0.2),
     "n = 2,000": Trial(2000, 0.2, left=0.2),
@@ -96,6 +98,40 @@ def _lifelines(design: Trial, seed: int) -> list[float]:
         sides.append((middle - low, high - middle, high - low))
     found += [sides[0][2], np.hypot(sides[1][0], sides[0][1]) + np.hypot(sides[1][1], sides[0][0])]
     return [float(one) for one in found]
+
+
+def competing(draws: int) -> Iterator[str]:
+    """Yield coverage of the incidence of one of two causes, its difference and its hazard ratio, and sizes."""
+    yield "| design | incidence | difference | size | HR | size | length of the difference |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in ("n = 500", "n = 2,000", "n = 2,000, 5 % treated", "n = 2,000, rare events"):
+        found = np.array([_causes(DESIGNS[name], seed) for seed in seeds(draws)])
+        null = np.array([_causes(replace(DESIGNS[name], ratio=1.0), seed) for seed in seeds(draws)])
+        plain = [_causes(DESIGNS[name], seed, 1e6)[4] for seed in seeds(min(draws, 40))]
+        cover, size = found[:, :3].mean(axis=0), null[:, 3].mean()
+        length = np.median(found[:, 4]) / np.median(plain)
+        cells = [cover[0], cover[1], 1 - null[:, 1].mean(), cover[2], size, length]
+        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+
+
+def _causes(design: Trial, seed: int, epsilon: float = 1.0) -> list[float]:
+    """Return what is covered of the second cause, which 40 % of events have, and the length of the difference."""
+    data = design.draw(seed)
+    cause = 1 + (np.random.default_rng([seed, 7]).random(design.rows) < _SECOND)
+    study = design.study(causes=["one", "other"])
+    noise = cv.SeededNoise(seed)
+    asked = data | {"event": data["event"] * cause}
+    found = cv.survival(asked, study, protects="record", epsilon=epsilon, noise=noise)
+    truths = [_SECOND * (1 - design.survival(arm, HORIZON)) for arm in (0, 1)]
+    told = (
+        found.incidence("other", "treated"),
+        found.incidence_difference("other"),
+        found.hazard_ratio("other"),
+    )
+    ends = [one.interval() for one in told]
+    values = (truths[1], truths[1] - truths[0], design.ratio)
+    held = [float(low <= truth <= high) for (low, high), truth in zip(ends, values, strict=True)]
+    return [*held, float(told[2].p_value < 1 - LEVEL), ends[1][1] - ends[1][0]]
 
 
 def to_horizon(data: Columns) -> Columns:

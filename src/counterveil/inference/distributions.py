@@ -91,18 +91,21 @@ def distributions_of(tables: NoisyHistograms) -> SurvivalAnswers:
         np.array(tables.edges),
         "middle",
         tables.heavy,
-        bends=_bends(counts / size) * known[:, None],
+        bends=_bends(counts / size, tables.noise_sd / size, worth) * known[:, None],
     )
 
 
-def _bends(shares: Floats) -> Floats:
+def _bends(shares: Floats, noise_sd: Floats, worth: Floats) -> Floats:
     """Return how far a curve may be from straight lines between the edges of cells, at the edges (2, J + 1).
 
     A curve whose slope changes evenly, by s from a cell to the next, is up to s / 8 from its chord. Where s is no small
     part of what the cell holds, its slope changes within the cell too: more is allowed, up to all that the cell holds.
+    What noise, and sampling of so many people, add to squared changes is taken off.
     """
     wide = np.pad(shares, ((0, 0), (1, 1)), mode="edge")
-    change = np.maximum(np.abs(wide[:, 2:] - shares), np.abs(shares - wide[:, :-2]))
+    sampled = np.clip(wide[:, 1:] + wide[:, :-1], 0.0, None) / worth
+    squares = np.clip(np.diff(wide, axis=1) ** 2 - sampled - 2 * noise_sd**2, 0.0, None)
+    change = np.sqrt(np.maximum(squares[:, 1:], squares[:, :-1]))
     held = np.maximum(shares, 1e-9)
     cell = np.minimum(change / 16 * (1 + 4 * change / held), np.maximum(shares, 0.0))
     cell = np.where(shares > _COARSE, shares, cell)

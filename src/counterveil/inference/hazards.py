@@ -18,7 +18,6 @@ from functools import lru_cache
 from math import exp, inf, isfinite, isnan, nan, sqrt
 
 import numpy as np
-from scipy.optimize import brentq
 
 from counterveil.inference.survival import (
     AT_RISK,
@@ -104,6 +103,8 @@ class HazardRatio:
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:
     """Return where a falling function is 0; the end at which it is nearest to it where it is 0 nowhere between."""
+    from scipy.optimize import brentq  # takes long to load, and most questions have no need of it
+
     if falling(low) <= 0:
         return low
     return high if falling(high) >= 0 else float(brentq(falling, low, high, xtol=1e-10))

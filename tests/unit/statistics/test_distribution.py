@@ -35,9 +35,8 @@ def test_all_small_data_sets(mechanism):
 
     def run(rows):
         gate = FixedGate(made.plan, {})
-        made.histograms(
-            gate, lambda: counted([*rows, (0, 1), (0, 1), (1, 3), (1, 3)]), totals=(6.0,), design=(1.0, 1.0)
-        )
+        known = {"totals": (6.0,), "design": (1.0, 1.0)}
+        made.histograms(gate, lambda: counted([*rows, (0, 1), (0, 1), (1, 3), (1, 3)]), **known)
         return gate
 
     change, claimed = largest_changes(run, RECORDS, 2)[NAME]
