@@ -310,7 +310,8 @@ def _times_and_moments() -> Iterator[Audited]:
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
-        yield listed("quantiles", "trial", declared=TRIAL)
+        for method in ("auto", "trial"):
+            yield listed("quantiles", method, declared=TRIAL)
         yield listed(
             "quantiles", "trial", "gaussian", declared=TRIAL, arguments=GAUSSIAN, delta="1/13", **FEW
         )
