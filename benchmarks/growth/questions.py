@@ -179,6 +179,13 @@ TIMES = {
         ("stratified, records", "stratified", RECORD),
     )
 }
+SHARES = {
+    "auto, outcomes": asked("quantiles", "auto", OUTCOME, PURE),
+    "trial": asked("quantiles", "trial", OUTCOME, PURE, kind="trial"),
+    "weighting": asked("quantiles", "weighting", OUTCOME, PURE),
+    "auto, records": asked("quantiles", "auto", RECORD, PURE, kind="trial"),
+    "trial, records": asked("quantiles", "trial", RECORD, PURE, kind="trial"),
+}
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),
     "moments": Asked("moments", GAUSSIAN),
@@ -243,6 +250,7 @@ ASKED: dict[str, Asked] = {
         ("periods", PERIODS),
         ("outcomes", OUTCOMES),
         ("times", TIMES),
+        ("shares", SHARES),
         ("rules", RULES),
         ("cate", FUNCTIONS),
     )

@@ -1,8 +1,8 @@
 """Survival: coverage, rivals, the size of the log-rank test, forms of tables, and the lung data.
 
 `python -m experiments.survival` prints all tables with 200 draws a row (the size of the test with 2000); `--draws`
-changes their number, `--only` names one of coverage, rivals, sizes, grouping, forms, lung, or tuning and sizes_again
-(on new seeds), which are not among them.
+changes their number, `--only` names one of coverage, rivals, sizes, grouping, forms, ratios, competing, lung,
+or tuning and sizes_again (on new seeds), which are not among them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from experiments.survival.forms import forms
 from experiments.survival.grouping import grouping
 from experiments.survival.lung import lung
+from experiments.survival.ratios import competing, ratios
 from experiments.survival.tables import NEW_SEED, coverage, rivals, sizes, tuning
 from experiments.tables import print_tables
 
@@ -21,6 +22,8 @@ TABLES: dict[str, Callable[[int], Iterator[str]]] = {
     "sizes": lambda draws: sizes(10 * draws),
     "grouping": grouping,
     "forms": lambda _: forms(),
+    "ratios": ratios,
+    "competing": competing,
     "lung": lung,
     "sizes_again": lambda draws: sizes(10 * draws, NEW_SEED),
     "tuning": tuning,

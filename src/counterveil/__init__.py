@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from counterveil.questions.plan import plan
     from counterveil.questions.policy.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled.pool import pool
+    from counterveil.questions.quantiles import quantiles
     from counterveil.questions.survival import survival
     from counterveil.report import plots
     from counterveil.results.side_by_side import etable
@@ -61,6 +62,7 @@ _HOMES = {
     "policy_value": "questions.policy.policy",
     "pool": "questions.pooled.pool",
     "published": "published",
+    "quantiles": "questions.quantiles",
     "results": "results",
     "settings": "settings",
     "survival": "questions.survival",
@@ -95,6 +97,7 @@ __all__ = [
     "policy_value",
     "pool",
     "published",
+    "quantiles",
     "results",
     "settings",
     "survival",

@@ -239,6 +239,7 @@ def test_what_is_no_study_is_called_so_by_every_question(study):
         lambda: cv.cate(PEOPLE, study, epsilon=1),
         lambda: cv.arms(PEOPLE, study, **asked),
         lambda: cv.survival(PEOPLE, study, **asked),
+        lambda: cv.quantiles(PEOPLE, study, **asked),
         lambda: cv.outcomes(PEOPLE, study, **asked),
         lambda: cv.overlap(PEOPLE, study, epsilon=1),
     )

@@ -27,3 +27,25 @@ def test_agrees_with_lifelines():
     theirs = logrank_test(at_end[on], at_end[~on], happened[on], happened[~on])
     assert log_rank_of(known).statistic ** 2 == pytest.approx(theirs.test_statistic, abs=1e-9)
     assert log_rank_of(known).p_value == pytest.approx(theirs.p_value, abs=1e-9)
+
+
+@pytest.mark.slow  # for lifelines
+def test_ratios_and_medians_agree_with_lifelines():
+    lifelines = pytest.importorskip("lifelines", reason="the test extra lifelines is not installed")
+    import pandas as pd
+    from experiments.survival.designs import Trial
+    from experiments.survival.ratios import to_horizon
+
+    import counterveil as cv
+
+    design = Trial(2000, 0.2, left=0.2)
+    data = to_horizon(design.draw(1))
+    found = cv.survival(data, design.study(), protects="record", epsilon=100_000, noise=cv.SeededNoise(1))
+    cox = lifelines.CoxPHFitter().fit(pd.DataFrame(data), "time", "event")
+    assert found.hazard_ratio().estimate == pytest.approx(float(cox.hazard_ratios_["arm"]), rel=1e-3)
+    ends = np.exp(cox.confidence_intervals_.loc["arm"].to_numpy())
+    assert found.hazard_ratio().interval() == pytest.approx(ends, rel=2e-3)
+    for arm, name in ((0, "control"), (1, "treated")):
+        own = data["arm"] == arm
+        fitted = lifelines.KaplanMeierFitter().fit(data["time"][own], data["event"][own])
+        assert found.quantile(name).estimate == pytest.approx(fitted.median_survival_time_, abs=1e-3)

@@ -200,6 +200,10 @@ def _questions() -> dict[str, Asked]:
         found[f"survival strata {protects}"] = _other(
             "survival", strata, protects=protects, method="stratified"
         )
+        found[f"quantiles {protects}"] = _other(
+            "quantiles", {"covariates": {}, "randomised": True}, protects=protects
+        )
+    found["quantiles weighting"] = _other("quantiles", protects="outcome")
     found["survival weighting"] = _other("survival", strata, protects="outcome")
     found["survival sums"] = _other(
         "survival", times | {"grid": 40}, protects="record", settings=cv.settings.Survival(release="sums")

@@ -22,8 +22,10 @@ SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
     _of("time_to_event.entries", 'side="left"', 'side="right"', "unit/data/test_time_to_event.py"),
     _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
-    _of("Blocks.gradients", "own[None] - self.hazards", "own[None] + self.hazards", _SURVIVAL),
-    _of("log_rank._gradient", "found[:, :cells] +=", "found[:, :cells] -=", _SURVIVAL),
+    _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
+    _of("table_gradient", "found += by_events", "found -= by_events", _SURVIVAL),
+    _of("hazards.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
+    _of("CountCells.places", 'side="right"', 'side="left"', "unit/statistics/test_distribution.py"),
     _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
     _of(
         "panels.changes",

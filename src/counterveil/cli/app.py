@@ -29,6 +29,7 @@ from counterveil.cli.effects import (
     overlap,
     policy_value,
     pool,
+    quantiles,
     sensitivity,
     survival,
 )
@@ -87,6 +88,7 @@ for function, short in (
     (arms, "Effects of several arms against a reference."),
     (look, "Effect at a planned look while data come in."),
     (event_study, "Effects by period, before and after treatment."),
+    (quantiles, "Differences of quantiles and distributions."),
     (survival, "Survival curves and restricted means of two arms."),
     (outcomes, "Effects on several outcomes in one request."),
     (groups, "Effects in subgroups."),

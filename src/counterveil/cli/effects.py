@@ -91,6 +91,21 @@ def survival(request: CommandRequest) -> None:
 
 
 @question("mechanism")
+def quantiles(
+    request: CommandRequest,
+    share: Annotated[
+        list[float] | None,
+        option("SHARE", "A quantile to compare, 0.5 for the median; quartiles if omitted."),
+    ] = None,
+) -> None:
+    """Estimate differences of both arms' quantiles, from one release of their distributions."""
+    import counterveil as cv
+
+    shares = tuple(share) if share else (0.25, 0.5, 0.75)
+    request.show(cv.quantiles(request.given["data"], request.study, shares=shares, **request.arguments))
+
+
+@question("mechanism")
 def groups(
     request: CommandRequest,
     by: Annotated[

@@ -34,6 +34,7 @@ from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy.policy import Policy, PolicyValueArguments
+from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.measures import MEASURES
@@ -72,6 +73,7 @@ QUESTIONS = {
         "value of a treatment rule", PolicyValueArguments, ("method", "policy", "cost"), ("auto", *ONE_SCORE)
     ),
     "overlap": Kind("covariate balance of private arms", OverlapArguments, ("mechanism",)),
+    "quantiles": Kind("quantiles of both arms", QuantilesArguments, _SOME, ("auto", "trial", "weighting")),
 }
 FIELDS = (
     *("question", "protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "trim"),

@@ -67,8 +67,8 @@ class Study:
     and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
     whole clusters are protected, `person` says how the rows of a cluster become one. With `before`, everyone's outcome
     is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
-    sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended. With
-    `several`, everyone has several outcomes, of which `outcome` is the first.
+    sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended;
+    `causes` names competing events. With `several`, everyone has several outcomes, of which `outcome` is the first.
     `where` says which rows belong to the study; without it all do.
     `estimated` names the columns whose range or labels were released from these data, and what that cost.
     """
@@ -122,6 +122,7 @@ class Study:
         event: str | None = None,
         horizon: Number | None = None,
         grid: int | Sequence[Number] | None = None,
+        causes: Sequence[str] | None = None,
         outcomes: Mapping[str, tuple[Number, Number]] | None = None,
         earlier: Mapping[str, str] | None = None,
         several: Several | None = None,
@@ -136,7 +137,7 @@ class Study:
         self._put(_known=None, per=None)  # nothing is kept of a study that is not whole
         before_values, ratio = (before, before_range, change_range, time, after), (per, per_range)
         labels = (treated, control, treated_share, arms, reference)
-        all_of_them, times = (outcomes, earlier, several), (event, horizon, grid)
+        all_of_them, times = (outcomes, earlier, several), (event, horizon, grid, causes)
         self._declare_outcome(treatment, outcome, outcome_range, all_of_them, before_values, ratio)
         self._declare_event(times, before_values, ratio, labels, outcome_range, protects_cluster)
         self._declare_arms(covariates, before_values, ratio, labels, person)
@@ -162,7 +163,7 @@ class Study:
 
     def _declare_event(
         self,
-        times: tuple[object, object, object],
+        times: tuple[object, object, object, object],
         before: tuple[object, ...],
         ratio: tuple[object, object],
         labels: tuple[object, ...],
@@ -367,7 +368,7 @@ class Study:
         if self.per is not None and name == self.per.column:
             return Range(*self.per.range)
         if self.event is not None and name == self.event.column:
-            return Range(0, 1)
+            return Range(0, self.event.kinds)
         if self.before is None:
             return self.outcome_bounds
         return Range(*(self.before.outcome_range if name == self.outcome else self.before.range))

@@ -163,8 +163,8 @@ class Survey:
             return np.zeros(len(column))
 
     def events(self, values: Floats) -> Floats:
-        """Return a column of events; anything but 0 and 1 is noted."""
-        if self.study.event is not None and wrong_events(values):
+        """Return a column of events; anything but 0 and 1, or the numbers of causes, is noted."""
+        if self.study.event is not None and wrong_events(values, self.study.event.kinds):
             self.note(Stage.VALUES, self.study.event.column)
         return values
 
@@ -211,7 +211,7 @@ class Survey:
         if stage == Stage.MISSING:
             return refusal("CV-D003", name=name)
         if self.study.event is not None and name == self.study.event.column:
-            return not_events(name)
+            return not_events(name, self.study.event.kinds)
         if domain is None or isinstance(domain, Range):
             return refusal("CV-D002", name=name)
         return (

@@ -52,9 +52,9 @@ def not_binary(name: str, labels: Iterable[object]) -> CounterveilError:
     return refusal("CV-D007", name=name, labels=" and ".join(repr(label) for label in labels))
 
 
-def not_events(name: str) -> CounterveilError:
+def not_events(name: str, kinds: int) -> CounterveilError:
     """Return CV-D090."""
-    return refusal("CV-D090", name=name)
+    return refusal("CV-D090", name=name, values=" or ".join(str(kind + 1) for kind in range(kinds)))
 
 
 def duplicated_columns(names: Iterable[object]) -> CounterveilError:

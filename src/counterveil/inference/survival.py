@@ -1,10 +1,10 @@
 """Survival curves from a table of events and censorings by time cell, and the errors of sampling and noise.
 
-A block is an arm, or an arm of a stratum. Its table has 2 J + 1 entries: events by cell, censorings by cell, and
-people who were followed to the horizon. With d events among E people at risk, a cell's hazard is h = d / E, and the
-curve is the product of 1 - h (Kaplan and Meier 1958). Sampling errors are Greenwood's; those of the noise follow by
-the delta method, in the numerators and in the denominators. Where the people at risk are lost in the noise, a curve is
-not known any more.
+A block is an arm, or an arm of a stratum. Its table has (K + 1) J + 1 entries: events by cause and cell, censorings by
+cell, and people who were followed to the horizon; K is 1 without competing risks. With d events among E people at risk,
+a cell's hazard is h = d / E, and the curve is the product of 1 - h (Kaplan and Meier 1958). Sampling errors are
+Greenwood's; those of the noise follow by the delta method, in the numerators and in the denominators. Where the people
+at risk are lost in the noise, a curve is not known any more.
 
 What survival curves say: at a time, between arms, as restricted means, each with an interval.
 
@@ -50,11 +50,13 @@ class TableNoise:
     """The noise of tables: its covariance in one block (M, M), and which blocks' totals are public together.
 
     `groups` holds the places of blocks whose entries add up to a public number: the tables were moved to it, which
-    takes the noise of that sum away.
+    takes the noise of that sum away. `root` (M, M) makes the noise of a block of independent numbers; None where
+    that of entries is independent itself.
     """
 
     covariance: Floats
     groups: tuple[tuple[int, ...], ...]
+    root: Floats | None = None
 
     def of(self, gradients: Floats) -> Floats:
         """Return the covariance (K, K) of K linear functions of all blocks; gradients are (K, B, M)."""
@@ -67,6 +69,12 @@ class TableNoise:
             along = spread[:, list(group)].sum(axis=(1, 2))
             found -= np.outer(along, along) / (whole * len(group))
         return np.asarray(found)
+
+    def heaviness(self, gradients: Floats) -> Floats:
+        """Return the excess kurtosis of K linear functions as a part of that of one noisy number; 0 is normal."""
+        own = gradients if self.root is None else gradients @ self.root
+        squares = (own**2).sum(axis=(1, 2))
+        return np.asarray((own**4).sum(axis=(1, 2)) / np.maximum(squares, 1e-150) ** 2)
 
 
 def with_totals(counts: Floats, noise: TableNoise, totals: Sequence[float]) -> Floats:
@@ -91,6 +99,7 @@ class Blocks:
         convention: where in a cell people are censored: in its "middle" or at its "end".
         design: for weighted counts the ratio of squared weights to weights, by block; 1 without weights.
         inflation: of the sampling variance, for bias that is allowed for.
+        causes: of the event, each with columns of its own.
     """
 
     counts: Floats
@@ -98,32 +107,41 @@ class Blocks:
     convention: str
     design: Floats
     inflation: float = 1.0
+    causes: int = 1
 
     @property
     def cells(self) -> int:
         """The number of time cells."""
-        return int(self.counts.shape[1] - 1) // 2
+        return int(self.counts.shape[1] - 1) // (self.causes + 1)
+
+    def event_rows(self, cause: int | None = None) -> Floats:
+        """Return the matrix (J, M) that makes events of a table: those of one cause, or of all."""
+        chosen = [float(one == cause or cause is None) for one in range(self.causes)]
+        return np.hstack([np.kron([*chosen, 0.0], np.eye(self.cells)), np.zeros((self.cells, 1))])
 
     @cached_property
     def events(self) -> Floats:
-        """Events by block and cell."""
-        return self.counts[:, : self.cells]
+        """Events of any cause by block and cell."""
+        return self.counts @ self.event_rows().T
+
+    @property
+    def censored(self) -> Floats:
+        """Censorings by block and cell."""
+        return self.counts[:, -1 - self.cells : -1]
 
     @cached_property
     def risk_rows(self) -> Floats:
         """The matrix (J, M) that makes people at risk of a table."""
         cells = self.cells
-        found = np.zeros((cells, 2 * cells + 1))
         later = np.triu(np.ones((cells, cells)))
-        found[:, :cells], found[:, cells : 2 * cells], found[:, -1] = later, later, 1.0
-        found[np.arange(cells), cells + np.arange(cells)] -= AT_RISK[self.convention]
+        found = np.hstack([np.tile(later, self.causes + 1), np.ones((cells, 1))])
+        found[np.arange(cells), self.causes * cells + np.arange(cells)] -= AT_RISK[self.convention]
         return found
 
     @cached_property
     def starting(self) -> Floats:
         """People under observation when each cell begins, (B, J), of weighted counts the effective number (Kish)."""
-        cells = self.cells
-        leaving = self.counts[:, :cells] + self.counts[:, cells : 2 * cells]
+        leaving = self.events + self.censored
         found = np.cumsum(leaving[:, ::-1], axis=1)[:, ::-1] + self.counts[:, -1:]
         return np.asarray(found / self.design[:, None])
 
@@ -135,7 +153,14 @@ class Blocks:
     @cached_property
     def risk_sd(self) -> Floats:
         """Standard deviation of the noise of the people at risk, (J,)."""
-        return np.sqrt(np.maximum(np.diag(self.risk_rows @ self.noise.covariance @ self.risk_rows.T), 0.0))
+        variances = ((self.risk_rows @ self.noise.covariance) * self.risk_rows).sum(axis=1)
+        return np.asarray(np.sqrt(np.maximum(variances, 0.0)))
+
+    @cached_property
+    def event_variances(self) -> Floats:
+        """Variance of the noise of events in a cell by cause, and of any event in the last row, (K + 1, J)."""
+        rows = (self.event_rows(cause) for cause in (*range(self.causes), None))
+        return np.array([((one @ self.noise.covariance) * one).sum(axis=1) for one in rows])
 
     @cached_property
     def known(self) -> Floats:
@@ -143,10 +168,15 @@ class Blocks:
         fewest = np.maximum(LEAST_AT_RISK * self.risk_sd, 1e-9)
         return np.asarray(np.cumprod(self.at_risk > fewest, axis=1).sum(axis=1))
 
+    @property
+    def sure(self) -> Floats:
+        """Which cells are known, (B, J)."""
+        return np.asarray(np.arange(self.cells) < self.known[:, None])
+
     @cached_property
     def hazards(self) -> Floats:
         """Hazards (B, J); 0 in cells that are not known."""
-        sure = np.arange(self.cells) < self.known[:, None]
+        sure = self.sure
         found = np.where(sure, self.events / np.where(sure, self.at_risk, 1.0), 0.0)
         return np.minimum(found, 1.0)
 
@@ -162,13 +192,15 @@ class Blocks:
         People at risk are not taken for fewer than one, nor than one standard deviation of their noise: noise among
         nobody is no event.
         """
-        cells = self.cells
+        hazards = self.shown_hazards(self.event_rows(), self.hazards)
+        return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
+
+    def shown_hazards(self, rows: Floats, known: Floats) -> Floats:
+        """Return hazards that are `known`, and those of the nearest possible table; `rows` make their events."""
         possible = np.array([_possible(table) for table in self.counts])
         people = possible @ self.risk_rows.T
-        after = possible[:, :cells] / np.maximum(people, np.maximum(self.risk_sd, 1.0))
-        lost = np.arange(cells) >= self.known[:, None]
-        hazards = np.where(lost, np.clip(after, 0.0, 1.0), self.hazards)
-        return np.hstack([np.ones((len(hazards), 1)), np.cumprod(1 - hazards, axis=1)])
+        after = possible @ rows.T / np.maximum(people, np.maximum(self.risk_sd, 1.0))
+        return np.where(self.sure, known, np.clip(after, 0.0, 1.0))
 
     @cached_property
     def slack(self) -> Floats:
@@ -179,12 +211,12 @@ class Blocks:
     @cached_property
     def sampling(self) -> Floats:
         """Greenwood's covariance of every block's curve, (B, J + 1, J + 1)."""
-        sure = np.arange(self.cells) < self.known[:, None]
+        sure = self.sure
         people = np.where(sure, np.maximum(self.at_risk, 1.0), 1.0)
         events = np.clip(self.events, 0, None) + _ADDED / self.cells
         hazards = np.clip(np.where(sure, events / people, 0.0), 0.0, 1.0)
         variances = self.inflation * self.design[:, None] * hazards * (1 - hazards) / people
-        slopes = self._slopes()
+        slopes = self.slopes()
         return np.asarray(np.einsum("bik,bk,bjk->bij", slopes, variances, slopes))
 
     @cached_property
@@ -193,14 +225,16 @@ class Blocks:
 
         People at risk lie between those of all censored first in their cell and of all censored last.
         """
-        cells, sure = self.cells, np.arange(self.cells) < self.known[:, None]
-        people = np.where(sure, self.at_risk, 1.0)
-        either = AT_RISK[self.convention] * self.counts[:, cells : 2 * cells] / people
-        moved = sure * self.hazards * either / (1 - np.clip(either, 0.0, 0.5))
+        moved = self.hazards * self.either()
         # No sum of noisy parts is taken for less than 0.
-        return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self._slopes(), moved), 0.0))
+        return np.asarray(np.maximum(np.einsum("bpj,bj->bp", -self.slopes(), moved), 0.0))
 
-    def _slopes(self) -> Floats:
+    def either(self) -> Floats:
+        """Return by which part hazards may be off as it is not known where in a cell people were censored, (B, J)."""
+        either = AT_RISK[self.convention] * self.censored / np.where(self.sure, self.at_risk, 1.0)
+        return np.asarray(self.sure * either / (1 - np.clip(either, 0.0, 0.5)))
+
+    def slopes(self) -> Floats:
         """Return how curves move with each hazard, (B, J + 1, J)."""
         blocks, cells = self.hazards.shape
         found = np.zeros((blocks, cells + 1, cells))
@@ -212,13 +246,93 @@ class Blocks:
     @cached_property
     def gradients(self) -> Floats:
         """How curves move with each entry of their own table, (B, J + 1, M)."""
-        sure = np.arange(self.cells) < self.known[:, None]
-        people = np.where(sure, self.at_risk, 1.0)
-        own = np.eye(self.cells, 2 * self.cells + 1)
-        # (B, J, M): of d / E.
-        moved = (own[None] - self.hazards[:, :, None] * self.risk_rows[None]) / people[:, :, None]
-        moved *= sure[:, :, None]
-        return np.asarray(self._slopes() @ moved)
+        return np.asarray(self.slopes() @ self.moved(self.event_rows(), self.hazards))
+
+    def moved(self, rows: Floats, hazards: Floats) -> Floats:
+        """Return how hazards d / E move with each entry, (B, J, M); `rows` make their events."""
+        people = np.where(self.sure, self.at_risk, 1.0)
+        moved = (rows[None] - hazards[:, :, None] * self.risk_rows[None]) / people[:, :, None]
+        return np.asarray(moved * self.sure[:, :, None])
+
+
+@dataclass(frozen=True)
+class Incidence:
+    """The probability of not having had the event of one cause, whatever else happened (Aalen and Johansen 1978).
+
+    Curves are 1 minus cumulative incidences, (B, J + 1); `base` holds what is true of any event.
+    """
+
+    base: Blocks
+    cause: int
+
+    @cached_property
+    def _own(self) -> Floats:
+        """Hazards of the cause, (B, J)."""
+        base, sure = self.base, self.base.sure
+        events = base.counts @ base.event_rows(self.cause).T
+        return np.asarray(np.where(sure, events / np.where(sure, base.at_risk, 1.0), 0.0))
+
+    @property
+    def curves(self) -> Floats:
+        """One minus the cumulative incidence."""
+        return _not_yet(self.base.curves, self._own)
+
+    @property
+    def shown(self) -> Floats:
+        """The same, falling on where curves are lost in the noise."""
+        base = self.base
+        return _not_yet(base.shown, base.shown_hazards(base.event_rows(self.cause), self._own))
+
+    @property
+    def slack(self) -> Floats:
+        """How far curves may have fallen since they were last known: by all that was then free of any event."""
+        return self.base.slack
+
+    @cached_property
+    def _parts(self) -> tuple[Floats, Floats]:
+        """How incidences move with hazards of the cause alone, and through being free of any event, (B, J + 1, J)."""
+        base = self.base
+        alone = np.tri(base.cells + 1, base.cells, -1) * base.curves[:, None, :-1]
+        later = np.cumsum(self._own[:, :, None] * base.slopes()[:, :-1], axis=1)
+        return alone, np.hstack([np.zeros_like(later[:, :1]), later])
+
+    @cached_property
+    def sampling(self) -> Floats:
+        """The covariance of every block's curve, (B, J + 1, J + 1): hazards of a cell are shares of the same people."""
+        base = self.base
+        people = np.where(base.sure, np.maximum(base.at_risk, 1.0), 1.0)
+        own = np.clip(self._own, 0.0, None) + base.sure * _ADDED / (base.cells * base.causes) / people
+        own = np.clip(own, 0.0, 1.0)
+        both = np.clip(np.maximum(base.hazards, own), 0.0, 1.0)
+        scale = base.inflation * base.design[:, None] / people
+        alone, through = self._parts
+        cross = np.einsum("bik,bk,bjk->bij", alone, scale * own * (1 - both), through)
+        found = cross + cross.transpose(0, 2, 1)
+        for slopes, share in ((alone, own), (through, both)):
+            found += np.einsum("bik,bk,bjk->bij", slopes, scale * share * (1 - share), slopes)
+        return np.asarray(found)
+
+    @property
+    def grouping(self) -> Floats:
+        """How far curves may be off as it is not known where in a cell people were censored, (B, J + 1)."""
+        off, hazards = self.base.either(), (self._own, self.base.hazards)
+        moved = [np.einsum("bpj,bj->bp", part, h * off) for part, h in zip(self._parts, hazards, strict=True)]
+        return np.asarray(np.abs(moved[0] + moved[1]))
+
+    @property
+    def gradients(self) -> Floats:
+        """How curves move with each entry of their own table, (B, J + 1, M)."""
+        (alone, through), base = self._parts, self.base
+        own, any_event = (
+            base.moved(base.event_rows(cause), hazards)
+            for cause, hazards in ((self.cause, self._own), (None, base.hazards))
+        )
+        return np.asarray(-(alone @ own + through @ any_event))
+
+
+def _not_yet(free: Floats, hazards: Floats) -> Floats:
+    """Return one minus the incidence of an event with these hazards among those free of any."""
+    return np.hstack([np.ones((len(free), 1)), 1 - np.cumsum(free[:, :-1] * hazards, axis=1)])
 
 
 def _possible(table: Floats) -> Floats:
@@ -245,6 +359,7 @@ class Curves:
         people: under observation when each cell begins, (2, J).
         worth: how many people without strata and bias would err as much, (2, J): fewer than `people` where an arm is
             thin in strata with large shares.
+        heaviness: of the noise of each point, (2, J + 1).
     """
 
     survival: Floats
@@ -255,37 +370,43 @@ class Curves:
     grouping: Floats
     people: Floats
     worth: Floats
+    heaviness: Floats
 
 
-def standardised(blocks: Blocks, shares: Floats, per_person: float = 0.0) -> Curves:
+def standardised(
+    blocks: Blocks, shares: Floats, per_person: float = 0.0, of: Blocks | Incidence | None = None
+) -> Curves:
     """Return the curves of both arms over strata with these shares; blocks are (stratum, arm), control first.
+
+    Curves are those of the blocks, or those `of` one cause of the event.
 
     `per_person` is 1 over the number of people where the shares are those of the noisy tables themselves, else 0.
     """
+    of = of or blocks
     strata, points = len(shares), blocks.cells + 1
     size = blocks.counts.shape[1]
-    own = blocks.curves.reshape(strata, 2, points)
+    own = of.curves.reshape(strata, 2, points)
     survival, shown = (
-        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
-        for one in (blocks.curves, blocks.shown)
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.curves, of.shown)
     )
-    squares = blocks.sampling.reshape(strata, 2, points, points)
+    squares = of.sampling.reshape(strata, 2, points, points)
     sampling = np.einsum("s,sapq->apq", shares**2, squares)
-    slopes = blocks.gradients.reshape(strata, 2, points, size)
+    slopes = of.gradients.reshape(strata, 2, points, size)
     full = np.zeros((2, points, strata, 2, size))
     for arm in range(2):
         full[arm, :, :, arm] = np.einsum("s,spm->psm", shares, slopes[:, arm])
         if per_person:
             full[arm] += per_person * own[:, arm].T[:, :, None, None]
-    noise = blocks.noise.of(full.reshape(2 * points, strata * 2, size)).reshape(2, points, 2, points)
+    moved = full.reshape(2 * points, strata * 2, size)
+    noise = blocks.noise.of(moved).reshape(2, points, 2, points)
+    heaviness = blocks.noise.heaviness(moved).reshape(2, points)
     slack, grouping = (
-        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points))
-        for one in (blocks.slack, blocks.grouping)
+        np.einsum("s,sap->ap", shares, one.reshape(strata, 2, points)) for one in (of.slack, of.grouping)
     )
     people = blocks.starting.reshape(strata, 2, blocks.cells)
     each = np.einsum("s,saj->aj", shares**2, blocks.inflation / np.maximum(people, 1.0))
     worth = 1 / np.maximum(each, 1e-300)
-    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth)
+    return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
 
 
 Ends = tuple[float, float]
@@ -295,14 +416,16 @@ _HALVINGS = 30
 _APART = 0.25
 
 
-def quantiles(level: float, heavy: bool) -> tuple[float, float]:
+def quantiles(level: float, heavy: float) -> tuple[float, float]:
     """Return how many standard deviations of sampling error and of noise an interval takes.
 
-    Laplace noise is taken at the quantile of one draw; a normal plus a Laplace number is not beyond the root of both
-    squares more often.
+    `heavy` is the excess kurtosis of the noise as a part of Laplace's. That of one Laplace number is taken at its own
+    quantile, that of several at Cornish and Fisher's where it is less; a normal plus a Laplace number is not beyond the
+    root of both squares more often.
     """
     normal = -float(ndtri((1 - level) / 2))
-    return normal, max(normal, -log(1 - level) / sqrt(2)) if heavy else normal
+    several = normal + heavy * (normal**3 - 3 * normal) / 8
+    return normal, max(normal, min(several, -log(1 - level) / sqrt(2)))
 
 
 def reach(half: float, bias: float, level: float) -> float:
@@ -317,6 +440,21 @@ def reach(half: float, bias: float, level: float) -> float:
         missed = float(ndtr(shift - middle) + ndtr(-shift - middle))
         low, high = (middle, high) if missed > 1 - level else (low, middle)
     return half * high / normal
+
+
+def _reaches(halves: Floats, biases: Floats, level: float) -> Floats:
+    """Return `reach` of several intervals."""
+    normal = -float(ndtri((1 - level) / 2))
+    plain = (biases <= 0) | (halves <= 0) | (normal <= 0)
+    if plain.all():
+        return np.asarray(halves + np.maximum(biases, 0.0))
+    shift = biases * normal / np.where(plain, 1.0, halves)
+    low, high = np.full(len(halves), normal), normal + shift
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        missed = ndtr(shift - middle) + ndtr(-shift - middle) > 1 - level
+        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+    return np.where(plain, halves + np.maximum(biases, 0.0), halves * high / normal)
 
 
 def joint_bias(one: float, other: float) -> float:
@@ -342,7 +480,7 @@ class Probability:
     variance: float
     noise: float
     size: float
-    heavy: bool
+    heavy: float
     slack: float = 0.0
     bias: float = 0.0
 
@@ -372,6 +510,33 @@ class Probability:
         lead, half = 1 + per, self.middle + per / 2
         root = sqrt(max(half**2 - lead * (self.middle**2 - heavy**2 * self.noise), 0.0))
         return (half - root) / lead, (half + root) / lead
+
+
+@dataclass(frozen=True, slots=True)
+class Complement:
+    """One minus a probability."""
+
+    of: Probability
+
+    @property
+    def estimate(self) -> float:
+        """One minus the estimate."""
+        return 1 - self.of.estimate
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return self.of.sampling_sd
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return self.of.noise_sd
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends."""
+        low, high = self.of.interval(level)
+        return 1 - high, 1 - low
 
 
 @dataclass(frozen=True, slots=True)
@@ -523,7 +688,8 @@ class AreaRatio:
 class SurvivalAnswers:
     """Everything that is read off two curves; `edges` are time 0 and the ends of all cells, control comes first.
 
-    `cut` is how many cells make one of the declared grid, by which places are counted.
+    `cut` is how many cells make one of the declared grid, by which places are counted. With `bends`
+    (2, J + 1), curves fall to 0 by the last edge, and between edges may be so far from straight lines.
     """
 
     curves: Curves
@@ -531,18 +697,43 @@ class SurvivalAnswers:
     convention: str
     heavy: bool
     cut: int = 1
+    bends: Floats | None = None
 
     def at(self, arm: int, place: int) -> Probability:
         """Return the probability of one arm at a time of the grid, by its place; time 0 has place 0."""
-        return self._at(arm, place * self.cut)
+        return self.end(arm, place * self.cut)
 
-    def _at(self, arm: int, place: int) -> Probability:
+    def end(self, arm: int, place: int) -> Probability:
+        """Return the probability of one arm at the end of a cell, by its place among all edges."""
         curves = self.curves
         own = (float(curves.shown[arm, place]), float(curves.survival[arm, place]))
         variance = float(curves.sampling[arm, place, place])
         noise = max(float(curves.noise[arm, place, arm, place]), 0.0)
         slack, bias = float(curves.slack[arm, place]), float(curves.grouping[arm, place])
-        return Probability(*own, variance, noise, self._size(arm, place), self.heavy, slack, bias)
+        heavy = self.heavy * float(curves.heaviness[arm, place])
+        return Probability(*own, variance, noise, self._size(arm, place), heavy, slack, bias)
+
+    def ends(self, arm: int, level: float) -> tuple[Floats, Floats]:
+        """Return the lower and upper ends of the intervals of one arm at every edge: those of `end`, at once.
+
+        With bends, what lies between this edge and the next ones is allowed for.
+        """
+        curves, normal = self.curves, quantiles(level, 0.0)[0]
+        middle, slack = curves.survival[arm, 1:], curves.slack[arm, 1:]
+        noise = np.maximum(np.diagonal(curves.noise[arm, :, arm])[1:], 0.0)
+        several = normal + self.heavy * curves.heaviness[arm, 1:] * (normal**3 - 3 * normal) / 8
+        heavy = np.clip(several, normal, max(quantiles(level, 1.0)[1], normal))
+        own, people = np.clip(middle, 0.0, 1.0), np.maximum(curves.worth[arm], 1.0)
+        variance = np.diagonal(curves.sampling[arm])[1:]
+        sizes = np.where(variance > 0, own * (1 - own) / np.where(variance > 0, variance, 1.0), inf)
+        sizes = np.clip(sizes, np.minimum.accumulate(people), people[0])
+        lead, half = 1 + normal**2 / sizes, middle + normal**2 / sizes / 2
+        root = np.sqrt(np.maximum(half**2 - lead * (middle**2 - heavy**2 * noise), 0.0))
+        down, up = middle - (half - root) / lead, (half + root) / lead - middle
+        off = curves.grouping[arm, 1:] + (0.0 if self.bends is None else self.bends[arm, 1:])
+        low = np.clip(middle - _reaches(down, off, level) - slack, 0.0, 1.0)
+        first = 1.0 if self.bends is None else 1.0 - float(self.bends[arm, 0])
+        return np.append(first, low), np.append(1.0, np.clip(middle + _reaches(up, off, level), 0.0, 1.0))
 
     def _size(self, arm: int, place: int) -> float:
         """Return the number of people without censoring whose share would err as much.
@@ -642,6 +833,7 @@ class NoisyTables:
         design: ratio of squared weights to weights of every block; 1 without weights.
         inflation: of the sampling variance, for bias that intervals allow for.
         cut: how many of the cells make one of the declared grid.
+        causes: names of competing events; none where there is one event.
     """
 
     numbers: tuple[tuple[float, ...], ...]
@@ -655,10 +847,12 @@ class NoisyTables:
     design: tuple[float, ...]
     inflation: float = 1.0
     cut: int = 1
+    causes: tuple[str, ...] = ()
 
     def check(self) -> None:
         """Raise ValueError where the parts do not belong together."""
-        blocks, entries = len(self.numbers), 2 * len(self.edges) - 1
+        blocks = len(self.numbers)
+        entries = (max(len(self.causes), 1) + 1) * (len(self.edges) - 1) + 1
         sound = (
             blocks >= 2
             and blocks % 2 == 0
@@ -681,27 +875,30 @@ class NoisyTables:
 @lru_cache(maxsize=32)
 def blocks_of(tables: NoisyTables) -> Blocks:
     """Return the tables as counts, moved to public totals."""
-    form = Form(tables.form, len(tables.edges) - 1)
+    causes = max(len(tables.causes), 1)
+    form = Form(tables.form, len(tables.edges) - 1, causes)
     count = len(tables.numbers)
     everyone = len(tables.totals) == 1
     groups = (tuple(range(count)),) if everyone else tuple((place,) for place in range(count))
-    noise = TableNoise(tables.noise_sd**2 * form.inverse @ form.inverse.T, groups)
+    root = None if tables.form == FLAT else form.inverse
+    noise = TableNoise(tables.noise_sd**2 * form.inverse @ form.inverse.T, groups, root)
     counts = with_totals(form.counts(np.array(tables.numbers)), noise, tables.totals)
-    return Blocks(counts, noise, tables.convention, np.array(tables.design), tables.inflation)
+    return Blocks(counts, noise, tables.convention, np.array(tables.design), tables.inflation, causes)
 
 
 @lru_cache(maxsize=32)
-def answers_of(tables: NoisyTables) -> SurvivalAnswers:
-    """Return everything that the tables say of survival."""
+def answers_of(tables: NoisyTables, cause: int | None = None) -> SurvivalAnswers:
+    """Return everything that the tables say of survival, or of not having had the event of one cause."""
     blocks = blocks_of(tables)
+    of = blocks if cause is None else Incidence(blocks, cause)
     if tables.shares:
-        curves = standardised(blocks, np.array(tables.shares))
+        curves = standardised(blocks, np.array(tables.shares), of=of)
     else:
         people = blocks.counts.reshape(len(tables.numbers) // 2, -1).sum(axis=1)
         shares = np.clip(people, 0.0, None)
         several = len(shares) > 1
         curves = standardised(
-            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0
+            blocks, shares / max(shares.sum(), 1e-9), 1 / tables.totals[0] if several else 0.0, of
         )
     return SurvivalAnswers(curves, np.array(tables.edges), tables.convention, tables.heavy, tables.cut)
 
@@ -723,7 +920,7 @@ class LogRank:
     difference: float
     variance: float
     noise: float
-    heavy: bool
+    heavy: float
     cells: int
     bias: float = 0.0
 
@@ -736,15 +933,16 @@ class LogRank:
     @property
     def p_value(self) -> float:
         """Two-sided p-value of equal hazards, noise included; 1 where no cell is known."""
-        return p_value(self._interval) if self.variance + self.noise > 0 else 1.0
+        return p_value(self.interval) if self.variance + self.noise > 0 else 1.0
 
-    def _interval(self, level: float) -> Ends:
+    def interval(self, level: float) -> Ends:
+        """Return the two ends of an interval of the difference."""
         normal, heavy = quantiles(level, self.heavy)
         half = reach(sqrt(normal**2 * self.variance + heavy**2 * self.noise), self.bias, level)
         return self.difference - half, self.difference + half
 
 
-def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
+def log_rank(blocks: Blocks, heavy: float) -> LogRank:
     """Return the test over all strata, in the cells that are known of both arms; blocks are (stratum, arm)."""
     strata, cells = len(blocks.counts) // 2, blocks.cells
     known = blocks.known.reshape(strata, 2).min(axis=1)
@@ -760,30 +958,33 @@ def log_rank(blocks: Blocks, heavy: bool) -> LogRank:
     # (S, 2, J): how the difference moves with events and with people at risk.
     by_events = used[:, None] * np.stack([-treated, control], axis=1) / total[:, None]
     by_people = used[:, None] * np.stack([treated, -control], axis=1) * (both / total**2)[:, None]
-    noise = float(blocks.noise.of(_gradient(blocks, by_events, by_people))[0, 0])
-    noise += _of_products(blocks, used, total)
+    moved = table_gradient(blocks, by_events, by_people)
+    noise, heavy = float(blocks.noise.of(moved)[0, 0]), heavy * float(blocks.noise.heaviness(moved)[0])
+    noise += of_products(blocks, used / total)
     # The variance is a noisy number too: it is taken one standard deviation of its noise larger.
     share = np.stack([used * treated * control / total**2] * 2, axis=1)
-    unsure = sqrt(max(float(blocks.noise.of(_gradient(blocks, share, 0 * share))[0, 0]), 0.0))
+    unsure = sqrt(max(float(blocks.noise.of(table_gradient(blocks, share, 0 * share))[0, 0]), 0.0))
     # Of weighted counts, each arm's own variance is larger than counts would have it.
     design = blocks.design.reshape(strata, 2).max(axis=1)
     variance = blocks.inflation * (float(np.sum(design[:, None] * spread)) + float(design.max()) * unsure)
-    censored = AT_RISK[blocks.convention] * blocks.counts[:, cells : 2 * cells].reshape(strata, 2, cells)
+    censored = AT_RISK[blocks.convention] * blocks.censored.reshape(strata, 2, cells)
     either = used[:, None] * censored * people[:, ::-1] * (both / total**2)[:, None]
     bias = joint_bias(*(max(float(one), 0.0) for one in either.sum(axis=(0, 2))))
     return LogRank(difference, variance, max(noise, 0.0), heavy, int(known.min()), bias)
 
 
-def _gradient(blocks: Blocks, by_events: Floats, by_people: Floats) -> Floats:
+def table_gradient(blocks: Blocks, by_events: Floats, by_people: Floats, cause: int | None = None) -> Floats:
+    """Return how a number moves with each entry, (1, B, M), that moves with events and people at risk as given."""
     cells = blocks.cells
     found = by_people.reshape(-1, cells) @ blocks.risk_rows
-    found[:, :cells] += by_events.reshape(-1, cells)
-    return found[None]
+    found += by_events.reshape(-1, cells) @ blocks.event_rows(cause)
+    return np.asarray(found[None])
 
 
-def _of_products(blocks: Blocks, used: Floats, total: Floats) -> float:
-    """Return the variance of products of an arm's noise in events and the other's in people at risk."""
-    covariance, rows = blocks.noise.covariance, blocks.risk_rows
-    events = np.diag(covariance)[: blocks.cells]
-    people = np.diag(rows @ covariance @ rows.T)
-    return float(np.sum(used * 2 * events * people / total**2))
+def of_products(blocks: Blocks, weights: Floats, cause: int | None = None) -> float:
+    """Return the variance of products of an arm's noise in events and the other's in people at risk.
+
+    `weights` (S, J) are what each product is multiplied by.
+    """
+    events = blocks.event_variances[-1 if cause is None else cause]
+    return float(np.sum(weights**2 * 2 * events * blocks.risk_sd**2))

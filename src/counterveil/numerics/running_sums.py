@@ -5,8 +5,9 @@ every count then adds up too. The square root R of the matrix of running sums, w
 (1 - z)^(-1/2), has running sums of R^(-1) (noise) that grow like the logarithm of their number (Fichtenberger,
 Henzinger and Upadhyay 2023), for columns that are a little longer than 1.
 
-A table of J cells has 2 J + 1 entries: events by cell, censorings by cell, and people who were followed to the horizon.
-Sums run forwards over the events, and backwards over the censorings, from the horizon.
+A table of J cells and K causes of the event has (K + 1) J + 1 entries: events by cause and cell, censorings by cell,
+and people who were followed to the horizon. Sums run forwards over the events of each cause, and backwards over the
+censorings, from the horizon.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 
@@ -54,19 +56,21 @@ class Form:
 
     kind: str
     cells: int
+    causes: int = 1
 
     @property
     def entries(self) -> int:
-        """Numbers of one table: events, censorings, people followed to the horizon."""
-        return 2 * self.cells + 1
+        """Numbers of one table: events by cause, censorings, people followed to the horizon."""
+        return (self.causes + 1) * self.cells + 1
 
     def numbers(self, counts: Sequence[int | Fraction]) -> list[Fraction]:
         """Return what is released of one table's counts, exactly."""
         exact = [Fraction(count) for count in counts]
         if self.kind == FLAT:
             return exact
-        root = root_coefficients(self.cells + 1)
-        return _rooted(exact[: self.cells], root) + _rooted(exact[: self.cells - 1 : -1], root)
+        root, cells = root_coefficients(self.cells + 1), self.cells
+        events = [_rooted(exact[k * cells : (k + 1) * cells], root) for k in range(self.causes)]
+        return [*chain.from_iterable(events), *_rooted(exact[: self.causes * cells - 1 : -1], root)]
 
     def counts(self, numbers: Floats) -> Floats:
         """Return the counts that noisy numbers stand for; (..., entries) both."""
@@ -75,7 +79,7 @@ class Form:
     @property
     def inverse(self) -> Floats:
         """The matrix that turns what is released into counts, (entries, entries)."""
-        return _inverse(self.kind, self.cells)
+        return _inverse(self.kind, self.cells, self.causes)
 
     @property
     def l2(self) -> Fraction:
@@ -93,13 +97,13 @@ class Form:
 
 
 @lru_cache(maxsize=64)
-def _inverse(kind: str, cells: int) -> Floats:
-    size = 2 * cells + 1
-    found = np.eye(size)
+def _inverse(kind: str, cells: int, causes: int) -> Floats:
+    lost = causes * cells
+    found = np.eye(lost + cells + 1)
     if kind == SUMS:
         root = root_coefficients(cells + 1)
-        found[:cells, :cells] = np.linalg.inv(_toeplitz(root[:cells]))
+        found[:lost, :lost] = np.kron(np.eye(causes), np.linalg.inv(_toeplitz(root[:cells])))
         # The released order is from the horizon backwards.
-        found[cells:, cells:] = np.linalg.inv(_toeplitz(root))[::-1]
+        found[lost:, lost:] = np.linalg.inv(_toeplitz(root))[::-1]
     found.setflags(write=False)
     return found

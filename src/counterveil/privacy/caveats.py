@@ -75,6 +75,7 @@ class Caveat(StrEnum):
     BETWEEN_ENDS_OF_CELLS = auto()
     UNEVEN_CENSORING = auto()
     AFTER_THE_HORIZON = auto()
+    UNEVEN_WITHIN_CELLS = auto()
     # What happened to numbers before they were counted.
     CLAMPING = auto()
     CLAMPING_OF_PREDICTED = auto()

@@ -16,6 +16,7 @@ from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy.policy import PolicyValueArguments, TargetingCurveArguments
+from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.result import Result
 from counterveil.session import Session
@@ -47,6 +48,7 @@ class Curator(Session):
     moments = method_of(MomentsArguments)
     overlap = method_of(OverlapArguments)
     policy_value = method_of(PolicyValueArguments)
+    quantiles = method_of(QuantilesArguments)
     survival = method_of(SurvivalArguments)
     targeting_curve = method_of(TargetingCurveArguments)
 

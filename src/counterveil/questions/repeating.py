@@ -24,6 +24,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "groups": ("groups", ("method", "mechanism", "by")),
     "cate": ("cate", ("method",)),
     "overlap": ("overlap", ("mechanism",)),
+    "quantiles": ("quantiles", ("method", "mechanism")),
     "survival": ("survival", ("method", "mechanism", "settings")),
     "policy_value": ("policy-value", ("method", "policy", "cost")),
 }

@@ -28,6 +28,7 @@ _SCALE = "For comparison: epsilon 0.1 allows a factor of 1.11, epsilon 1 one of 
 # What each kind of answer is about; others are about one effect.
 _KINDS = {
     "SurvivalResult": "survival",
+    "QuantilesResult": "quantiles",
     "OutcomesResult": "outcomes",
     "GroupsResult": "groups",
     "ArmsResult": "arms",
@@ -69,6 +70,8 @@ def question_words(facts: Facts) -> str:
         return f"By how much does {what} change {on}, over {len(facts['sites'])} sites together?"
     if kind == "survival":
         return f"Does {what} change the {on}?"
+    if kind == "quantiles":
+        return f"By how much does {what} change the quantiles of {on}?"
     if kind == "outcomes":
         return f"By how much does {what} change each of several outcomes?"
     if kind == "ratio":

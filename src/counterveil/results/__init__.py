@@ -10,6 +10,7 @@ from counterveil.results.functions import CateAnswers, CateModel
 from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.quantiles import QuantilesResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
 from counterveil.results.released import Balance, ReleasedAnswer
@@ -34,6 +35,7 @@ __all__ = [
     "OutcomesResult",
     "OverlapSummary",
     "PolicyValue",
+    "QuantilesResult",
     "RatioResult",
     "Regression",
     "ReleasedAnswer",

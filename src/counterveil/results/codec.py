@@ -37,6 +37,7 @@ from counterveil.inference import (
     Uncertainty,
     UnsureScale,
 )
+from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference
 from counterveil.inference.pooling import PooledMeans
 from counterveil.inference.survival import NoisyTables
@@ -66,6 +67,7 @@ _SHOWN = frozenset(
         *("estimate", "std_error", "interval", "interval_without_noise", "p_value", "null", "means"),
         *("simultaneous_interval", "reference_row", "pre_trend_p_value", "prediction"),
         *("curves", "steps", "at_risk", "log_rank", "restricted_mean_ratio", "heterogeneity", "intervals"),
+        *("hazard_ratio", "proportionality_p_value", "medians"),
         *("share_intervals", "not_in_result"),
     }
 )
@@ -453,4 +455,5 @@ _CHECKS: dict[Any, Callable[[Any], None]] = {
     ApartMeans: lambda means: _hold(min(means.sizes) > 0, means.range[0] < means.range[1]),
     JointMeans: lambda means: _hold(0 < means.share < 1, means.rows >= 1, means.range[0] < means.range[1]),
     NoisyTables: NoisyTables.check,
+    NoisyHistograms: NoisyHistograms.check,
 }

@@ -20,6 +20,7 @@ from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
 from counterveil.results.measure_words import NEEDED
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.overlap import OverlapSummary
+from counterveil.results.quantiles import QuantilesResult
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Moments
 from counterveil.results.result import MeasureResult, Result
@@ -29,7 +30,16 @@ _KINDS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(Result, MeasureResult, RatioResult, ArmsResult, GroupsResult, OutcomesResult, EventStudyResult),
-        *(SurvivalResult, OverlapSummary, PolicyValue, TargetingCurve, CateModel, CateAnswers, Moments),
+        *(
+            SurvivalResult,
+            OverlapSummary,
+            PolicyValue,
+            TargetingCurve,
+            CateModel,
+            CateAnswers,
+            Moments,
+            QuantilesResult,
+        ),
     )
 }
 _LONGEST = 64 * 2**20

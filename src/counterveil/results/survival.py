@@ -8,9 +8,14 @@ from math import isfinite
 from typing import Any, ClassVar
 
 from counterveil.errors import refusal
+from counterveil.inference.crossings import Crossing, CrossingGap
+from counterveil.inference.hazards import HazardRatio
+from counterveil.inference.measures import p_value
 from counterveil.inference.survival import (
     AreaRatio,
+    Complement,
     Ends,
+    Gap,
     LogRank,
     NoisyTables,
     SurvivalAnswers,
@@ -19,13 +24,48 @@ from counterveil.inference.survival import (
 )
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.numbers import probability, rounded, span
-from counterveil.results.effect import Effect, Known, check_level, interval_facts
+from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Session
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEnded(OwnScale):
+    """A number whose interval may have no end: a hazard ratio, a quantile, or the difference of two."""
+
+    known: HazardRatio | Crossing | CrossingGap
+
+    @property
+    def null(self) -> float:
+        """The value of no effect."""
+        return 1.0 if isinstance(self.known, HazardRatio) else 0.0
+
+    @property
+    def estimate(self) -> float:
+        """The released number."""
+        return self.known.estimate
+
+    @property
+    def sampling_sd(self) -> float:
+        """Standard deviation of the sampling error."""
+        return self.known.sampling_sd
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the privacy noise."""
+        return self.known.noise_sd
+
+    def interval(self, level: float) -> Ends:
+        """Return the two ends, which may be infinite."""
+        return self.known.interval(level)
+
+    def p_value(self, level: float) -> float:  # noqa: ARG002 - noise is in the variance at every level
+        """Return the p-value of no effect."""
+        return p_value(self.known.interval) if isinstance(self.known, Crossing) else self.known.p_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -53,7 +93,7 @@ class SurvivalResult(ReleasedAnswer):
     def survival(self, arm: str, time: float | None = None) -> Effect:
         """Return the probability of being free of the event in an arm at a time of the grid; None is the horizon."""
         place = self._place(time)
-        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(self._arm(arm), place))
+        return self._effect(f"{arm} at {self.times[place]:g}", self._answers.at(check_arm(arm), place))
 
     def difference(self, time: float | None = None) -> Effect:
         """Return the difference of both arms' probabilities, treated minus control, at a time of the grid."""
@@ -62,7 +102,7 @@ class SurvivalResult(ReleasedAnswer):
 
     def restricted_mean(self, arm: str) -> Effect:
         """Return the mean time free of the event up to the horizon in an arm."""
-        return self._effect(f"restricted mean, {arm}", self._answers.area(self._arm(arm)))
+        return self._effect(f"restricted mean, {arm}", self._answers.area(check_arm(arm)))
 
     @property
     def restricted_mean_difference(self) -> Effect:
@@ -79,13 +119,57 @@ class SurvivalResult(ReleasedAnswer):
         """The test of equal hazards, within strata where there are any; noise is in its variance."""
         return log_rank_of(self.tables)
 
+    def hazard_ratio(self, cause: str | None = None) -> Effect:
+        """Return the ratio of hazards, treated over control, within strata where there are any (grouped Cox model).
+
+        With a `cause`, that of its own hazards. `proportionality` tests that the ratio is the same at all times.
+        """
+        return self._effect("hazard ratio", OpenEnded(self._ratio(cause)))
+
+    def proportionality(self, cause: str | None = None) -> LogRank:
+        """Return the test that the hazard ratio does not change along time; noise is in its variance."""
+        return self._ratio(cause).proportionality
+
+    def _ratio(self, cause: str | None) -> HazardRatio:
+        return HazardRatio(self.tables, None if cause is None else self._cause(cause))
+
+    def quantile(self, arm: str, share: float = 0.5) -> Effect:
+        """Return the time by which a share of an arm had the event: the median; infinite where not by the horizon."""
+        return self._effect(f"{100 * share:g} % quantile, {arm}", OpenEnded(self._crossing(arm, share)))
+
+    def quantile_difference(self, share: float = 0.5) -> Effect:
+        """Return the difference of both arms' quantiles, treated minus control."""
+        gap = CrossingGap(self._crossing("treated", share), self._crossing("control", share))
+        return self._effect(f"difference of the {100 * share:g} % quantiles", OpenEnded(gap))
+
+    def _crossing(self, arm: str, share: float) -> Crossing:
+        return Crossing(self._answers, check_arm(arm), 1 - check_share(share))
+
+    def incidence(self, cause: str, arm: str, time: float | None = None) -> Effect:
+        """Return the probability of having had the event of one cause by a time of the grid; None is the horizon."""
+        place, found = self._place(time), answers_of(self.tables, self._cause(cause))
+        name = f"{cause}, {arm} at {self.times[place]:g}"
+        return self._effect(name, Complement(found.at(check_arm(arm), place)))
+
+    def incidence_difference(self, cause: str, time: float | None = None) -> Effect:
+        """Return the difference of both arms' probabilities of one cause, treated minus control."""
+        place, found = self._place(time), answers_of(self.tables, self._cause(cause)).gap
+        gap = found(place)
+        name = f"difference in {cause} at {self.times[place]:g}"
+        return self._effect(name, Gap(gap.other, gap.one, gap.shared))
+
+    def _cause(self, cause: str) -> int:
+        if cause in self.tables.causes:
+            return self.tables.causes.index(cause)
+        raise refusal("CV-P694", causes=", ".join(map(repr, self.tables.causes)) or "none", cause=cause)
+
     def at_risk(self, arm: str) -> tuple[float, ...]:
         """Return how many people were under observation when each cell began, as released: with noise."""
-        return tuple(map(float, self._answers.curves.people[self._arm(arm)][:: self.tables.cut]))
+        return tuple(map(float, self._answers.curves.people[check_arm(arm)][:: self.tables.cut]))
 
     def known_until(self, arm: str) -> float:
         """Return the last time at which an arm's curve is not lost in the noise."""
-        slack = self._answers.curves.slack[self._arm(arm)][:: self.tables.cut]
+        slack = self._answers.curves.slack[check_arm(arm)][:: self.tables.cut]
         return self.times[max(place for place in range(len(self.times)) if slack[place] == 0)]
 
     def curves(self, level: float | None = None) -> list[dict[str, Any]]:
@@ -111,11 +195,6 @@ class SurvivalResult(ReleasedAnswer):
 
     def _effect(self, name: str, known: Known) -> Effect:
         return Effect(name, known, self.level)
-
-    def _arm(self, arm: str) -> int:
-        if arm in ARMS:
-            return ARMS.index(arm)
-        raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
 
     def _place(self, time: float | None) -> int:
         if time is None:
@@ -147,6 +226,9 @@ class SurvivalResult(ReleasedAnswer):
             # Curves fall at the ends of cells, else evenly within them.
             "steps": self.tables.convention == "end",
             "at_risk": {arm: list(self.at_risk(arm)) for arm in ARMS},
+            "hazard_ratio": self.hazard_ratio().facts(),
+            "proportionality_p_value": self.proportionality().p_value,
+            "medians": {arm: self._median_facts(arm) for arm in ARMS},
             "log_rank": {"statistic": test.statistic, "p_value": test.p_value, "cells": test.cells},
             "restricted_mean_ratio": {
                 "estimate": _finite(ratio.estimate),
@@ -157,15 +239,34 @@ class SurvivalResult(ReleasedAnswer):
             "notes": self._notes(),
         }
 
+    def _median_facts(self, arm: str) -> dict[str, Any]:
+        found = self.quantile(arm)
+        return {"estimate": _finite(found.estimate), "interval": interval_facts(self.level, found.interval())}
+
     def _notes(self) -> list[tuple[str, str]]:
         test, ratio = self.log_rank, self.restricted_mean_ratio
         low, high = ratio.interval(self.level)
         at = self.times[-1]
+        hazards = self.hazard_ratio()
         notes = [
-            (f"Survival at {at:g}", "; ".join(_said(self.survival(arm), arm) for arm in reversed(ARMS))),
+            (
+                "Hazard ratio",
+                f"{said(hazards)}, p {probability(hazards.p_value)}; "
+                f"test of proportional hazards: p {probability(self.proportionality().p_value)}",
+            ),
+            ("Median", "; ".join(said(self.quantile(arm), arm) for arm in reversed(ARMS))),
+            *(
+                (
+                    f"{cause} by {at:g}",
+                    "; ".join(said(self.incidence(cause, arm), arm) for arm in reversed(ARMS))
+                    + f"; difference {said(self.incidence_difference(cause))}",
+                )
+                for cause in self.tables.causes
+            ),
+            (f"Survival at {at:g}", "; ".join(said(self.survival(arm), arm) for arm in reversed(ARMS))),
             (
                 "Restricted mean",
-                "; ".join(_said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
+                "; ".join(said(self.restricted_mean(arm), arm) for arm in reversed(ARMS))
                 + f"; ratio {ratio.estimate:.3g} [{low:.3g}, {high:.3g}]",
             ),
             (
@@ -186,9 +287,24 @@ def _finite(value: float) -> float | None:
     return value if isfinite(value) else None
 
 
-def _said(one: Effect, arm: str) -> str:
+def check_arm(arm: str) -> int:
+    """Return the place of an arm, or raise CV-P692."""
+    if arm in ARMS:
+        return ARMS.index(arm)
+    raise refusal("CV-P692", arms=", ".join(map(repr, ARMS)), arm=arm)
+
+
+def check_share(share: object) -> float:
+    """Return a share strictly between 0 and 1, or raise CV-P693."""
+    if isinstance(share, int | float) and 0 < share < 1:
+        return float(share)
+    raise refusal("CV-P693", share=share)
+
+
+def said(one: Effect, arm: str = "") -> str:
+    """Return a number with its interval as text, after the name of its arm."""
     error = float(one.std_error)
-    return f"{arm} {rounded(one.estimate, error)} {span(interval_facts(one.level, one.interval()), error)}"
+    return f"{arm} {rounded(one.estimate, error)} {span(interval_facts(one.level, one.interval()), error)}".strip()
 
 
 def survival_result(

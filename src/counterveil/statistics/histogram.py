@@ -14,10 +14,12 @@ from counterveil.session import Gate, ReleasedVector
 # Largest sum of absolute changes of the counts, and largest Euclidean length of their change.
 COUNTS_L1 = Fraction(2)
 COUNTS_L2 = sqrt_up(Fraction(2))
+# Of rows, or of their public weights up to 1.
+Count = int | Fraction
 
 
 def release_counts(
-    gate: Gate, name: str, counts: Iterable[int] | Callable[[], Iterable[int]], pure: bool
+    gate: Gate, name: str, counts: Iterable[Count] | Callable[[], Iterable[Count]], pure: bool
 ) -> ReleasedVector:
     """Return noisy counts: Laplace noise on each where `pure`, else the noise of a vector.
 
@@ -25,7 +27,8 @@ def release_counts(
     """
 
     def values() -> list[Fraction]:
-        return [Fraction(int(count)) for count in (counts() if callable(counts) else counts)]
+        found = counts() if callable(counts) else counts
+        return [count if isinstance(count, Fraction) else Fraction(int(count)) for count in found]
 
     if pure:
         return gate.release_cells(name, values, COUNTS_L1)

@@ -45,11 +45,12 @@ class CountEntries:
     strata: MergedLayout
     cells: int
     parts: int
+    kinds: int = 1
 
     def __call__(self, block: Table) -> Sums:
         """Return the counts of a block of rows, one array."""
-        entries = 2 * self.cells * self.parts + 1
-        entry = joined_entries(self.cells, self.parts)[block.outcome]
+        entries = (self.kinds + 1) * self.cells * self.parts + 1
+        entry = joined_entries(self.cells, self.parts, self.kinds)[block.outcome]
         stratum = self.strata.places()[strata_codes(block, self.strata.layout)]
         place = (stratum * 2 + block.arm) * entries + entry
         return (np.bincount(place, minlength=self.strata.public * 2 * entries),)
@@ -95,6 +96,7 @@ class TableRelease:
             heavy=self.pure,
             edges=event.cut(self.parts).edges,
             cut=self.parts,
+            causes=event.causes,
             **known,
         )
 
@@ -119,7 +121,8 @@ def chosen_release(
         # A ledger that adds up Gaussian noise counts pure noise dearly.
         kinds.append("laplace")
     people = rows if settings.censoring == "middle" else None
-    return table_release(kinds, question.budget, event.cells, settings.release, people, strata)
+    asked = (event.cells, settings.release, people, strata, event.kinds)
+    return table_release(kinds, question.budget, *asked)
 
 
 def table_release(
@@ -129,6 +132,7 @@ def table_release(
     form: str,
     people: int | None = None,
     strata: int = 1,
+    causes: int = 1,
 ) -> TableRelease:
     """Return the release of least expected error among these kinds of noise, all of it public.
 
@@ -137,11 +141,11 @@ def table_release(
     """
     forms = (FLAT, SUMS) if form == "auto" else (form,)
     found = [
-        TableRelease(_plan(budget, mechanism), Form(kind, cells * parts), parts)
+        TableRelease(_plan(budget, mechanism), Form(kind, cells * parts, causes), parts)
         for mechanism in mechanisms
         for kind in forms
         for parts in ((1,) if people is None else _PARTS)
-        if parts == 1 or (cells * parts <= MOST_CELLS and strata * cells * parts <= _MOST_PARTS)
+        if parts == 1 or (cells * parts <= MOST_CELLS and strata * causes * cells * parts <= _MOST_PARTS)
     ]
     return min(found, key=lambda one: expected_length(one, people or 1, strata))
 
@@ -151,7 +155,9 @@ def most_strata(release: TableRelease, people: int) -> int:
 
     Strata and arms differ in size: those of half the mean size must be known as well.
     """
-    blocks = Blocks(usual_table(release.form.cells), release.noise, "middle", np.ones(1))
+    form = release.form
+    table = usual_table(form.cells, form.causes)
+    blocks = Blocks(table, release.noise, "middle", np.ones(1), causes=form.causes)
     needed = 2 * LEAST_AT_RISK * float(np.max(blocks.risk_sd / blocks.at_risk[0]))
     return max(int(people / (2 * needed)), 1)
 
@@ -186,17 +192,15 @@ def expected_variance(release: TableRelease) -> float:
 def _unit_variance(form: Form) -> float:
     # So small a noise that all cells are known; variances are in proportion.
     noise = TableNoise(1e-12 * form.inverse @ form.inverse.T, ())
-    blocks = Blocks(usual_table(form.cells), noise, "middle", np.ones(1))
+    blocks = Blocks(usual_table(form.cells, form.causes), noise, "middle", np.ones(1), causes=form.causes)
     spread = np.diag(noise.of(blocks.gradients[0][:, None, :]))[1:]
     return float(np.mean(spread)) * 1e12
 
 
-def usual_table(cells: int) -> Floats:
+def usual_table(cells: int, causes: int = 1) -> Floats:
     """Return the table of one person that the choice of a form supposes, (1, entries)."""
-    leaving = np.full(2 * cells, 1.0 / cells)
-    leaving[:cells] *= _EVENTS
-    leaving[cells:] *= _CENSORED
-    return np.append(leaving, 1 - _EVENTS - _CENSORED)[None]
+    shares = [_EVENTS / causes] * causes + [_CENSORED]
+    return np.append(np.repeat(shares, cells) / cells, 1 - _EVENTS - _CENSORED)[None]
 
 
 def answer_tables(

@@ -24,6 +24,7 @@ QUESTIONS = [
     "moments",
     "overlap",
     "policy_value",
+    "quantiles",
     "survival",
     "targeting_curve",
 ]

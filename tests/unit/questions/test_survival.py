@@ -118,6 +118,39 @@ def test_a_result_is_written_and_read_back():
         SurvivalResult.from_dict(broken)
 
 
+def test_competing_events_by_hand():
+    rng, data = np.random.default_rng(4), people()
+    data["died"] = data["died"] * rng.integers(1, 3, len(data["died"]))
+    told = study(grid=[0.5, 1, 1.5, 2], causes=["relapse", "death"])
+    given = {"protects": "record", "settings": cv.settings.Survival(censoring="end")}
+    found = cv.survival(data, told, **given, **EXACT)
+    own = data["arm"] == 1
+    time, cause, free, happened = data["years"][own], data["died"][own], 1.0, 0.0
+    for start, end in zip(found.times, found.times[1:], strict=False):
+        at_risk, now = (time > start).sum(), (time > start) & (time <= end)
+        happened += free * (now & (cause == 2)).sum() / at_risk
+        free *= 1 - (now & (cause > 0)).sum() / at_risk
+        assert found.incidence("death", "treated", end).estimate == pytest.approx(happened, abs=1e-5)
+    both = sum(found.incidence(one, "treated").estimate for one in ("relapse", "death"))
+    assert both == pytest.approx(1 - found.survival("treated").estimate, abs=1e-6)
+    assert found.hazard_ratio("death").estimate != found.hazard_ratio().estimate
+    noisy = cv.survival(data, told, epsilon=2, noise=cv.SeededNoise(3), **given)
+    low, high = noisy.incidence_difference("death").interval()
+    assert low < found.incidence_difference("death").estimate < high
+    assert "death by 2" in str(noisy)
+    assert SurvivalResult.from_dict(noisy.to_dict()) == noisy
+    assert cv.Study.from_dict(told.to_dict()) == told
+    with pytest.raises(CounterveilError, match="CV-P694"):
+        found.incidence("cough", "treated")
+    with pytest.raises(CounterveilError, match="CV-P693"):
+        found.quantile("treated", 2)
+    data["died"] = 3 * (data["died"] > 0)
+    with pytest.raises(CounterveilError, match="CV-D090"):
+        cv.survival(data, told, **given, **EXACT)
+    with pytest.raises(CounterveilError, match="CV-S090"):
+        study(causes=["death"])
+
+
 def test_what_cannot_be_asked_is_refused():
     plain = cv.Study("arm", "years", (0, 2), control=0, randomised=True)
     assert refusal(told=plain) == "CV-S091"

@@ -15,6 +15,7 @@ from counterveil.questions.event_study import METHODS as PERIODS
 from counterveil.questions.groups.question import METHODS as GROUPS
 from counterveil.questions.groups.question import ONE_SCORE
 from counterveil.questions.outcomes import METHODS as LISTED
+from counterveil.questions.quantiles import METHODS as SHARES
 from counterveil.questions.survival import METHODS as TIMES
 
 COVERED = {asked.covered for asked in ASKED.values()}
@@ -37,6 +38,9 @@ def forms():
     )
     yield "overlap", "auto", "record"
     yield from (("survival", name, unit.value) for unit, known in TIMES.items() for name in ("auto", *known))
+    yield from (
+        ("quantiles", name, unit.value) for unit, known in SHARES.items() for name in ("auto", *known)
+    )
     yield from (("moments", "auto", unit) for unit in ("outcome", "record"))
     yield from (("outcomes", name, unit.value) for unit, known in LISTED.items() for name in ("auto", *known))
     for what in ("policy_value", "targeting_curve"):

@@ -76,6 +76,7 @@ MADE = {
     ),
     "SurvivalResult": survival,
     "EventStudyResult": event_study,
+    "QuantilesResult": lambda: cv.quantiles(people(), trial(), **OUTCOME),
     "PolicyValue": lambda: cv.policy_value(people(), trial(), policy=cv.Policy.where(age=(20, 50)), **RECORD),
     "TargetingCurve": lambda: cv.targeting_curve(people(), trial(), model=Older(), bins=4, **RECORD),
     "CateModel": lambda: cv.cate(people(), trial(), **RECORD),

@@ -30,23 +30,28 @@ REST = [(0, 1, 1), (0, 9, 0), (1, 2, 0), (1, 3, 1)]
 BUDGETS = {"laplace": Budget(1), "gaussian": Budget(1, "1e-6")}
 
 
-def counted(rows):
+def counted(rows, study=STUDY):
     columns = dict(zip(("arm", "days", "died"), map(list, zip(*rows, strict=True)), strict=True))
-    passed = CountEntries(MergedLayout.of(Layout.of(STUDY, ()), 1), STUDY.event.cells, 1)
-    return tables_of(Table.attach(columns, STUDY).run(passed), 2)
+    event = study.event
+    passed = CountEntries(MergedLayout.of(Layout.of(study, ()), 1), event.cells, 1, event.kinds)
+    return tables_of(Table.attach(columns, study).run(passed), 2)
 
 
+@pytest.mark.parametrize("causes", [None, ["relapse", "death"]])
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 @pytest.mark.parametrize("form", [FLAT, SUMS])
-def test_all_small_data_sets(form, mechanism):
-    release = table_release([mechanism], BUDGETS[mechanism], STUDY.event.cells, form)
+def test_all_small_data_sets(form, mechanism, causes):
+    study = cv.Study("arm", outcome="days", event="died", grid=[1, 2, 3], control=0, causes=causes)
+    kinds = study.event.kinds
+    release = table_release([mechanism], BUDGETS[mechanism], 3, form, causes=kinds)
 
     def run(rows):
         gate = FixedGate(release.plan, {})
-        release.release(gate, counted([*rows, *REST]).tolist())
+        release.release(gate, counted([*rows, *REST], study).tolist())
         return gate
 
-    change, claimed = largest_changes(run, RECORDS, 1)[NAME]
+    records = RECORDS if causes is None else [*RECORDS, *((1, day, 2) for day in (1, 2, 3))]
+    change, claimed = largest_changes(run, records, 1)[NAME]
     assert change <= claimed * (1 + Fraction(1, 10**12))
     assert float(change) == pytest.approx(float(claimed), rel=1e-9)
 

@@ -309,9 +309,17 @@ def _times_and_moments() -> Iterator[Audited]:
     for protects, listed in (("outcome", _outcome), ("record", _record)):
         for method in ("auto", "kaplan_meier"):
             yield listed("survival", method, declared=TIMES)
+        causes = TIMES | {"causes": ["one", "other"]}
+        yield listed("survival", "kaplan_meier", "competing events", declared=causes)
         yield listed("survival", "stratified", declared=TIMES | STRATA_OF_TIMES, rows=24)
         if protects == "outcome":
             yield listed("survival", "weighting", declared=TIMES | STRATA_OF_TIMES, rows=24)
+        for method in ("auto", "trial"):
+            yield listed("quantiles", method, declared=TRIAL)
+        yield listed(
+            "quantiles", "trial", "gaussian", declared=TRIAL, arguments=GAUSSIAN, delta="1/13", **FEW
+        )
+    yield _outcome("quantiles", "weighting", rows=24)
     public = {"interactions": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
     yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)

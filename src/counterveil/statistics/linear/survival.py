@@ -88,7 +88,7 @@ def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
     def tables(gate: Gate) -> NoisyTables:
         event, entries = study.event, release.form.entries
         assert event is not None
-        entry = joined_entries(event.cells, release.parts)[session.table.outcome]
+        entry = joined_entries(event.cells, release.parts, event.kinds)[session.table.outcome]
         return release.tables(gate, [one.table(entry, entries) for one in arms], event, **known)
 
     def finish(found: SurvivalResult) -> SurvivalResult:

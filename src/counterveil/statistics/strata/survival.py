@@ -69,7 +69,7 @@ def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
     whole = chosen_release(session, question, asked.settings, None)
     strata = MergedLayout.of(asked.layout, most_strata(whole, rows))
     release = chosen_release(session, question, asked.settings, rows, strata.public)
-    passed = CountEntries(strata, event.cells, release.parts)
+    passed = CountEntries(strata, event.cells, release.parts, event.kinds)
     counts = tables_of(session.batches.run(passed), 2 * strata.public)
     people = counts.sum(axis=1)
     known: dict[str, Any] = {"totals": (float(rows),), "shares": ()}

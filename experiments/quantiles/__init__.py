@@ -1,0 +1,1 @@
+"""Coverage, size and length of differences of quantiles."""

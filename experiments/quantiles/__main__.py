@@ -1,0 +1,136 @@
+"""Differences of quantiles of private records: coverage, size, bands, and length beside numpy's bootstrap.
+
+`python -m experiments.quantiles` prints the table with 200 draws a row; `--draws` changes their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+import counterveil as cv
+from experiments.tables import print_tables, seeds
+
+SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+NORMALS = ndtri(np.array(SHARES))
+# Draws whose bands are looked at.
+_BANDS = 40
+
+
+@dataclass(frozen=True)
+class Design:
+    """Outcomes of a trial or a cohort: quantiles of the control arm, and by how much treatment multiplies them."""
+
+    rows: int
+    given: dict[str, Any]
+    high: float = 100.0
+    spread: float = 0.6
+    effect: float = 0.15
+    share: float = 0.5
+    confounded: bool = False
+
+    def draw(self, seed: int, effect: float) -> dict[str, np.ndarray]:
+        """Return one simulated study."""
+        rng = np.random.default_rng([seed, self.rows])
+        x = rng.random(self.rows)
+        arm = (rng.random(self.rows) < (0.3 + 0.4 * x if self.confounded else self.share)).astype(np.int64)
+        # Given x the spread is less, so that it is the same over all x.
+        part = self.spread / 2
+        own = part * ndtri(x) + np.sqrt(self.spread**2 - part**2) * rng.normal(size=self.rows)
+        value = np.exp(
+            3.3 + effect * arm + (own if self.confounded else self.spread * rng.normal(size=self.rows))
+        )
+        return {"arm": arm, "y": np.clip(value, 0, self.high), "x": x}
+
+    def truth(self, effect: float) -> np.ndarray:
+        """Return the differences of quantiles."""
+        own = np.exp(3.3 + self.spread * NORMALS)
+        return own * np.expm1(effect)
+
+    @property
+    def study(self) -> cv.Study:
+        """The declaration."""
+        covariates = {"x": cv.Range(0, 1)} if self.confounded else {}
+        ends = (0, self.high)
+        return cv.Study("arm", "y", ends, covariates, control=0, randomised=not self.confounded)
+
+
+RECORD, OUTCOME = {"protects": "record", "epsilon": 1}, {"protects": "outcome", "epsilon": 1}
+DESIGNS = {
+    "n = 500": Design(500, RECORD),
+    "n = 2,000": Design(2000, RECORD),
+    "n = 10,000": Design(10_000, RECORD),
+    "n = 2,000, outcomes": Design(2000, OUTCOME),
+    "n = 2,000, weighted outcomes": Design(2000, OUTCOME, confounded=True),
+    "n = 2,000, 5 % treated": Design(2000, RECORD, share=0.05),
+    "n = 2,000, range 10 times too wide": Design(2000, RECORD, high=1000.0),
+}
+
+
+def coverage(draws: int) -> Iterator[str]:
+    """Yield coverage at five shares, that of the band, size at the median, and lengths beside numpy's."""
+    yield f"| design | {' | '.join(f'{one:g}' for one in SHARES)} | band | size | length at .5 | at .9 |"
+    yield "|---|" + "---|" * (len(SHARES) + 4)
+    for name, design in DESIGNS.items():
+        truth, held, lengths, band, rejected = design.truth(design.effect), [], [], [], []
+        for seed in seeds(draws):
+            found = _asked(design, design.effect, seed)
+            ends = np.array([found.quantile_difference(one).interval() for one in SHARES])
+            held.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
+            lengths.append(ends[:, 1] - ends[:, 0])
+            if len(band) < _BANDS:
+                rows = found.quantile_band(SHARES)
+                kept = [r["band_low"] <= t <= r["band_high"] for r, t in zip(rows, truth, strict=True)]
+                band.append(all(kept))
+            low, high = _asked(design, 0.0, seed + draws).quantile_difference().interval()
+            rejected.append(not low <= 0 <= high)
+        plain = np.median([_bootstrap(design, seed) for seed in seeds(min(draws, 40))], axis=0)
+        beside = np.median(lengths, axis=0)[[2, 4]] / plain
+        cells = [*np.mean(held, axis=0), np.mean(band), np.mean(rejected), *beside]
+        yield f"| {name} | {' | '.join(f'{one:.3f}' for one in cells)} |"
+
+
+def _asked(design: Design, effect: float, seed: int) -> cv.results.QuantilesResult:
+    """Return an answer; without weights its counts are drawn anew, with noise in double precision, which is fast."""
+    data = design.draw(seed, effect)
+    if design.confounded:
+        return cv.quantiles(data, design.study, noise=cv.SeededNoise(seed), **design.given)
+    made = _made(design.rows, design.high, design.share, design.given["protects"])
+    own = [np.histogram(data["y"][data["arm"] == arm], made.edges)[0] for arm in (0, 1)]
+    noisy = np.array(own) + np.random.default_rng([seed, 3]).laplace(
+        0, made.histograms.noise_sd / 2**0.5, np.shape(own)
+    )
+    public = (design.rows,) if design.given["protects"] == "record" else [int(one.sum()) for one in own]
+    counts = tuple(map(tuple, noisy.tolist()))
+    return replace(
+        made, histograms=replace(made.histograms, numbers=counts, totals=tuple(map(float, public)))
+    )
+
+
+@cache
+def _made(rows: int, high: float, share: float, protects: str) -> cv.results.QuantilesResult:
+    design = Design(rows, {}, high=high, share=share)
+    noise = cv.SeededNoise(1)
+    return cv.quantiles(design.draw(0, 0.0), design.study, protects=protects, epsilon=1, noise=noise)
+
+
+def _bootstrap(design: Design, seed: int) -> list[float]:
+    """Return the lengths of numpy's intervals at .5 and .9: 1.96 bootstrap standard errors to both sides."""
+    data, rng = design.draw(seed, design.effect), np.random.default_rng(seed)
+    arms = [data["y"][data["arm"] == arm] for arm in (0, 1)]
+    found = [
+        np.subtract(*(np.quantile(rng.choice(one, len(one)), (0.5, 0.9)) for one in reversed(arms)))
+        for _ in range(200)
+    ]
+    return list(2 * 1.96 * np.std(found, axis=0))
+
+
+TABLES: dict[str, Callable[[int], Iterator[str]]] = {"coverage": coverage}
+
+if __name__ == "__main__":
+    print_tables(__doc__, TABLES)

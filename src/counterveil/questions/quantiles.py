@@ -1,0 +1,155 @@
+"""Whole distributions of both arms: `quantiles(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import ClassVar
+
+from counterveil.accounting import Ledger
+from counterveil.data import Study, silence
+from counterveil.data.features import require_covariates
+from counterveil.data.time_to_event import refuse_censored
+from counterveil.errors import ParameterError, refusal, shown
+from counterveil.privacy import Number, Unit, exact
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import Mechanism, Protects
+from counterveil.results.quantiles import QuantilesResult
+from counterveil.results.question import (
+    Question,
+    refuse_extremes,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
+from counterveil.results.survival import check_share
+from counterveil.session import BitSource, Session
+from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
+
+# Methods by what they protect.
+METHODS = {Unit.OUTCOME: ("trial", "weighting"), Unit.RECORD: ("trial",)}
+# Cells that there may be: noise grows with their number.
+_FEWEST, _MOST = 2, 1000
+
+
+@asks
+def quantiles(
+    data: object,
+    study: Study,
+    *,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    shares: Sequence[float] = (0.25, 0.5, 0.75),
+    grid: int | Sequence[Number] | None = None,
+    method: str = "auto",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> QuantilesResult:
+    """Return private differences of both arms' quantiles, and both distribution functions, from one release.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: of two arms and one outcome.
+        protects: "outcome" or "record" (trials).
+        epsilon: privacy loss to spend on everything together.
+        delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
+        shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
+        grid: inner edges of the cells in which outcomes are counted, or the number of even cells; None takes the number
+            that suits so many rows and this budget.
+        method: "auto", "trial" or, where outcomes are protected, "weighting" (balances all covariates).
+        level: confidence level of intervals and bands.
+        mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    asked = QuantilesArguments(
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        shares=shares,
+        grid=grid,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantilesArguments(Arguments[QuantilesResult]):
+    """Private quantiles of both arms and their differences; see `counterveil.quantiles` for the arguments."""
+
+    name: ClassVar[str] = "quantiles"
+    delta: Number = 0
+    shares: Sequence[float] = (0.25, 0.5, 0.75)
+    grid: int | Sequence[Number] | None = None
+    method: str = "auto"
+    mechanism: Mechanism | None = None
+
+    def checked(self, study: Study) -> Asked[QuantilesResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        refuse_censored(study.event, "quantiles")
+        unit, method = self.unit, self.method
+        refuse_unknown_method(method, ("auto", *METHODS[unit]), f" with protects={unit.value!r}")
+        _refuse_shape(study)
+        if method == "auto":
+            weighted = unit is Unit.OUTCOME and study.randomised is not True and bool(study.covariates)
+            if not weighted:
+                refuse_undeclared_trial(study)
+            method = "weighting" if weighted else "trial"
+        if method == "weighting":
+            require_covariates(study, method)
+        listed = isinstance(self.shares, tuple | list) and len(self.shares) > 0
+        shares = tuple(check_share(one) for one in (self.shares if listed else (self.shares,)))
+        question = self.question(self.delta, method, self.mechanism)
+        refuse_extremes(study, question.budget)
+        edges = _edges(study, self.grid)
+        return Asked(question.budget, partial(_answer, question=question, edges=edges, shares=shares))
+
+
+def _refuse_shape(study: Study) -> None:
+    """Raise CV-P695 for outcomes that are no single number of a row, and for several arms."""
+    made = {
+        "arms=": study.arms,
+        "outcomes=": study.several,
+        "before=": study.before,
+        "per=": study.per,
+    }
+    for name, declared in made.items():
+        if declared is not None:
+            raise refusal("CV-P695", declared=name)
+
+
+def _edges(study: Study, grid: object) -> tuple[Fraction, ...] | None:
+    """Return the edges of the declared cells, or raise CV-P696; None where they are chosen by the number of rows."""
+    if grid is None:
+        return None
+    if isinstance(grid, int) and not isinstance(grid, bool) and _FEWEST <= grid <= _MOST:
+        return even_edges(study, grid)
+    try:
+        inner = tuple(exact(one, "grid") for one in grid) if isinstance(grid, tuple | list) else ()
+    except ParameterError:
+        inner = ()
+    low, high = study.outcome_range
+    edges = (low, *inner, high)
+    if not (
+        _FEWEST <= len(edges) - 1 <= _MOST and all(later > earlier for earlier, later in pairwise(edges))
+    ):
+        raise refusal("CV-P696", fewest=_FEWEST, most=_MOST, low=low, high=high, grid=shown(grid))
+    return edges
+
+
+@silence()
+def _answer(
+    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+) -> QuantilesResult:
+    session.admit(question.uses(session.study, "quantiles"))
+    answer = quantiles_by_weights if question.method == "weighting" else quantiles_of_arms
+    return answer(session, question, edges, shares)

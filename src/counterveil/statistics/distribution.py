@@ -1,0 +1,203 @@
+"""Counts of outcomes by arm and public cell, released at once: both arms' distribution functions and quantiles.
+
+Every row is in one cell of its arm. Proof: `distribution.proof.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from counterveil.data import Study, Table
+from counterveil.data.encoding import outcome_unit
+from counterveil.data.passes import Sums
+from counterveil.inference.distributions import NoisyHistograms
+from counterveil.inference.survival import reach
+from counterveil.numerics.arrays import Integers
+from counterveil.privacy import Unit
+from counterveil.privacy.caveats import BiasBeyond, Caveat
+from counterveil.results.quantiles import QuantilesResult, quantiles_result
+from counterveil.results.question import Question
+from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.settings.methods import allowed_bias
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
+from counterveil.statistics.linear.survival import weighted_rows
+
+PAGE = "statistics/distribution.proof.md"
+NAME = "counts of outcomes"
+# Numbers of cells that are compared where none is declared, and the tail at which lengths are.
+_CELLS, _TAIL = (8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512), 0.025
+# What the comparison supposes: outcomes are normal with this part of their range as standard deviation. A cell of
+# length h is then up to h^2 / 8 times the steepest change of the density, .242 / sd^2, from straight lines.
+_SUPPOSED_SD, _STEEPEST = 0.125, 0.242
+
+
+def even_edges(study: Study, cells: int) -> tuple[Fraction, ...]:
+    """Return the edges of so many cells of one length over the range of the outcome."""
+    low, high = study.outcome_range
+    return tuple(low + (high - low) * Fraction(place, cells) for place in range(cells + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class CountCells:
+    """The pass that counts rows by arm and cell; `starts` are the first steps of the cells after the first."""
+
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, study: Study, edges: Sequence[Fraction]) -> CountCells:
+        """Return the pass for these edges; cells hold their lower end."""
+        low, unit = study.outcome_bounds.lo, outcome_unit(study.outcome_bounds)
+        return cls(tuple(-int((low - edge) // unit) for edge in edges[1:-1]))
+
+    def places(self, block: Table) -> Integers:
+        """Return the cell of every row."""
+        return np.searchsorted(np.array(self.starts, dtype=np.int64), block.outcome, side="right")
+
+    def __call__(self, block: Table) -> Sums:
+        """Return the counts of a block of rows, one array."""
+        cells = len(self.starts) + 1
+        return (np.bincount(block.arm * cells + self.places(block), minlength=2 * cells),)
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramRelease:
+    """How counts are released: the plan that pays for them, and the edges of cells."""
+
+    plan: Plan
+    edges: tuple[Fraction, ...]
+
+    @property
+    def pure(self) -> bool:
+        """Whether the noise is Laplace's."""
+        return self.plan.mechanism != "gaussian"
+
+    @property
+    def noise_sd(self) -> float:
+        """Standard deviation of the noise of each count."""
+        return _noise_sd(self.plan)
+
+    @property
+    def curve_variance(self) -> float:
+        """Largest variance of the noise of a number of people beyond an edge, the number of all of them known."""
+        return self.noise_sd**2 * (len(self.edges) - 1) / 4
+
+    def histograms(
+        self, gate: Gate, counts: Callable[[], Sequence[int | Fraction]], **known: Any
+    ) -> NoisyHistograms:
+        """Return the released counts with what is known of their noise."""
+        found = release_counts(gate, NAME, counts, self.pure).floats().reshape(2, -1)
+        return NoisyHistograms(
+            numbers=tuple(tuple(map(float, arm)) for arm in found),
+            noise_sd=self.noise_sd,
+            heavy=self.pure,
+            edges=tuple(map(float, self.edges)),
+            **known,
+        )
+
+
+def _noise_sd(plan: Plan) -> float:
+    pure = plan.mechanism != "gaussian"
+    amount = plan.amount(NAME, Kind.CELLS if pure else Kind.VECTOR)
+    return float((COUNTS_L1 if pure else COUNTS_L2) / amount) * (sqrt(2) if pure else 1.0)
+
+
+def histogram_release(
+    session: Session, question: Question, edges: tuple[Fraction, ...] | None, rows: int
+) -> HistogramRelease:
+    """Return the release of least noise, on the declared edges or on the number of even cells for so many people."""
+    kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
+    if question.mechanism == "gaussian" and question.open_noise and session.account().rule == "sum":
+        # A ledger that adds up Gaussian noise counts pure noise dearly.
+        kinds.append("laplace")
+    plans = [_plan(question, kind) for kind in kinds]
+    plan = min(plans, key=_noise_sd)
+    if edges is None:
+        noise = _noise_sd(plan)
+        edges = even_edges(session.study, min(_CELLS, key=lambda cells: expected_length(cells, noise, rows)))
+    return HistogramRelease(plan, edges)
+
+
+def expected_length(cells: int, noise_sd: float, rows: int) -> float:
+    """Return how far intervals of a distribution function reach at its middle with so many cells and people."""
+    people = rows / 2
+    variance = 1 / (4 * people) + noise_sd**2 * cells / 4 / people**2
+    bend = _STEEPEST / (cells * _SUPPOSED_SD) ** 2 / 8
+    return reach(-float(ndtri(_TAIL)) * sqrt(variance), bend, 1 - 2 * _TAIL)
+
+
+def _plan(question: Question, mechanism: str) -> Plan:
+    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
+    return Plan.split(question.budget, {NAME: Fraction(1)}, mechanism, {NAME: kind})
+
+
+def quantiles_of_arms(
+    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+) -> QuantilesResult:
+    """Return both arms' distributions of a trial; at record level n is public and nothing else, else arms are."""
+    session.attach_batches()
+    rows = session.batches.rows
+    release = histogram_release(session, question, edges, rows)
+    counts = session.batches.run(CountCells.of(session.study, release.edges))[0]
+    arms = np.asarray(counts).reshape(2, -1).sum(axis=1)
+    totals = (float(rows),) if question.unit is Unit.RECORD else tuple(float(max(one, 1)) for one in arms)
+    known = {"totals": totals, "design": (1.0, 1.0)}
+
+    def compute(gate: Gate) -> QuantilesResult:
+        tables = release.histograms(gate, lambda: [int(one) for one in counts], **known)
+        return quantiles_result(session, question, tables, PAGE, shares)
+
+    return _answered(session, question, release, shares, compute)
+
+
+def quantiles_by_weights(
+    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+) -> QuantilesResult:
+    """Return both arms' distributions, weighted towards everybody; outcomes are private."""
+    study = session.study
+    session.attach("quantiles with method='weighting'")
+    release = histogram_release(session, question, edges, session.table.rows)
+    arms, diagnostics = weighted_rows(session.table, release.curve_variance)
+    bias = allowed_bias(None, study.randomised is True, len(study.covariates))
+    known = {
+        "totals": tuple(float(one.total) for one in arms),
+        "design": tuple(one.design for one in arms),
+        "inflation": 1 + bias**2,
+    }
+
+    def counts() -> list[Fraction]:
+        place = CountCells.of(study, release.edges).places(session.table)
+        return [number for one in arms for number in one.table(place, len(release.edges) - 1)]
+
+    def compute(gate: Gate) -> QuantilesResult:
+        found = quantiles_result(session, question, release.histograms(gate, counts, **known), PAGE, shares)
+        beyond = (BiasBeyond(bias, of_each_arm=False),) if bias else ()
+        return replace(
+            found,
+            method="quantiles with balancing weights in each arm",
+            not_covered=(*found.not_covered, Caveat.IMBALANCE, *beyond),
+            details=found.details | {"bias_allowed_standard_errors": bias},
+            diagnostics=diagnostics,
+        )
+
+    return _answered(session, question, release, shares, compute)
+
+
+def _answered(
+    session: Session,
+    question: Question,
+    release: HistogramRelease,
+    shares: tuple[float, ...],
+    compute: Callable[[Gate], QuantilesResult],
+) -> QuantilesResult:
+    said = {"shares": list(shares), "edges": [str(edge) for edge in release.edges]}
+    request = question.request(
+        release.plan, session.study, question="quantiles", noise=release.plan.mechanism, **said
+    )
+    return QuantilesResult.from_dict(session.run(request, lambda gate: compute(gate).stored()))

@@ -1,0 +1,120 @@
+"""Quantiles: answers at both levels, weights, bands, refusals, stored results, the command line."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import counterveil as cv
+from counterveil.cli.app import app
+from counterveil.errors import CounterveilError
+from counterveil.results import QuantilesResult
+
+STUDY = cv.Study("arm", "y", (0, 100), control=0, randomised=True)
+EXACT = {"epsilon": 1e9, "noise": cv.SeededNoise(1)}
+
+
+def people(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(0, 2, n)
+    return {"arm": arm, "y": np.clip(rng.normal(40 + 5 * arm, 10 + 5 * arm), 0, 100)}
+
+
+@pytest.mark.parametrize("protects", ["outcome", "record"])
+def test_without_noise_they_are_numpys(protects):
+    data = people()
+    found = cv.quantiles(data, STUDY, protects=protects, grid=500, **EXACT)
+    treated, control = data["y"][data["arm"] == 1], data["y"][data["arm"] == 0]
+    for one, share in zip(found.table, found.shares, strict=True):
+        exact = np.quantile(treated, share) - np.quantile(control, share)
+        assert one.estimate == pytest.approx(exact, abs=0.15)
+        # The bootstrap's standard error of numpy's.
+        rng = np.random.default_rng(1)
+        drawn = [
+            np.quantile(rng.choice(treated, len(treated)), share)
+            - np.quantile(rng.choice(control, len(control)), share)
+            for _ in range(200)
+        ]
+        assert np.subtract(*one.interval()[::-1]) == pytest.approx(3.92 * np.std(drawn), rel=0.25)
+    assert found.distribution("treated", 40.0).estimate == pytest.approx((treated < 40).mean(), abs=1e-4)
+    gap = found.distribution_difference(40.0)
+    assert gap.estimate == pytest.approx((treated < 40).mean() - (control < 40).mean(), abs=1e-4)
+
+
+def test_bands_hold_more_than_intervals():
+    found = cv.quantiles(people(), STUDY, protects="record", epsilon=1, noise=cv.SeededNoise(2))
+    for row in found.bands():
+        assert row["band_low"] <= row["low"] <= row["estimate"] <= row["high"] <= row["band_high"]
+    (row,) = found.quantile_band((0.5,))
+    low, high = found.quantile_difference().interval()
+    assert row["band_low"] < low < high < row["band_high"]
+
+
+def test_weights_undo_confounding():
+    rng, n = np.random.default_rng(5), 4000
+    x = rng.uniform(0, 1, n)
+    arm = (rng.random(n) < 0.25 + 0.5 * x).astype(int)
+    data = {"arm": arm, "y": 100 * np.clip(0.3 + 0.3 * x + 0.1 * rng.normal(size=n), 0, 1), "x": x}
+    told = cv.Study("arm", "y", (0, 100), {"x": cv.Range(0, 1)}, control=0)
+    asked = {"protects": "outcome", "epsilon": 4, "noise": cv.SeededNoise(1)}
+    found, plain = (cv.quantiles(data, told, method=method, **asked) for method in ("auto", "trial"))
+    assert "balancing weights" in found.method
+    assert found.quantile_difference().interval()[0] < 0 < found.quantile_difference().interval()[1]
+    assert plain.quantile_difference().interval()[0] > 1
+
+
+def test_nothing_is_supposed_within_a_cell_that_holds_most():
+    rng = np.random.default_rng(3)
+    data = {"arm": rng.integers(0, 2, 2000), "y": rng.exponential(0.5, 2000)}
+    found = cv.quantiles(data, STUDY, protects="record", epsilon=1, grid=10, noise=cv.SeededNoise(1))
+    low, high = found.quantile("treated", 0.5).interval()
+    assert low == pytest.approx(0, abs=0.1)
+    assert high > 9
+
+
+def test_a_result_is_written_and_read_back():
+    found = cv.quantiles(people(), STUDY, protects="record", epsilon=1, noise=cv.SeededNoise(2))
+    for facts in (found.to_dict(), found.stored()):
+        assert QuantilesResult.from_dict(json.loads(json.dumps(facts))) == found
+    broken = found.stored()
+    broken["histograms"]["numbers"] = broken["histograms"]["numbers"][:1]
+    with pytest.raises(CounterveilError, match="CV-P661"):
+        QuantilesResult.from_dict(broken)
+
+
+@pytest.mark.parametrize(
+    ("code", "told", "given"),
+    [
+        ("CV-P695", {"arms": (0, 1, 2), "reference": 0}, {}),
+        ("CV-P696", {}, {"grid": 1}),
+        ("CV-P696", {}, {"grid": [5, 120]}),
+        ("CV-P693", {}, {"shares": (0.5, 1)}),
+        ("CV-P693", {}, {"shares": 2}),
+        ("CV-P016", {}, {"method": "weighting"}),
+        ("CV-S050", {"randomised": None}, {}),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(code, told, given):
+    arms = {} if "arms" in told else {"control": 0}
+    study = cv.Study("arm", "y", (0, 100), **({"randomised": True} | arms | told))
+    with pytest.raises(CounterveilError, match=code):
+        cv.quantiles(people(), study, protects="record", epsilon=1, **given)
+
+
+def test_on_the_command_line(tmp_path):
+    import pandas as pd
+
+    pd.DataFrame(people()).to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "study.toml").write_text(STUDY.to_toml())
+    words = [
+        "quantiles",
+        str(tmp_path / "rows.csv"),
+        "--study",
+        str(tmp_path / "study.toml"),
+        "--share",
+        "0.9",
+    ]
+    done = CliRunner().invoke(app, [*words, "--protects", "record", "--epsilon", "2", "--json"])
+    assert done.exit_code == 0, done.output
+    assert QuantilesResult.from_dict(json.loads(done.stdout)).shares == (0.9,)

@@ -1,0 +1,62 @@
+"""A replaced row moves the counts of outcomes by the claimed amounts, with and without weights."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
+
+import counterveil as cv
+from counterveil.data import Table
+from counterveil.numerics.linear_form import linear_form
+from counterveil.privacy import Budget
+from counterveil.session import Kind, Plan
+from counterveil.statistics.distribution import NAME, CountCells, HistogramRelease, even_edges
+from counterveil.statistics.linear.survival import WeightedRows
+
+STUDY = cv.Study("arm", "y", (0, 4), control=0, randomised=True)
+EDGES = even_edges(STUDY, 4)
+RECORDS = [(arm, y) for arm in (0, 1) for y in (0, 1, 2.5, 4)]
+
+
+def release(mechanism):
+    budget, kind = (Budget(1), Kind.CELLS) if mechanism == "laplace" else (Budget(1, "1e-6"), Kind.VECTOR)
+    return HistogramRelease(Plan.split(budget, {NAME: Fraction(1)}, mechanism, {NAME: kind}), EDGES)
+
+
+def counted(rows):
+    columns = dict(zip(("arm", "y"), map(list, zip(*rows, strict=True)), strict=True))
+    return Table.attach(columns, STUDY).run(CountCells.of(STUDY, EDGES))[0]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
+def test_all_small_data_sets(mechanism):
+    made = release(mechanism)
+
+    def run(rows):
+        gate = FixedGate(made.plan, {})
+        known = {"totals": (6.0,), "design": (1.0, 1.0)}
+        made.histograms(gate, lambda: counted([*rows, (0, 1), (0, 1), (1, 3), (1, 3)]), **known)
+        return gate
+
+    change, claimed = largest_changes(run, RECORDS, 2)[NAME]
+    assert change <= claimed * (1 + Fraction(1, 10**12))
+    assert float(change) == pytest.approx(float(claimed), rel=1e-9)
+
+
+def test_public_weights_move_no_more():
+    own = WeightedRows(np.arange(3), linear_form(np.array([0.5, 0.2, 0.3])))
+    made = release("laplace")
+
+    def run(cells):
+        gate = FixedGate(made.plan, {})
+        tables = [*own.table(np.array(cells), 4), *([Fraction(0)] * 4)]
+        made.histograms(gate, lambda: tables, totals=(2.0, 1.0), design=(1.0, 1.0))
+        return gate
+
+    change, claimed = largest_changes(run, range(4), 3)[NAME]
+    assert claimed * Fraction(9, 10) < change <= claimed
+
+
+def test_cells_hold_their_lower_end():
+    assert counted([(0, 0), (0, 0.99), (0, 1), (1, 2), (1, 4), (1, 9)]).tolist() == [2, 1, 0, 0, 0, 0, 1, 2]
