@@ -267,9 +267,7 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
     formula: Any = words.get("formula")
     received: Any = words.get("received")
     terms = {name: words[name] for name in ("protects", "level", "mechanism")}
-    terms["outcomes"], terms["interactions"] = (
-        ([received], []) if formula is None else _columns(study, formula)
-    )
+    terms["outcomes"], terms["terms"] = ([received], []) if formula is None else _columns(study, formula)
 
     def ask(people: People, budget: Budget, noise: SeededNoise) -> Answer:
         spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -282,7 +280,7 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
             fit = released.regress(formula)
             found = [one for one in fit.coefficients if one.name == study.treatment]
             # Coefficients of covariates are not known, nor is that of a treatment whose effect varies with them.
-            truth = None if not found or terms["interactions"] or fit.response != study.outcome else truth
+            truth = None if not found or terms["terms"] or fit.response != study.outcome else truth
             found = found or [one for one in fit.coefficients if one.name != "Intercept"]
         return _of_coefficients(found, truth, "compliance" if received is not None else "moments")
 
@@ -292,16 +290,18 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
 def _columns(study: Study, formula: str) -> tuple[list[str], list[str]]:
     """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P701 or CV-P783."""
     columns = Columns.of(study, (), ())
-    pairs = [f"{one}:{other}" for one in columns.names for other in columns.names]
-    found = parse_formula(formula, (*columns.names, *pairs), dict(columns.groups))
+    names = (*columns.names, *(f"log({name})" for name in columns.names))
+    pairs = [f"{one}:{other}" for one in names for other in names]
+    found = parse_formula(formula, (*names, *pairs), dict(columns.groups))
     if found.endogenous:
         raise _unfit("formula", "no instruments in it", shown(formula), "plan question='compliance' instead")
-    explained = [] if found.response == study.outcome else [found.response]
-    return explained, [name for name in found.regressors if ":" in name]
+    own = (*found.regressors, *found.absorbed, found.response)
+    explained = [name for name in (found.response,) if name in study.covariates]
+    return explained, [name for name in own if ":" in name or name.startswith("log(")]
 
 
 def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: str) -> Answer:
-    ends = [one.interval for one in found]
+    ends = [one.interval() for one in found]
     return Answer(
         halves=[(high - low) / 2 for low, high in ends],
         errors=None if truth is None else [one.estimate - truth for one in found],
