@@ -35,6 +35,7 @@ from counterveil.report.survival import survival
 
 __all__ = [
     "balance",
+    "confidence_curve",
     "effect_curve",
     "event_study",
     "forest",
@@ -114,6 +115,31 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         else scale.note + f"{level} intervals. " + "Faint: weight of zero. " * ("sites" in facts)
     )
     finish(ax, _title_of(facts), note + _noise(result), result)
+    return ax
+
+
+def confidence_curve(
+    result: Any, *, margin: float | tuple[float, float] | None = None, ax: Any = None
+) -> Any:
+    """Return the axes with the p-value of every effect; `margin` marks one bound or two."""
+    points = [one for one in result.confidence_curve() if np.isfinite(one["effect"])]
+    ax = canvas(ax)
+    ax.plot([one["effect"] for one in points], [one["p_value"] for one in points], color=INK, lw=2)
+    (low, high), level = result.interval(), result.level
+    ax.plot([low, high], [1 - level] * 2, "|-", color=PALE, lw=2.5, ms=9, mew=2, label=f"{percent(level)} CI")
+    for bound in () if margin is None else np.atleast_1d(margin):
+        ax.axvline(bound, color=WARNING, lw=1.2, ls="--")
+    ax.set_ylim(0, 1.02)
+    ax.set_xlabel("effect" if not hasattr(result, "report_facts") else axis_label(result.report_facts()))
+    ax.set_ylabel("two-sided p-value")
+    legend(ax)
+    warning = result.guarantee.warning if hasattr(result, "guarantee") else None
+    framed(
+        ax,
+        "Confidence curve",
+        "P-values include the privacy noise." + " Dashed: margin." * (margin is not None),
+        warning,
+    )
     return ax
 
 

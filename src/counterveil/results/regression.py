@@ -43,6 +43,7 @@ from counterveil.privacy.caveats import Caveat, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.numbers import probability, rounded
 from counterveil.results.codec import load, read, save, write
+from counterveil.results.decisions import Decided
 from counterveil.results.effect import Ends, StdError, around, check_level, within
 from counterveil.results.shown import Shown
 
@@ -235,7 +236,7 @@ WEAK = 10.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Coefficient:
+class Coefficient(Decided):
     """One coefficient, or a combination of several, with its error and interval; sampling error and noise together."""
 
     name: str
@@ -250,6 +251,17 @@ class Coefficient:
     def interval(self, level: float | None = None) -> Ends:
         """Return the two ends of an interval that covers sampling error and privacy noise together."""
         return self.ends(self.level if level is None else check_level(level))
+
+    def _ends(self, level: float | None) -> tuple[float, Ends, float]:
+        return self.estimate, self.interval(level), self.level if level is None else level
+
+    def _p_at(self, value: float, level: float | None) -> float:  # noqa: ARG002 - of every level the same
+        if self.freedom is None:
+            raise refusal("CV-P795", name=self.name)
+        if not isfinite(self.std_error.total):
+            return 1.0
+        distance = self.statistic - value / self.std_error.total
+        return float(2 * stdtr(self.freedom, -abs(distance)))
 
     def __repr__(self) -> str:
         error = self.std_error.total
