@@ -141,7 +141,7 @@ def sequence(
         raise _invalid("first=: a whole number above 0, growth=: above 1", shown((first, growth)))
     rows, small = [first], exact(delta, "delta")
     # A delta is below one over the number of people.
-    most = min(_MOST_ROWS, 1 / small - 1) if small > 0 else _MOST_ROWS
+    most = min(_MOST_ROWS, int(1 / small) - 1) if small > 0 else _MOST_ROWS
     while len(rows) < MOST_LOOKS and rows[-1] * growth + 1 <= most:
         rows.append(max(ceil(rows[-1] * growth), rows[-1] + 1))
     return planned(outcome, rows, epsilon=epsilon, delta=delta, level=level, spending=ALWAYS_VALID)

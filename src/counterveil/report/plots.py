@@ -99,6 +99,9 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         colour = PALE if effect.get("weight") == 0 else INK
         for ends in scale.pieces(effect["interval"]):
             ax.plot(ends, [place, place], color=colour, lw=4, solid_capstyle="butt")
+        if effect.get("summary") and "prediction" in facts:
+            for ends in scale.pieces(facts["prediction"]):
+                ax.plot(ends, [place - 0.18] * 2, "|-", color=PALE, lw=2, ms=7, mew=2)
         mark = "D" if effect.get("summary") else "o"
         ax.plot(
             scale.held(effect["estimate"]), place, mark, color="white", ms=5, mec=colour, mew=1.5, zorder=5
@@ -114,6 +117,7 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         if several
         else scale.note + f"{level} intervals. " + "Faint: weight of zero. " * ("sites" in facts)
     )
+    note += "Below the average: one more site. " * ("prediction" in facts)
     finish(ax, _title_of(facts), note + _noise(result), result)
     return ax
 

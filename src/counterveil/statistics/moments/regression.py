@@ -421,8 +421,9 @@ _PERCENTS = {
     False: {"centre": 5, "first reach": 2, "first moments": 15, "reach": 2},
     True: {"centre": 8, "first reach": 5, "first moments": 22, "reach": 5},
 }
-# Where robust errors are asked for, responses are not clipped below so many standard deviations.
-_LEAST_WINDOW = 4.0
+# Where robust errors are asked for: standard deviations that responses are not clipped below, and those of noise that
+# moments must have before they predict responses.
+_LEAST_WINDOW, _LEAST_SIGNAL = 5.0, 3.0
 # The part of the budget that the middles of sandwiches have, all together.
 ROBUST_SHARE = Fraction(1, 4)
 # Ends of the cells of a row's squared length, in parts of what is expected of it; one cell lies above the last.
@@ -466,6 +467,11 @@ class RowPlan:
     def least_window(self) -> float:
         """Standard deviations that responses are not clipped below: of unequal variances more are far off."""
         return _LEAST_WINDOW if self.robust else 0.0
+
+    @property
+    def least_signal(self) -> float:
+        """Standard deviations of noise that a moment must have to predict: else rare rows are clipped where it errs."""
+        return _LEAST_SIGNAL if self.robust else 0.0
 
     @property
     def size(self) -> int:
@@ -525,7 +531,7 @@ class ReleasedMoments:
 def release_regression_moments(gate: Gate, records: Records, design: RowPlan) -> ReleasedMoments:
     """Return the matrix of second moments of weighted working rows, by five releases."""
     first = _look(gate, records, design, release_centre(gate, records, design.columns), "first ")
-    return _look(gate, records, design, mixed(first), "")
+    return _look(gate, records, design, mixed(first, design.least_signal), "")
 
 
 def _look(gate: Gate, records: Records, design: RowPlan, rows: Rows, name: str) -> ReleasedMoments:
@@ -623,7 +629,7 @@ def first_few(
     return float(edges[place]), float(above[place]) if len(few) else 0.0
 
 
-def mixed(first: ReleasedMoments) -> Rows:
+def mixed(first: ReleasedMoments, signal: float = 0.0) -> Rows:
     """Return rows of uncorrelated columns and of what columns leave of responses, by the first matrix.
 
     Combinations whose variance the noise hides are not stretched. Arms, other responses of two values and products with
@@ -646,13 +652,19 @@ def mixed(first: ReleasedMoments) -> Rows:
         mix[own, 0] = -root @ means[own]
     others = np.flatnonzero(~rows.numbers)[1:]
     for place in np.flatnonzero(rows.numbers):
-        _leave(mix, covariance, means, noise[place], int(place), others)
+        _leave(mix, covariance, means, noise[place], int(place), others, signal)
     sound = np.isfinite(mix).all() and np.linalg.cond(mix) < _WORST_MIX
     return replace(plain, mix=mix) if sound else plain
 
 
 def _leave(
-    mix: Floats, covariance: Floats, means: Floats, noise: Floats, place: int, others: Integers
+    mix: Floats,
+    covariance: Floats,
+    means: Floats,
+    noise: Floats,
+    place: int,
+    others: Integers,
+    signal: float,
 ) -> None:
     """Write into `mix` what the other columns leave of a response, divided by its standard deviation."""
     coefficients = np.zeros(len(mix))
@@ -660,6 +672,7 @@ def _leave(
         values, vectors = np.linalg.eigh(covariance[np.ix_(others, others)])
         least = max(_LEAST_EIGENVALUE, 2 * sqrt(len(others)) * float(noise[0]))
         with_response = vectors.T @ covariance[others, place]
+        with_response *= np.abs(with_response) > signal * float(noise[0])
         coefficients[others] = vectors @ (with_response / np.clip(values, least, None))
     change = -coefficients
     change[place] = 1.0
@@ -817,6 +830,7 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     # What noise alone pretends is cut to what moments can be: outcomes and public columns are bounded.
     most = sqrt(rows.length) * rows.clip
     crossed = np.clip(first.crossed, -most, most)
+    crossed = np.where(np.abs(crossed) > design.least_signal * first.sd, crossed, 0.0)
     inverse = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True)
     more, noise = inverse @ crossed, first.sd**2 * float(np.trace(inverse))
     # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
