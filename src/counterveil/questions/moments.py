@@ -134,6 +134,9 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
     raise refusal("CV-P780", argument=argument, given=given)
 
 
+_SANDWICH = ("middle of a sandwich for HC1 errors: counts of lengths, then second moments", "from counts")
+
+
 @silence()
 def answer_moments(
     session: Session, question: Question, columns: Columns, robust: tuple[str, ...]
@@ -156,10 +159,7 @@ def answer_moments(
             found = _of_records(release_regression_moments(gate, records, design))
         else:
             found = _of_outcomes(release_outcome_moments(gate, records, design))
-        middles = tuple(
-            _middle(gate, number, records, design, found, text) for number, text in enumerate(robust)
-        )
-        wide = ("middle of a sandwich for HC1 errors: counts of lengths, then second moments", "from counts")
+        middles = [_middle(gate, number, records, design, found, one) for number, one in enumerate(robust)]
         return Facts(
             outcome=session.study.outcome,
             columns=columns.names,
@@ -168,8 +168,8 @@ def answer_moments(
             matrix=_rows(found.matrix),
             noise_sd=_rows(found.noise),
             rows=records.count,
-            releases=found.releases + (wide,) * len(robust),
-            robust=middles,
+            releases=found.releases + (_SANDWICH,) * len(robust),
+            robust=tuple(middles),
             not_covered=_caveats(found),
             details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
         )

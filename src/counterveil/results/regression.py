@@ -728,6 +728,10 @@ class RobustMiddle:
     matrix: Matrix
     noise_sd: float
 
+    def errors_of(self, fit: LinearFit, rows: int) -> LinearFit:
+        """Return the fit of this regression with HC1 errors."""
+        return with_robust_errors(fit, np.array(self.turn), np.array(self.matrix), self.noise_sd, rows)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Moments(Shown):
@@ -830,11 +834,8 @@ class Moments(Shown):
         else:
             fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
             if len(formula.endogenous) == 1:
-                own, instruments, others = (
-                    rows(formula.endogenous)[0],
-                    rows(formula.instruments),
-                    rows(exogenous),
-                )
+                own, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
+                others = rows(exogenous)
                 stage = joint_statistic(
                     least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
                 )
@@ -843,9 +844,7 @@ class Moments(Shown):
                 centre = (float(fit.coefficients[-1]), fit.error(last)[0])
                 kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
                 tested = joint_p_value(moments, instruments, others, response)
-        if robust is not None:
-            turn, middle = np.array(robust.turn), np.array(robust.matrix)
-            fit = with_robust_errors(fit, turn, middle, robust.noise_sd, self.rows)
+        fit = fit if robust is None else robust.errors_of(fit, self.rows)
         return Regression(
             formula=text,
             method="2SLS" if formula.endogenous else "OLS",
@@ -856,9 +855,7 @@ class Moments(Shown):
             level=level,
             guarantee=self.guarantee,
             spent=self.spent,
-            not_covered=self.not_covered
-            if robust is None
-            else tuple(one for one in self.not_covered if one is not Caveat.UNEQUAL_VARIANCES),
+            not_covered=self._caveats(robust is not None),
             again=partial(self._regression, text, formula, robust=robust),
             absorbed=(CONSTANT, *formula.absorbed) if formula.absorbed else (),
             cov_type="nonrobust" if robust is None else "HC1",
@@ -869,6 +866,9 @@ class Moments(Shown):
             anderson_rubin_p=tested,
             farthest=self._farthest(formula, fit),
         )
+
+    def _caveats(self, robust: bool) -> tuple[Fact, ...]:
+        return tuple(one for one in self.not_covered if not robust or one is not Caveat.UNEQUAL_VARIANCES)
 
     def _farthest(self, formula: Formula, fit: LinearFit) -> float | None:
         """Return how far a coefficient of the outcome on public columns can be at all, in parts of `LinearFit.unit`."""
