@@ -150,6 +150,7 @@ def test_r_squared_is_that_of_statsmodels(protects):
         fit = found.regress(formula)
         # Long rows count less, which moves it a little.
         assert fit.r_squared == pytest.approx(other.rsquared, abs=0.01)
+        assert fit.conf_int(0.1).to_numpy() == pytest.approx(other.conf_int(0.1), rel=0.02, abs=0.02)
         assert ("(uncentered)" in fit.summary()) == ("- 1" in formula)
         adjusted = float(fit.summary().partition("Adj. R-squared")[2].split("\n")[0].split()[-1])
         assert adjusted == pytest.approx(other.rsquared_adj, abs=0.011)
