@@ -120,7 +120,7 @@ def regressions() -> Iterator[Case]:
 
     def adjusted(data: Any, **given: Any) -> Halves:
         fit = cv.moments(data, plain.study, **given).regress(plain.formula)
-        return {"": _length(fit.coefficient("t").interval)}
+        return {"": _length(fit.coefficient("t").interval())}
 
     # Before: mean 20, standard deviation 10; sites explain 0.64; errors 25: 65 of 90 explained.
     planned = {"question": "moments", "formula": plain.formula, "mean": 21.8, "sd": 9.5, "effect": 3.0}
@@ -131,7 +131,7 @@ def regressions() -> Iterator[Case]:
 
     def complied(data: Any, **given: Any) -> Halves:
         found = cv.moments(data, some.study, outcomes=["d"], **given)
-        return {"": _length(found.compliance("d", controls=["x0", "x1", "x2"]).complier_effect.interval)}
+        return {"": _length(found.compliance("d", controls=["x0", "x1", "x2"]).complier_effect.interval())}
 
     # Outcomes without receipt: variances 0.34 of covariates, 0.19 of what is hidden, 0.49 of errors.
     known = {

@@ -58,7 +58,7 @@ def _one(
     hits, errors, ratios, shares = [], [], [], []
     for name, truth in design.truth.items():
         one = fit.coefficient(name)
-        low, high = one.interval
+        low, high = one.interval()
         hits.append(float(low <= truth <= high))
         errors.append((one.estimate - truth) / one.std_error.total)
         ratios.append(one.std_error.total / plain[name][1])

@@ -28,7 +28,7 @@ class Design:
     formula: str
     truth: dict[str, float]
     outcomes: tuple[str, ...] = ()
-    interactions: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
 
     def release(
         self, data: People, seed: int, epsilon: str, delta: str, protects: str = "record"
@@ -40,7 +40,7 @@ class Design:
             epsilon=epsilon,
             delta=delta,
             outcomes=list(self.outcomes),
-            interactions=list(self.interactions),
+            terms=list(self.terms),
             protects=protects,
             noise=cv.SeededNoise(seed),
         )

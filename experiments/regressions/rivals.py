@@ -40,7 +40,7 @@ def ordinary(design: Design, data: People) -> Found:
 
 def _terms(design: Design) -> tuple[list[str], list[str]]:
     """Return the names of the regressors and of the instruments of a design's formula."""
-    columns = Columns.of(design.study, design.outcomes, design.interactions)
+    columns = Columns.of(design.study, design.outcomes, design.terms)
     found = parse_formula(design.formula, columns.names, dict(columns.groups))
     exogenous = ["Intercept", *found.regressors]
     return [*exogenous, *found.endogenous], [*exogenous, *found.instruments]

@@ -46,7 +46,7 @@ def _one(draw: Draw, rows: int, delta: str, seed: int) -> tuple[float, float]:
         delta=delta,
         noise=cv.SeededNoise(seed),
     )
-    low, high = moments.regress("y ~ t + x").coefficient("t").interval
+    low, high = moments.regress("y ~ t + x").coefficient("t").interval()
     columns = np.column_stack((np.ones(rows), t, x))
     left = y - columns @ np.linalg.lstsq(columns, y, rcond=None)[0]
     error = np.sqrt(left @ left / (rows - 3) * np.linalg.inv(columns.T @ columns)[1, 1])

@@ -177,8 +177,7 @@ def _moments(level: str) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         moments = cv.moments(sample.data, sample.study(), protects=level, **budget)
         effect = moments.regress("y ~ t + a + b + c").coefficient("t")
-        ends = effect.interval
-        low, high = ends() if callable(ends) else ends
+        low, high = effect.interval()
         return Found.answers([(effect.estimate, low, high)], [plain.projected(sample)])
 
     def free(sample: Sample) -> Found:

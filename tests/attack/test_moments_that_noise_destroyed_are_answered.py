@@ -75,7 +75,7 @@ def test_every_reader_of_moments_is_total(kind, protects, last_only, monkeypatch
         assert json.dumps(regression.to_dict(), allow_nan=False)
         for one in regression.coefficients:
             assert math.isfinite(one.estimate)
-            assert one.interval[0] <= one.interval[1]
+            assert one.interval()[0] <= one.interval()[1]
             assert 0 <= one.p_value <= 1
             assert not math.isnan(one.std_error.total)
 

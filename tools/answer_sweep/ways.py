@@ -214,8 +214,8 @@ def _questions() -> dict[str, Asked]:
     )
     found |= _measures()
     found["overlap"] = _other("overlap")
-    found["moments"] = _other("moments", interactions=["t:a", "a:a"])
-    found["moments outcomes"] = _other("moments", protects="outcome", interactions=["t:a"])
+    found["moments"] = _other("moments", terms=["t:a", "a:a"])
+    found["moments outcomes"] = _other("moments", protects="outcome", terms=["t:a"])
     found["moments of arms"] = _other("moments", {"arms": (0, 1, 2), "reference": 0}, outcomes=["b"])
     for method in ("auto", "t_learner", "r_learner"):
         found[f"cate {method}"] = _other("cate", method=method)

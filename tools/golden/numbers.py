@@ -136,7 +136,7 @@ def _moments(answer: Any) -> dict[str, Any]:
     found |= {"noise": np.ravel(answer.noise_sd)}
     for formula in ("y ~ t + a + c", "y ~ a + [b ~ c]"):
         fit = answer.regress(formula)
-        found |= {formula: list(fit.params.values())}
+        found |= {formula: list(fit.params)}
         found |= {f"{formula} {level}": list(chain(*fit.interval(level).values())) for level in LEVELS}
     return found
 

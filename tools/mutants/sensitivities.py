@@ -52,6 +52,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "Fraction(2)",
         _unit("moments/regression_moments"),
     ),
+    _of("release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/robust_moments")),
     _of("ArmBalance.sums", "max(within, across)", "within", _unit("moments/arm_balance")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_balance")),
     _of("trimming.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),

@@ -99,7 +99,7 @@ def draft_charter(
     delta: Annotated[str, option("NUMBER", "Delta of all looks together.")] = "0",
     level: Annotated[float, option("NUMBER", "Chance that the intervals of all looks cover.")] = 0.95,
     spending: Annotated[
-        str, option("NAME", "How the looks share the error: obrien_fleming or pocock.")
+        str, option("NAME", "How the looks share the error: obrien_fleming, pocock or always_valid.")
     ] = "obrien_fleming",
 ) -> None:
     """Draft a charter from a study file, for the data steward to check.

@@ -31,7 +31,17 @@ Received = Annotated[
     str | None, option("NAME", "The covariate that says who received the treatment, for compliance.")
 ]
 Importance = Annotated[list[str] | None, option("NAME=NUMBER", "As for `counterveil outcomes`.")]
-Spending = Annotated[str, option("NAME", 'How looks divide the error: "obrien_fleming" or "pocock".')]
+Spending = Annotated[
+    str, option("NAME", 'How looks divide the error: "obrien_fleming", "pocock" or "always_valid".')
+]
+Test = Annotated[
+    str | None, option("NAME", 'A test: "superiority", "noninferiority" or "equivalence", with --margin.')
+]
+Margin = Annotated[float | None, option("NUMBER", "Margin of the test, in units of the effect.")]
+Lower = Annotated[bool, option("", "A lower outcome is better, for --test.", "--lower-is-better")]
+Power = Annotated[
+    float | None, option("NUMBER", "Power of the test: the least epsilon and number of people are searched.")
+]
 By = Annotated[list[str] | None, option("NAME[=CUTS]", "Groups, as for `counterveil groups`.")]
 PolicyFile = Annotated[Path | None, option("FILE", "A policy, as for `counterveil policy-value`.")]
 Compare = Annotated[
@@ -127,6 +137,10 @@ def plan(
     received: Received = None,
     importance: Importance = None,
     spending: Spending = "obrien_fleming",
+    test: Test = None,
+    margin: Margin = None,
+    lower_is_better: Lower = False,
+    power: Power = None,
     compare: Compare = False,
     half_width: HalfWidth = None,
     draws: Draws = 20,
@@ -173,6 +187,10 @@ def plan(
             received=received,
             importance=by_name(importance),
             spending=spending,
+            test=test,
+            margin=margin,
+            higher_is_better=not lower_is_better,
+            power=power,
             half_width=half_width,
             draws=draws,
             seed=seed,

@@ -23,9 +23,13 @@ def moments(
             "NAME", "A covariate that is an outcome or a received treatment; may be repeated.", "--outcome"
         ),
     ] = None,
-    interactions: Annotated[
+    terms: Annotated[
         list[str] | None,
-        option("NAME:NAME", "A product of two columns to release too; may be repeated.", "--interaction"),
+        option("TERM", 'Released too: "a:b", "I(a**2)" or "log(a)"; may be repeated.', "--term"),
+    ] = None,
+    robust: Annotated[
+        list[str] | None,
+        option("FORMULA", "A regression that is asked with HC1 errors; may be repeated.", "--robust"),
     ] = None,
     out: Out = None,
 ) -> None:
@@ -39,7 +43,8 @@ def moments(
         request.given["data"],
         request.study,
         outcomes=outcomes or [],
-        interactions=interactions or [],
+        terms=terms or [],
+        robust=robust or [],
         **request.arguments,
     )
     # Printed first: what was paid for is not lost if the file cannot be written.
@@ -54,6 +59,9 @@ def regress(
         str, argument("FORMULA", '"y ~ treat + age", or with instruments "y ~ age + [dose ~ offer]".')
     ],
     level: Level = None,
+    cov_type: Annotated[
+        str, option("KIND", '"nonrobust", or "HC1" for regressions that moments --robust named.')
+    ] = "nonrobust",
     as_json: AsJson = False,
 ) -> None:
     """Regress a released column on others.
@@ -63,7 +71,7 @@ def regress(
     """
     import counterveil as cv
 
-    show(cv.results.Moments.load(moments).regress(formula, level), None, as_json)
+    show(cv.results.Moments.load(moments).regress(formula, level, cov_type=cov_type), None, as_json)
 
 
 def compliance(

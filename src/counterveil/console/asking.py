@@ -65,7 +65,7 @@ QUESTIONS = {
     "groups": Kind("effects in subgroups", GroupsArguments, (*_SOME, "by"), (*_NAMED, "adjusted", "arms")),
     "survival": Kind("survival of both arms", SurvivalArguments, _SOME, _SURVIVAL),
     "event_study": Kind("effects by period", EventStudyArguments, (*_SOME, "estimand"), _NAMED),
-    "moments": Kind("regressions, as many as you like", MomentsArguments, ("mechanism", "interactions")),
+    "moments": Kind("regressions, as many as you like", MomentsArguments, ("mechanism", "terms")),
     "cate": Kind(
         "effects as a function of covariates", CateArguments, ("method",), ("auto", *cate_methods())
     ),
@@ -77,7 +77,7 @@ QUESTIONS = {
 }
 FIELDS = (
     *("question", "protects", "epsilon", "delta", "method", "estimand", "measure", "level", "mechanism", "trim"),
-    *("settings", "by", "interactions", "policy", "cost", "request"),
+    *("settings", "by", "terms", "policy", "cost", "request"),
 )  # fmt: skip
 # A second tab with the same form waits and gets the stored answer; another request waits once in many times.
 _TURNS = tuple(threading.Lock() for _ in range(64))
@@ -123,8 +123,8 @@ class FormRequest:
         }
         if "by" in names and not instead:
             arguments["by"] = _cuts(self.given["by"])
-        if "interactions" in names:
-            arguments["interactions"] = _parts(self.given["interactions"])
+        if "terms" in names:
+            arguments["terms"] = _parts(self.given["terms"])
         if "trim" in names:
             arguments["trim"] = _limit(self.given["trim"])
         if "settings" in names:

@@ -23,7 +23,7 @@ from math import inf, isfinite, pi, sqrt, tan
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc, fdtri, stdtr, stdtrit
+from scipy.special import fdtrc, fdtri
 
 from counterveil.numerics.arrays import Floats
 
@@ -84,6 +84,8 @@ class LinearFit:
     centred: bool  # whether the regressors span a constant
     freedom: int
     identified: bool
+    unit: Floats  # covariance that errors of variance one would have, from sampling
+    doubt: float = 0.0  # standard deviation of the noise of a variance from sampling, in parts of `unit`
 
     @property
     def finite(self) -> bool:
@@ -109,13 +111,14 @@ class LinearFit:
             return inf, inf, inf
         return sqrt(max(parts[0], 0.0)), sqrt(max(parts[1], 0.0)), sqrt(max(parts[2], 0.0))
 
-    def reach(self, level: float) -> float:
-        """Return how many standard errors an interval reaches: a quantile of Student's t."""
-        return float(stdtrit(self.freedom, (1 + level) / 2))
-
-    def p_value(self, statistic: float) -> float:
-        """Return the two-sided p-value of a coefficient in standard errors."""
-        return float(2 * stdtr(self.freedom, -abs(statistic)))
+    def freedom_of(self, combination: Floats) -> float:
+        """Return Student's degrees of freedom of a combination; a noisy variance has Satterthwaite's."""
+        with np.errstate(all="ignore"):
+            total = float(combination @ self.covariance @ combination)
+            noise = self.doubt * float(combination @ self.unit @ combination)
+        if not (noise > 0 and 0 < total < inf):
+            return float(self.freedom)
+        return 1 / (1 / self.freedom + noise**2 / (2 * total**2))
 
 
 def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
@@ -133,7 +136,9 @@ def _known_or_not(fit: Callable[..., LinearFit]) -> Callable[..., LinearFit]:
                 return found
         size, freedom = len(regressors), max(moments.rows - len(regressors), 1)
         nothing = np.zeros((size, size))
-        return LinearFit(np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False)
+        return LinearFit(
+            np.zeros(size), nothing, nothing, others[-1], inf, 0.0, False, freedom, False, nothing
+        )
 
     return of_any
 
@@ -157,7 +162,10 @@ def least_squares(moments: NoisyMoments, regressors: Floats, response: Floats) -
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return LinearFit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+    unit = inverse / moments.rows
+    return LinearFit(
+        coefficients, sampling, known, residual, variance, total, centred, freedom, identified, unit
+    )
 
 
 @_known_or_not
@@ -183,7 +191,24 @@ def two_stage(moments: NoisyMoments, regressors: Floats, instruments: Floats, re
     total = _total(moments, response, centred)
     freedom = max(moments.rows - len(regressors), 1)
     known = own if noise is None else noise
-    return LinearFit(coefficients, sampling, known, residual, variance, total, centred, freedom, identified)
+    unit = inverse / moments.rows
+    return LinearFit(
+        coefficients, sampling, known, residual, variance, total, centred, freedom, identified, unit
+    )
+
+
+def with_robust_errors(fit: LinearFit, turn: Floats, middle: Floats, noise: float, rows: int) -> LinearFit:
+    """Return the fit with HC1 errors from the released middle of its sandwich, (p, p); `turn` is in its coordinates.
+
+    Directions whose variance the noise hides have that of the noise.
+    """
+    doubt = (
+        sqrt(2.0) * noise
+    )  # of v'Ev for |v| = 1, E with variance `noise`^2 off the diagonal and twice that on it
+    values, vectors = np.linalg.eigh(middle)
+    lifted = (vectors * np.maximum(values, doubt)) @ vectors.T
+    factor = 1 / max(rows - len(turn), 1)
+    return replace(fit, sampling=factor * turn.T @ lifted @ turn, unit=factor * turn.T @ turn, doubt=doubt)
 
 
 def _inverse(matrix: Floats) -> Floats:

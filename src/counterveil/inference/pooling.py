@@ -15,7 +15,7 @@ from math import isfinite, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc, stdtr, stdtrit
+from scipy.special import chdtrc, chdtri, stdtr, stdtrit
 
 from counterveil.inference.convolution import NoiseDistribution, half_width, tail, weighted_sum
 from counterveil.inference.measures import ApartMeans, Error, Errors, JointMeans, Pair
@@ -49,6 +49,11 @@ class Heterogeneity:
     i_squared: float
     tau_squared: float
 
+    @property
+    def tau(self) -> float:
+        """The standard deviation of the sites' effects."""
+        return sqrt(self.tau_squared)
+
     def to_dict(self) -> dict[str, float]:
         """Return the figures by name."""
         return asdict(self)
@@ -63,14 +68,34 @@ def heterogeneity(estimates: Floats, variances: Floats) -> Heterogeneity:
 
 def paule_mandel(estimates: Floats, variances: Floats) -> float:
     """Return the tau^2 at which the weighted sum of squares equals its degrees of freedom; 0 at least."""
-    df = len(estimates) - 1
-    if _excess(0.0, estimates, variances) <= df:
+    return _profile(estimates, variances, len(estimates) - 1)
+
+
+def tau_squared_interval(estimates: Floats, variances: Floats, level: float) -> tuple[float, float]:
+    """Return an interval for the variance between sites: values at which Q is not beyond its quantiles (Q profile).
+
+    Exact for normal errors of these variances (Viechtbauer 2007); (0, 0) where sites differ less than chance allows.
+    """
+    df, tail = len(estimates) - 1, (1 - level) / 2
+    return tuple(_profile(estimates, variances, float(chdtri(df, p))) for p in (tail, 1 - tail))  # type: ignore[return-value]
+
+
+def i_squared_of(tau_squared: float, variances: Floats) -> float:
+    """Return the part of the variance of estimates that is between sites, for a typical variance within (Higgins)."""
+    weights = 1 / variances
+    typical = (len(variances) - 1) * weights.sum() / (weights.sum() ** 2 - (weights**2).sum())
+    return float(tau_squared / (tau_squared + typical))
+
+
+def _profile(estimates: Floats, variances: Floats, aim: float) -> float:
+    """Return the tau^2 at which the weighted sum of squares is `aim`; 0 at least."""
+    if _excess(0.0, estimates, variances) <= aim:
         return 0.0
     # At this value every weight is at most 1/tau^2, so the sum of squares is below its aim.
-    low, high = 0.0, float(((estimates - estimates.mean()) ** 2).sum()) / df
+    low, high = 0.0, float(((estimates - estimates.mean()) ** 2).sum()) / aim
     for _ in range(_MOST_STEPS):
         middle = (low + high) / 2
-        low, high = (middle, high) if _excess(middle, estimates, variances) > df else (low, middle)
+        low, high = (middle, high) if _excess(middle, estimates, variances) > aim else (low, middle)
         if high - low <= _PRECISION * (high + float(variances.max())):
             break
     return high

@@ -1,7 +1,7 @@
 """Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
 
 A plan divides the budget and the error among its looks, and a charter keeps it. Then the intervals of all looks cover
-together at the planned level, wherever the study stops.
+together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import e, log, sqrt
+from math import ceil, e, log, sqrt
 from pathlib import Path
 
 from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
+from counterveil.accounting.charter import MOST_LOOKS
 from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
@@ -39,13 +40,17 @@ def _even(share: float, alpha: float) -> float:
     return alpha * log(1 + (e - 1) * share)
 
 
+# The k-th look has the part 1 / (k (k + 1)) of error and budget, which add up to one over all k: a plan may go on.
+ALWAYS_VALID = "always_valid"
 SPENDING: dict[str, Callable[[float, float], float]] = {"obrien_fleming": _late, "pocock": _even}
 # No interval is asked for beyond the level that intervals are computed to.
 LEAST_ALPHA = Fraction(1, 10**6)
 
 
 def alphas(rows: Sequence[int], alpha: Fraction, spending: str) -> tuple[Fraction, ...]:
-    """Return the chance of a miss that each look spends, exact numbers of sum alpha."""
+    """Return the chance of a miss that each look spends, exact numbers of sum alpha, or less without a last look."""
+    if spending == ALWAYS_VALID:
+        return unending(alpha, len(rows))
     spent = [Fraction(0)]
     for number in rows[:-1]:
         by_now = Fraction(round(SPENDING[spending](number / rows[-1], float(alpha)) * 10**9), 10**9)
@@ -54,7 +59,16 @@ def alphas(rows: Sequence[int], alpha: Fraction, spending: str) -> tuple[Fractio
     return tuple(later - earlier for earlier, later in itertools.pairwise(spent))
 
 
-__all__ = ["look", "planned"]
+# Nobody has more rows than this: looks without end are not written down beyond it.
+_MOST_ROWS = 10**12
+
+
+def unending(whole: Fraction, count: int) -> tuple[Fraction, ...]:
+    """Return the first parts of a whole that is divided among looks without end."""
+    return tuple(whole / (k * (k + 1)) for k in range(1, count + 1))
+
+
+__all__ = ["look", "planned", "sequence"]
 
 # A reader who compares the p-value with 5 % would look too often.
 
@@ -76,13 +90,14 @@ def planned(
         epsilon: of all looks together, divided equally; or one for each.
         delta: of all looks together.
         level: the chance that the intervals of all looks cover.
-        spending: how the rest is divided: "obrien_fleming" (little at first) or "pocock" (about equally).
+        spending: how the rest is divided: "obrien_fleming" (little at first), "pocock" (about equally) or
+            "always_valid": the k-th look has 1/(k (k + 1)) of it and of the budget, however many follow.
     """
     found = list(rows)
     if not found or any(type(number) is not int for number in found) or sorted({*found, 0}) != [0, *found]:
         raise _invalid("rows=: rising whole numbers above 0", shown(rows))
-    if spending not in SPENDING:
-        raise _invalid(f"spending= one of {', '.join(map(repr, SPENDING))}", shown(spending))
+    if spending not in (*SPENDING, ALWAYS_VALID):
+        raise _invalid(f"spending= one of {', '.join(map(repr, (*SPENDING, ALWAYS_VALID)))}", shown(spending))
     alpha = 1 - exact(str(check_level(level)), "level")
     if alpha < 2 * len(found) * LEAST_ALPHA:
         raise _invalid(f"a level below {float(1 - 2 * len(found) * LEAST_ALPHA)}", shown(level))
@@ -92,10 +107,46 @@ def planned(
     if len(each) != len(found):
         raise _invalid(f"one epsilon, or {len(found)}", shown(epsilon))
     parts = 1 if each is epsilon else len(found)
-    budgets = [Budget(exact(one, "epsilon") / parts, exact(delta, "delta") / len(found)) for one in each]
+    shares = [Fraction(1, parts)] * len(found)
+    deltas = [exact(delta, "delta") / len(found)] * len(found)
+    if spending == ALWAYS_VALID and each is not epsilon:
+        shares, deltas = (
+            list(unending(Fraction(1), len(found))),
+            list(unending(exact(delta, "delta"), len(found))),
+        )
+    parts_of = zip(each, shares, deltas, strict=True)
+    budgets = [Budget(exact(one, "epsilon") * share, own) for one, share, own in parts_of]
     Budget(1, delta).check_rows(found[-1])
     spent = alphas(found, alpha, spending)
     return Looks(outcome, tuple(Look(*numbers) for numbers in zip(found, budgets, spent, strict=True)))
+
+
+def sequence(
+    outcome: str,
+    first: int,
+    *,
+    epsilon: Number,
+    delta: Number = 0,
+    level: float = 0.95,
+    growth: float = 2.0,
+) -> Looks:
+    """Return a plan of looks that need not end: a confidence sequence, whose intervals cover together at every look.
+
+    Args:
+        outcome: the column that is looked at.
+        first: the number of rows, or people, at the first look.
+        epsilon, delta: of all looks together; the k-th has the part 1/(k (k + 1)).
+        level: the chance that the intervals of all looks cover, however many there are.
+        growth: every look has so many times the rows of the one before.
+    """
+    if type(first) is not int or first < 1 or not isinstance(growth, int | float) or not 1 < growth <= 1000:
+        raise _invalid("first=: a whole number above 0, growth=: above 1", shown((first, growth)))
+    rows, small = [first], exact(delta, "delta")
+    # A delta is below one over the number of people.
+    most = min(_MOST_ROWS, int(1 / small) - 1) if small > 0 else _MOST_ROWS
+    while len(rows) < MOST_LOOKS and rows[-1] * growth + 1 <= most:
+        rows.append(max(ceil(rows[-1] * growth), rows[-1] + 1))
+    return planned(outcome, rows, epsilon=epsilon, delta=delta, level=level, spending=ALWAYS_VALID)
 
 
 @asks

@@ -14,6 +14,7 @@ import numpy as np
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.errors import refusal
+from counterveil.inference.moments import NoisyMoments
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Number, Unit
 from counterveil.privacy.caveats import Caveat, ClippedOutliers, Downweighted, Fact
@@ -21,7 +22,7 @@ from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
-from counterveil.results.regression import Matrix, Moments
+from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
 from counterveil.session import BitSource, Gate, Session
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression import (
@@ -30,13 +31,17 @@ from counterveil.statistics.moments.regression import (
     PAGES,
     Columns,
     OutcomeMoments,
+    OutcomeRows,
     ReleasedMoments,
     RowPlan,
+    Rows,
     outcome_plan,
     release_outcome_moments,
     release_regression_moments,
 )
 from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
+from counterveil.statistics.moments.robust import PAGE as ROBUST_PAGE
+from counterveil.statistics.moments.robust import release_sandwich
 
 
 @asks
@@ -48,7 +53,8 @@ def moments(
     epsilon: Number,
     delta: Number = 0,
     outcomes: Sequence[str] = (),
-    interactions: Sequence[str] = (),
+    terms: Sequence[str] = (),
+    robust: Sequence[str] = (),
     level: float = 0.95,
     mechanism: Mechanism | None = None,
     ledger: str | Path | Ledger | None = None,
@@ -68,7 +74,8 @@ def moments(
         delta: a small positive number allows Gaussian noise, which is several times smaller here.
         outcomes: covariates that are outcomes or received treatments, which regressions may explain; rows are not
             weighted by them.
-        interactions: products to release too: ["treat:age", "age:age"].
+        terms: what formulas may use beside columns, released too: ["treat:age", "I(age**2)", "log(income)"].
+        robust: regressions that are asked with HC1 errors, ["y ~ treat + age"]; a quarter of the budget is theirs.
         level: confidence level of the intervals.
         mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
     """
@@ -77,7 +84,8 @@ def moments(
         epsilon=epsilon,
         delta=delta,
         outcomes=outcomes,
-        interactions=interactions,
+        terms=terms,
+        robust=robust,
         level=level,
         mechanism=mechanism,
         request_id=request_id,
@@ -93,7 +101,8 @@ class MomentsArguments(Arguments[Moments]):
     protects: Protects = "record"
     delta: Number = 0
     outcomes: Sequence[str] = ()
-    interactions: Sequence[str] = ()
+    terms: Sequence[str] = ()
+    robust: Sequence[str] = ()
     mechanism: Mechanism | None = None
 
     def checked(self, study: Study) -> Asked[Moments]:
@@ -104,13 +113,20 @@ class MomentsArguments(Arguments[Moments]):
         if study.before is not None or study.per is not None:
             raise refusal("CV-S095", before=study.before is not None, per=study.per is not None)
         refuse_extremes(study, question.budget)
-        outcomes, interactions = _names(self.outcomes, "outcomes"), _names(self.interactions, "interactions")
-        columns = Columns.of(study, outcomes, interactions)
-        if question.unit is Unit.OUTCOME and any(columns.singles - 1 in pair for pair in columns.products):
-            raise refusal("CV-P788", interactions=list(interactions), unit=question.unit.value)
+        outcomes, terms = _names(self.outcomes, "outcomes"), _names(self.terms, "terms")
+        columns = Columns.of(study, outcomes, terms)
+        private = columns.log_outcome or any(columns.singles - 1 in pair for pair in columns.products)
+        if question.unit is Unit.OUTCOME and private:
+            raise refusal("CV-P788", terms=list(terms), unit=question.unit.value)
+        robust = _names(self.robust, "robust")
+        for text in robust:
+            if parse_formula(text, columns.names, dict(columns.groups)).endogenous:
+                raise refusal("CV-P794", formula=text)
         if len(columns.names) > MOST_COLUMNS:
             raise refusal("CV-P789", most_columns=MOST_COLUMNS, names=len(columns.names))
-        return Asked(question.budget, partial(answer_moments, question=question, columns=columns))
+        return Asked(
+            question.budget, partial(answer_moments, question=question, columns=columns, robust=robust)
+        )
 
 
 def _names(given: object, argument: str) -> tuple[str, ...]:
@@ -120,14 +136,19 @@ def _names(given: object, argument: str) -> tuple[str, ...]:
     raise refusal("CV-P780", argument=argument, given=given)
 
 
+_SANDWICH = ("middle of a sandwich for HC1 errors: counts of lengths, then second moments", "from counts")
+
+
 @silence()
-def answer_moments(session: Session, question: Question, columns: Columns) -> Moments:
+def answer_moments(
+    session: Session, question: Question, columns: Columns, robust: tuple[str, ...]
+) -> Moments:
     """Return the released moments of an open session."""
     session.admit(question.uses(session.study, "moments"))
     session.attach_batches()
     refuse_few_clusters(session.study, "moments", question.method, session.batches.rows)
     records = Records(session.batches, columns.features)
-    design = RowPlan(records.count, columns, question.budget, question.mechanism)
+    design = RowPlan(records.count, columns, question.budget, question.mechanism, len(robust))
     private = question.unit is Unit.RECORD
     if private:
         _refuse_noise(design)
@@ -140,6 +161,7 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
             found = _of_records(release_regression_moments(gate, records, design))
         else:
             found = _of_outcomes(release_outcome_moments(gate, records, design))
+        middles = [_middle(gate, number, records, design, found, one) for number, one in enumerate(robust)]
         return Facts(
             outcome=session.study.outcome,
             columns=columns.names,
@@ -148,23 +170,24 @@ def answer_moments(session: Session, question: Question, columns: Columns) -> Mo
             matrix=_rows(found.matrix),
             noise_sd=_rows(found.noise),
             rows=records.count,
-            releases=found.releases,
+            releases=found.releases + (_SANDWICH,) * len(robust),
+            robust=tuple(middles),
             not_covered=_caveats(found),
             details={"weighted_down": found.weighted_down, "mechanism": drawn[0]},
         )
 
     said = {
         "question": "moments",
-        "interactions": [name for name in columns.names if ":" in name],
+        "terms": [name for name in columns.names if ":" in name or name.startswith("log(")],
         "responses": list(columns.responses),
-    }
+    } | ({"robust": list(robust)} if robust else {})
     return settled(
         Moments,
         session,
         question,
         plan,
         compute,
-        pages=PAGES if private else OUTCOME_PAGES,
+        pages=(PAGES if private else OUTCOME_PAGES) + (ROBUST_PAGE,) * bool(robust),
         mechanisms=drawn,
         said=said,
     )
@@ -192,6 +215,23 @@ class _Found:
     releases: tuple[tuple[str, str], ...]
     weighted_down: float
     clipped: ClippedOutliers
+    rows: Rows | OutcomeRows
+
+
+def _middle(
+    gate: Gate, number: int, records: Records, design: RowPlan, found: _Found, text: str
+) -> RobustMiddle:
+    """Return the released middle of the sandwich of one regression."""
+    columns = design.columns
+    formula = parse_formula(text, columns.names, dict(columns.groups))
+    names = (*((CONSTANT,) if formula.constant else ()), *formula.regressors, *formula.absorbed)
+    places = [(CONSTANT, *columns.names).index(name) for name in names]
+    response = found.basis[1 + columns.names.index(formula.response)]
+    moments = NoisyMoments(found.matrix, found.noise, records.count)
+    turn, matrix, sd = release_sandwich(
+        gate, number, records, found.rows, moments, found.basis[places], response, design
+    )
+    return RobustMiddle(text, _rows(turn), _rows(matrix), sd)
 
 
 def _of_records(found: ReleasedMoments) -> _Found:
@@ -209,7 +249,7 @@ def _of_records(found: ReleasedMoments) -> _Found:
         ("second moments of weighted rows", f"squared length at most {float(rows.squared_reach):.4g}"),
     )
     share = found.weighted_down if rows.length < rows.longest else 0.0
-    return _Found(found.matrix, noise, rows.basis, releases, share, clipped)
+    return _Found(found.matrix, noise, rows.basis, releases, share, clipped, rows)
 
 
 def _of_outcomes(found: OutcomeMoments) -> _Found:
@@ -227,7 +267,7 @@ def _of_outcomes(found: OutcomeMoments) -> _Found:
     reach = rows.clip * rows.columns.ends[place][1]
     clips = rows.clip < 1.0 + float(np.abs(rows.prediction).sum())
     said = ClippedOutliers((rows.columns.names[place],) * clips, (float(reach),) * clips, in_sds=False)
-    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said)
+    return _Found(found.matrix, found.noise, rows.basis(), releases, found.weighted_down, said, rows)
 
 
 def _caveats(found: _Found) -> tuple[Fact, ...]:

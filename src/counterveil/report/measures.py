@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.numbers import from_to, percent, rounded
+from counterveil.report.numbers import from_to, percent, probability, rounded
 
 Facts = dict[str, Any]
 _DIFFERENCE, _NEEDED = "difference", "nnt"
@@ -92,3 +92,19 @@ def _end(value: float) -> str:
 
 def _way(value: float | None) -> str:
     return "fewer" if value is not None and value < 0 else "more"
+
+
+_SHOWN_BY = {"superiority": "superior", "noninferiority": "not inferior", "equivalence": "equivalent"}
+
+
+def margin_sentence(facts: dict[str, Any]) -> str:
+    """Return a test against a margin in words: what is shown or not, the interval and the bounds, and p."""
+    low, high = facts["bounds"]
+    inside = f"between {low:.4g} and {high:.4g}" if None not in (low, high) else ""
+    inside = inside or (f"above {low:.4g}" if high is None else f"below {high:.4g}")
+    ends = ", ".join(f"{end:.4g}" for end in facts["interval"])
+    shown = "" if facts["met"] else "not shown to be "
+    return (
+        f"{shown}{_SHOWN_BY[facts['kind']]}: effect {inside}; estimate {facts['estimate']:.4g}, "
+        f"{percent(facts['level'])} CI [{ends}], one-sided p {probability(facts['p_value'])}"
+    )

@@ -36,6 +36,7 @@ from counterveil.report.survival import survival
 
 __all__ = [
     "balance",
+    "confidence_curve",
     "effect_curve",
     "event_study",
     "forest",
@@ -108,6 +109,9 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         colour = PALE if effect.get("weight") == 0 else INK
         for ends in scale.pieces(effect["interval"]):
             ax.plot(ends, [place, place], color=colour, lw=4, solid_capstyle="butt")
+        if effect.get("summary") and "prediction" in facts:
+            for ends in scale.pieces(facts["prediction"]):
+                ax.plot(ends, [place - 0.18] * 2, "|-", color=PALE, lw=2, ms=7, mew=2)
         mark = "D" if effect.get("summary") else "o"
         ax.plot(
             scale.held(effect["estimate"]), place, mark, color="white", ms=5, mec=colour, mew=1.5, zorder=5
@@ -123,7 +127,33 @@ def forest(result: Any, *, ax: Any = None) -> Any:
         if several
         else scale.note + f"{level} intervals. " + "Faint: weight of zero. " * ("sites" in facts)
     )
+    note += "Below the average: one more site. " * ("prediction" in facts)
     finish(ax, _title_of(facts) or result.view().title, note + _noise(result), result)
+    return ax
+
+
+def confidence_curve(
+    result: Any, *, margin: float | tuple[float, float] | None = None, ax: Any = None
+) -> Any:
+    """Return the axes with the p-value of every effect; `margin` marks one bound or two."""
+    points = [one for one in result.confidence_curve() if np.isfinite(one["effect"])]
+    ax = canvas(ax)
+    ax.plot([one["effect"] for one in points], [one["p_value"] for one in points], color=INK, lw=2)
+    (low, high), level = result.interval(), result.level
+    ax.plot([low, high], [1 - level] * 2, "|-", color=PALE, lw=2.5, ms=9, mew=2, label=f"{percent(level)} CI")
+    for bound in () if margin is None else np.atleast_1d(margin):
+        ax.axvline(bound, color=WARNING, lw=1.2, ls="--")
+    ax.set_ylim(0, 1.02)
+    ax.set_xlabel("effect" if not hasattr(result, "report_facts") else axis_label(result.report_facts()))
+    ax.set_ylabel("two-sided p-value")
+    legend(ax)
+    warning = result.guarantee.warning if hasattr(result, "guarantee") else None
+    framed(
+        ax,
+        "Confidence curve",
+        "P-values include the privacy noise." + " Dashed: margin." * (margin is not None),
+        warning,
+    )
     return ax
 
 

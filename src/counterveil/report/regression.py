@@ -25,9 +25,13 @@ from counterveil.report.view import (
 _WIDTH = 78
 _ROUNDED = 5e-4  # what is printed as zero
 _ROWS = 40  # columns of a short table
-_LEAST = "regression from released moments; standard errors include the privacy noise and need errors of equal variance"
+_LEAST = "regression from released moments; standard errors include the privacy noise"
 
-_MORE = "standard errors are classical and include the noise; what is not covered: .full() or --json"
+_MORE = "standard errors are {} and include the noise; what is not covered: .full() or --json"
+
+
+def _kind(facts: Facts) -> str:
+    return "HC1" if facts.get("cov_type") == "HC1" else "classical"
 
 
 def moments_view(facts: Facts, full: bool = False) -> View:
@@ -105,15 +109,16 @@ def compliance_view(facts: Facts, full: bool = False) -> View:
 def _notes(facts: Facts, full: bool) -> list[Item]:
     first = [
         *_instruments(facts),
+        *([("Absorbed", ", ".join(facts["absorbed"]))] if facts.get("absorbed") else []),
         *([] if facts.get("identified", True) else [("Interval", _UNKNOWN)]),
     ]
     if not full:
         # What the moments say of themselves is not repeated under every regression.
-        return [*first, ("Guarantee", guarantee_line(facts)), ("More", _MORE)]
+        return [*first, ("Guarantee", guarantee_line(facts)), ("More", _MORE.format(_kind(facts)))]
     return [
         *first,
         ("Guarantee", guarantee_line(facts)),
-        ("Errors", _LEAST),
+        ("Errors", _LEAST + ("" if _kind(facts) == "HC1" else "; they need errors of equal variance")),
         ("Not covered", "; ".join(caveat_words(facts))),
     ]
 
@@ -184,7 +189,12 @@ def _head(facts: Facts) -> list[tuple[str, str, str, str]]:
         ),
         ("Method:", "released moments", "Residual Variance:", f"{facts['residual_variance']:.4g}"),
         ("No. Observations:", f"{facts['rows']}", "Df Residuals:", f"{facts['freedom']}"),
-        ("Covariance Type:", "nonrobust + noise", "Budget:", str(Budget.from_dict(facts["spent"]))),
+        (
+            "Covariance Type:",
+            f"{facts['cov_type']} + noise",
+            "Budget:",
+            str(Budget.from_dict(facts["spent"])),
+        ),
     ]
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 from typing import Any
+
+import numpy as np
 
 from counterveil.data import Study
 from counterveil.data.labels import Label
 from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
+from counterveil.inference.convolution import weighted_sum
+from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
 from counterveil.results.effect import Effect, Ends, Linear, solved
 from counterveil.results.result import Comparison
@@ -41,6 +46,22 @@ class ArmsResult(Comparison):
             mean.name: effect.interval(level, simultaneous)
             for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
         }
+
+    def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
+        """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
+
+        `doses` are the doses of the arms by label; labels that are numbers are their own. Arms count by their rows.
+        """
+        found: dict[Any, Any] = (
+            {mean.name: mean.name for mean in self.means} if doses is None else dict(doses)
+        )
+        numbers = all(type(value) in (int, float) and isfinite(value) for value in found.values())
+        if {*found} != {mean.name for mean in self.means} or not numbers or len({*found.values()}) < 2:
+            raise refusal("CV-P797", arms=", ".join(repr(mean.name) for mean in self.means), doses=found)
+        sizes = np.array([mean.size for mean in self.means])
+        x = np.array([float(found[mean.name]) for mean in self.means])
+        x = x - sizes @ x / sizes.sum()
+        return weighted(self.means, sizes * x / float(sizes @ x**2), "slope")
 
     @property
     def _arm_means(self) -> Sequence[Effect]:
@@ -80,27 +101,38 @@ def contrast(mean: Effect, reference: Effect, contrasts: int) -> Effect:
 
     Its noise is the sum of two independent ones, that of the arm's mean and that of the reference's.
     """
-    own, others = mean.known, reference.known
-    assert isinstance(own, Linear)
-    assert isinstance(others, Linear)
-    one, other = own.uncertainty, others.uncertainty
-    assert isinstance(one, Uncertainty)
-    assert isinstance(other, Uncertainty)
+    found = weighted((mean, reference), np.array([1.0, -1.0]), f"{mean.name} - {reference.name}")
+    return replace(found, several=contrasts)
+
+
+def weighted(means: Sequence[Effect], weights: Floats, name: str) -> Effect:
+    """Return a sum of means of different people with public weights: their errors are independent."""
+    known = [mean.known for mean in means if isinstance(mean.known, Linear)]
+    errors = [one.uncertainty for one in known if isinstance(one.uncertainty, Uncertainty)]
+    assert len(errors) == len(means)
+    squares, sizes = weights**2, np.abs(weights)
     uncertainty = Uncertainty(
-        noise=_sum(one.noise, other.noise),
-        variance=one.variance + other.variance,
-        variance_cap=one.variance_cap + other.variance_cap,
-        variance_noise=_sum(one.variance_noise, other.variance_noise),
+        # Noise is symmetric: its sign does not matter.
+        noise=_sum(sizes, [one.noise for one in errors]),
+        variance=float(squares @ [one.variance for one in errors]),
+        variance_cap=float(squares @ [one.variance_cap for one in errors]),
+        variance_noise=_sum(squares, [one.variance_noise for one in errors]),
     )
     limits = None
-    if own.limits is not None and others.limits is not None:
-        limits = own.limits[0] - others.limits[1], own.limits[1] - others.limits[0]
-    known = Linear(mean.estimate - reference.estimate, uncertainty, limits)
-    return Effect(f"{mean.name} - {reference.name}", known, mean.level, contrasts)
+    if all(one.limits is not None for one in known):
+        ends = np.sort([weight * np.array(one.limits) for weight, one in zip(weights, known, strict=True)])
+        limits = (float(ends[:, 0].sum()), float(ends[:, 1].sum()))
+    estimate = float(weights @ [one.estimate for one in known])
+    return Effect(name, Linear(estimate, uncertainty, limits), means[0].level)
 
 
-def _sum(one: NoiseDistribution | None, other: NoiseDistribution | None) -> NoiseDistribution | None:
-    return None if one is None or other is None else NoiseSum(one, other)
+def _sum(weights: Floats, noises: list[NoiseDistribution | None]) -> NoiseDistribution | None:
+    one, *others = noises
+    if one is None or None in others:
+        return None
+    if len(others) == 1 and others[0] is not None and (weights == 1).all():
+        return NoiseSum(one, others[0])
+    return weighted_sum(weights, noises)
 
 
 def refuse_several_arms(study: Study, ratio: bool = False) -> None:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from counterveil.errors import refusal
 from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each, solve_together
 from counterveil.inference.measures import p_value
+from counterveil.results.decisions import Decided
 
 Ends = tuple[float, float]
 
@@ -107,8 +108,8 @@ class OwnScale(Known):
         """The value of no effect."""
 
     @abstractmethod
-    def p_value(self, level: float) -> float:
-        """Return the p-value of no effect, variances as for an interval of `level`."""
+    def p_value(self, level: float, value: float | None = None) -> float:
+        """Return the p-value of a value, None for no effect; variances as for an interval of `level`."""
 
     def gap(self, level: float) -> Ends | None:  # noqa: ARG002 - most intervals have one part
         """Return what lies between the two parts of an interval, None where it has one part."""
@@ -139,7 +140,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Effect:
+class Effect(Decided):
     """One released effect, or mean of an arm, among `several` that are shown together.
 
     `size` is the number of people behind it: exact where it is public (`size_sd` is 0), else as released.
@@ -191,6 +192,20 @@ class Effect:
         if isinstance(self.known, OwnScale):
             return self.known.p_value(level)
         return p_value(self.known.interval)
+
+    @property
+    def _null(self) -> float:
+        return self.known.null if isinstance(self.known, OwnScale) else 0.0
+
+    def _ends(self, level: float | None) -> tuple[float, Ends, float]:
+        return self.estimate, self.interval(level), self._level(level, simultaneous=False)
+
+    def _p_at(self, value: float, level: float | None) -> float:
+        if isinstance(self.known, Linear):
+            return self.known.uncertainty.p_value(self.estimate - value, level or self.level)
+        if isinstance(self.known, OwnScale):
+            return self.known.p_value(level or self.level, value)
+        return p_value(self.known.interval, value)
 
     def _without_noise(self) -> float:
         """Return the half-width that ignores the noise: too short, for comparison only."""

@@ -60,9 +60,9 @@ class Measured(OwnScale):
         low, high = _interval(self._quotient, level)
         return low - (1.0 - self.null), high - (1.0 - self.null)
 
-    def p_value(self, level: float) -> float:
-        """Return the p-value of no effect, variances as for an interval of `level`."""
-        return self._quotient.p_value(level)
+    def p_value(self, level: float, value: float | None = None) -> float:
+        """Return the p-value of a value, None for no effect; variances as for an interval of `level`."""
+        return self._quotient.p_value(level, 1.0 if value is None else value + 1.0 - self.null)
 
 
 @lru_cache(maxsize=64)
@@ -110,7 +110,7 @@ class Needed(OwnScale):
             return None
         return 1 / low if low < 0 else -inf, 1 / high if high > 0 else inf
 
-    def p_value(self, level: float) -> float:
+    def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - no margins of it
         """Return the p-value of no effect."""
         return self.difference.uncertainty.p_value(self.difference.estimate, level)
 

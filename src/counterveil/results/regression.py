@@ -3,7 +3,9 @@
 Formulas of regressions: "y ~ treat + age + treat:age", and with instruments "y ~ age + [dose ~ offer]".
 
 As in statsmodels and linearmodels: a constant is included unless "0" or "- 1" is among the terms, a*b stands for a, b
-and a:b, and what is in brackets is explained by instruments. Names with other signs in them are quoted with backticks.
+and a:b, and what is in brackets is explained by instruments. C(site) is a column of labels, I(age**2) a square and
+log(income) a logarithm; what stands after | is adjusted for and not shown, as in pyfixest. Names with other signs in
+them are quoted with backticks.
 
 Effects of an offer and of taking it up, in a trial whose people do not all comply with their assignment.
 
@@ -14,13 +16,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from math import inf, isfinite, sqrt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import fdtrc, stdtr, stdtrit
 
 from counterveil.errors import CounterveilError, excerpt, refusal, shown
 from counterveil.inference.moments import (
@@ -31,42 +35,74 @@ from counterveil.inference.moments import (
     joint_statistic,
     least_squares,
     two_stage,
+    with_robust_errors,
 )
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Unit
-from counterveil.privacy.caveats import Fact, written
+from counterveil.privacy.caveats import Caveat, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
 from counterveil.report.numbers import probability, rounded
 from counterveil.report.regression import mean_facts
 from counterveil.results.codec import load, read, save, write
-from counterveil.results.effect import Ends, StdError, check_level, within
+from counterveil.results.decisions import Decided
+from counterveil.results.effect import Ends, StdError, around, check_level, within
 from counterveil.results.shown import Shown
 
-_TOKEN = re.compile(r"`([^`]+)`|([~+*:\[\]-])|([^\s~+*:\[\]`-][^\s~+*:\[\]`]*)")
+_NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"
+_CALLS = (
+    re.compile(rf"`[^`]*`|(?:np\.)?(?P<call>log)\({_NAME}\)"),
+    re.compile(rf"`[^`]*`|(?P<call>C)\({_NAME}\)|(?P<square>I)\({_NAME}\*\*\s*2\s*\)"),
+)
+_TOKEN = re.compile(r"`([^`]+)`|([~+*:|\[\]-])|([^\s~+*:|\[\]`-][^\s~+*:|\[\]`]*)")
 _LONGEST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Formula:
-    """What is regressed on what, by names of columns; `endogenous` are explained by `instruments`."""
+    """What is regressed on what, by names of columns; `endogenous` are explained by `instruments`.
+
+    `absorbed` are regressors too, whose coefficients are not shown.
+    """
 
     response: str
     regressors: tuple[str, ...]
     constant: bool = True
     endogenous: tuple[str, ...] = ()
     instruments: tuple[str, ...] = ()
+    absorbed: tuple[str, ...] = ()
+
+
+def written_out(text: str, groups: Mapping[str, tuple[str, ...]]) -> str:
+    """Return a formula with C(a), I(a**2) and log(a) as names and products; C() of numbers is CV-P791."""
+
+    def plain(match: re.Match[str]) -> str:
+        found = match.groupdict()
+        if found["call"] is None and not found.get("square"):
+            return match[0]
+        name = next(part for part in match.groups()[1:] if part not in (None, "I")).strip("`")
+        if found["call"] == "log":
+            return f"`log({name})`"
+        if found["call"] == "C" and name not in groups:
+            raise refusal("CV-P791", groups=", ".join(map(repr, groups)) or "none", name=name)
+        return f"`{name}`" if found["call"] else f"`{name}`:`{name}`"
+
+    for calls in _CALLS:
+        text = calls.sub(plain, text)
+    return text
 
 
 def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str, ...]]) -> Formula:
     """Return the formula in names of columns, or raise CV-P783; a name in `groups` stands for its columns."""
     if not isinstance(text, str) or len(text) > _LONGEST:
         raise _unreadable(text, "a text with one ~")
-    left, tilde, right = _outside_brackets(text)
+    left, tilde, right = _outside_brackets(written_out(text, groups))
     if not tilde:
         raise _unreadable(text, "no ~")
     response = _columns(left, columns, groups, text)
     if len(response) != 1:
         raise _unreadable(text, f"{len(response)} columns on the left of ~")
+    right, bar, fixed = right.partition("|")
+    absorbed = _columns(fixed, columns, groups, text) if bar else ()
     plain, inside = _without_brackets(right, text)
     if any(not part.strip() for part in right.split("+")):
         raise _unreadable(text, "a side, or an end, without a column")
@@ -81,12 +117,14 @@ def parse_formula(text: str, columns: Sequence[str], groups: dict[str, tuple[str
         endogenous, instruments = (_columns(part, columns, groups, text) for part in (one, two))
         if len(instruments) < len(endogenous):
             raise _unreadable(text, f"{len(instruments)} instruments for {len(endogenous)} columns")
-    used = (*response, *regressors, *endogenous, *instruments)
+    used = (*response, *regressors, *endogenous, *instruments, *absorbed)
     if len(set(used)) < len(used):
         raise _unreadable(text, "a column that is named twice")
     if not regressors and not endogenous and not constant:
         raise _unreadable(text, "nothing on the right of ~")
-    return Formula(response[0], regressors, constant, endogenous, instruments)
+    if absorbed and not constant:
+        raise _unreadable(text, "| without a constant")
+    return Formula(response[0], regressors, constant, endogenous, instruments, absorbed)
 
 
 def _outside_brackets(text: str) -> tuple[str, str, str]:
@@ -199,7 +237,7 @@ WEAK = 10.0
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Coefficient:
+class Coefficient(Decided):
     """One coefficient, or a combination of several, with its error and interval; sampling error and noise together."""
 
     name: str
@@ -207,11 +245,28 @@ class Coefficient:
     std_error: StdError
     statistic: float
     p_value: float
-    interval: Ends
+    level: float
+    ends: Callable[[float], Ends] = field(compare=False)
+    freedom: float | None = None
+
+    def interval(self, level: float | None = None) -> Ends:
+        """Return the two ends of an interval that covers sampling error and privacy noise together."""
+        return self.ends(self.level if level is None else check_level(level))
+
+    def _ends(self, level: float | None) -> tuple[float, Ends, float]:
+        return self.estimate, self.interval(level), self.level if level is None else level
+
+    def _p_at(self, value: float, level: float | None) -> float:  # noqa: ARG002 - of every level the same
+        if self.freedom is None:
+            raise refusal("CV-P795", name=self.name)
+        if not isfinite(self.std_error.total):
+            return 1.0
+        distance = self.statistic - value / self.std_error.total
+        return float(2 * stdtr(self.freedom, -abs(distance)))
 
     def __repr__(self) -> str:
         error = self.std_error.total
-        ends = ", ".join(rounded(end, error) for end in self.interval)
+        ends = ", ".join(rounded(end, error) for end in self.interval())
         return (
             f"<Coefficient: {self.name} {rounded(self.estimate, error)} [{ends}], "
             f"std. error {rounded(error, error)}, p {probability(self.p_value)}>"
@@ -219,7 +274,25 @@ class Coefficient:
 
     def facts(self) -> dict[str, Any]:
         """Return everything as JSON-ready facts."""
-        return asdict(self) | {"interval": dict(zip(("low", "high"), self.interval, strict=True))}
+        low, high = self.interval()
+        return {
+            "name": self.name,
+            "estimate": self.estimate,
+            "std_error": asdict(self.std_error),
+            "statistic": self.statistic,
+            "p_value": self.p_value,
+            "interval": {"low": low, "high": high},
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class WaldTest:
+    """A joint test of linear restrictions: `statistic` is F on `df_num` and `df_denom` degrees of freedom."""
+
+    statistic: float
+    pvalue: float
+    df_num: int
+    df_denom: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -239,8 +312,10 @@ class Regression(Shown):
         anderson_rubin: values of its coefficient that the instruments do not rule out; one interval, two unbounded
             ones, or none.
         anderson_rubin_p: the p-value of no effect that belongs to them.
-        farthest: how many standard errors from sampling a coefficient can be at all, but for the constant; None where
-            it is not known.
+        absorbed: terms that are adjusted for and not shown.
+        cov_type: "nonrobust" (errors of equal variance) or "HC1".
+        farthest: how far a coefficient can be at all, but for the constant, in roots of `fit.unit`; None where it is
+            not known.
         again: returns the same regression at another level.
         guarantee, spent, not_covered: those of the moments.
     """
@@ -262,20 +337,73 @@ class Regression(Shown):
     anderson_rubin: tuple[Ends, ...] | None = None
     anderson_rubin_p: float | None = None
     farthest: float | None = None
+    absorbed: tuple[str, ...] = ()
+    cov_type: str = "nonrobust"
 
     @property
     def coefficients(self) -> tuple[Coefficient, ...]:
-        """The coefficients, in the order of `terms`."""
-        return tuple(map(self._one, self.terms))
+        """The coefficients, in the order of `terms`, without absorbed ones."""
+        return tuple(self._one(name) for name in self.terms if name not in self.absorbed)
 
     def coefficient(self, name: str) -> Coefficient:
         """Return the coefficient of a term, or raise CV-P785."""
         return self._one(self._known(name))
 
     @property
-    def params(self) -> dict[str, float]:
-        """The coefficients by name."""
-        return {one.name: one.estimate for one in self.coefficients}
+    def params(self) -> Any:
+        """The coefficients by name, a series of pandas as in statsmodels."""
+        return self._series(lambda one: one.estimate)
+
+    @property
+    def bse(self) -> Any:
+        """Standard errors by name, sampling error and noise together."""
+        return self._series(lambda one: one.std_error.total)
+
+    @property
+    def tvalues(self) -> Any:
+        """Coefficients in standard errors, by name."""
+        return self._series(lambda one: one.statistic)
+
+    @property
+    def pvalues(self) -> Any:
+        """Two-sided p-values of zero, by name."""
+        return self._series(lambda one: one.p_value)
+
+    def conf_int(self, alpha: float | None = None) -> Any:
+        """Return intervals of level 1 - alpha, a frame with the columns 0 and 1 as in statsmodels."""
+        ends = self.interval(None if alpha is None else 1 - alpha)
+        return _pandas().DataFrame.from_dict(ends, orient="index", columns=[0, 1])
+
+    def cov_params(self) -> Any:
+        """Return the covariance of the coefficients, sampling error and noise together, as a frame."""
+        names = [one.name for one in self.coefficients]
+        kept = [self.terms.index(name) for name in names]
+        values = self.fit.covariance if self.identified else np.full(self.fit.covariance.shape, inf)
+        return _pandas().DataFrame(values[np.ix_(kept, kept)], index=names, columns=names)
+
+    def wald_test(self, restrictions: str | Sequence[Sequence[float]]) -> WaldTest:
+        """Return the joint F test of restrictions: "a = b, age = 0", or a matrix R of R b = 0."""
+        if isinstance(restrictions, str):
+            text = written_out(restrictions, dict.fromkeys(self.terms, ())).replace("`:`", ":")
+            pairs = [_restriction(part, self.terms) for part in _unquoted(",", text)]
+            rows, values = np.array([pair[0] for pair in pairs]), np.array([pair[1] for pair in pairs])
+        else:
+            shown_terms = [place for place, name in enumerate(self.terms) if name not in self.absorbed]
+            given = np.atleast_2d(np.asarray(restrictions, dtype=np.float64))
+            if given.shape[1] != len(shown_terms):
+                raise refusal("CV-P785", terms=", ".join(map(repr, self.terms)), name=shown(restrictions))
+            rows, values = np.zeros((len(given), len(self.terms))), np.zeros(len(given))
+            rows[:, shown_terms] = given
+        off, covariance = rows @ self.fit.coefficients - values, rows @ self.fit.covariance @ rows.T
+        freedom = min(self.fit.freedom_of(row) for row in rows)
+        statistic = 0.0
+        if self.identified:
+            statistic = float(off @ np.linalg.pinv(covariance, hermitian=True) @ off) / len(rows)
+        return WaldTest(statistic, float(fdtrc(len(rows), freedom, statistic)), len(rows), freedom)
+
+    def _series(self, of: Callable[[Coefficient], float]) -> Any:
+        found = {one.name: of(one) for one in self.coefficients}
+        return _pandas().Series(found, dtype="float64")
 
     @property
     def identified(self) -> bool:
@@ -299,7 +427,7 @@ class Regression(Shown):
     def interval(self, level: float | None = None) -> dict[str, Ends]:
         """Return an interval for every coefficient, by name."""
         found = self if level is None else self.again(check_level(level))
-        return {one.name: one.interval for one in found.coefficients}
+        return {one.name: one.interval() for one in found.coefficients}
 
     def combination(self, weights: Mapping[str, float], level: float | None = None) -> Coefficient:
         """Return a sum of coefficients, each multiplied by its weight: {"treat": 1, "treat:age": 40}."""
@@ -328,6 +456,9 @@ class Regression(Shown):
     def _known(self, name: str) -> str:
         if name in self.terms:
             return name
+        plain = written_out(name, dict.fromkeys(self.terms, ())).replace("`", "")
+        if plain in self.terms:
+            return plain
         raise refusal("CV-P785", terms=", ".join(map(repr, self.terms)), name=name)
 
     def _one(self, name: str) -> Coefficient:
@@ -336,21 +467,29 @@ class Regression(Shown):
         found = self._coefficient(name, vector, self.level)
         if not self.anderson_rubin or self.anderson_rubin_p is None or (name,) != self.endogenous:
             return found
-        lows, highs = zip(*self.anderson_rubin, strict=True)
         # The t statistic would contradict this interval where instruments are weak.
-        return replace(found, p_value=self.anderson_rubin_p, interval=(min(lows), max(highs)))
+        return replace(found, p_value=self.anderson_rubin_p, ends=self._not_ruled_out, freedom=None)
+
+    def _not_ruled_out(self, level: float) -> Ends:
+        own = self if level == self.level else self.again(level)
+        lows, highs = zip(*(own.anderson_rubin or ((-inf, inf),)), strict=True)
+        return min(lows), max(highs)
 
     def _coefficient(self, name: str, vector: Floats, level: float) -> Coefficient:
-        estimate, errors = float(vector @ self.fit.coefficients), StdError(*self.fit.error(vector))
-        statistic = estimate / errors.total if errors.total > 0 else (inf if estimate else 0.0)
-        half = self.fit.reach(level) * errors.total
-        ends = (estimate - half, estimate + half)
-        p_value = self.fit.p_value(statistic)
+        released, errors = float(vector @ self.fit.coefficients), StdError(*self.fit.error(vector))
+        statistic = released / errors.total if errors.total > 0 else (inf if released else 0.0)
+        freedom, limits = self.fit.freedom_of(vector), None
         if self.farthest is not None and isfinite(errors.sampling) and not vector[self._constant].any():
             # Sums of outcomes times public weights: proof in `outcome_moments.proof.md`.
-            most = self.farthest * errors.sampling
-            estimate, ends = min(max(estimate, -most), most), within(ends, (-most, most))
-        return Coefficient(name, estimate, errors, statistic, p_value, ends)
+            most = self.farthest * sqrt(max(float(vector @ self.fit.unit @ vector), 0.0))
+            limits = (-most, most)
+
+        def ends(level: float) -> Ends:
+            return within(around(released, float(stdtrit(freedom, (1 + level) / 2)) * errors.total), limits)
+
+        p_value = float(2 * stdtr(freedom, -abs(statistic)))
+        estimate = within((released, released), limits)[0]
+        return Coefficient(name, estimate, errors, statistic, p_value, level, ends, freedom)
 
     @property
     def _constant(self) -> list[int]:
@@ -369,8 +508,8 @@ class Regression(Shown):
                 "se_noise": one.std_error.noise,
                 "statistic": one.statistic,
                 "p_value": one.p_value,
-                "conf_low": one.interval[0],
-                "conf_high": one.interval[1],
+                "conf_low": one.interval()[0],
+                "conf_high": one.interval()[1],
                 "level": self.level,
                 "epsilon": float(self.spent.epsilon),
                 "delta": float(self.spent.delta),
@@ -400,6 +539,8 @@ class Regression(Shown):
             "identified": self.identified,
             "endogenous": list(self.endogenous),
             "instruments": list(self.instruments),
+            "absorbed": [name for name in self.absorbed if name != CONSTANT],
+            "cov_type": self.cov_type,
             "first_stage": self.first_stage,
             "weak": self.first_stage is not None and self.first_stage < WEAK,
             "anderson_rubin": None
@@ -419,8 +560,52 @@ class Regression(Shown):
         return regression_text(self.report_facts())
 
     def __repr__(self) -> str:
-        first = ", ".join(f"{name} {value:.4g}" for name, value in list(self.params.items())[:3])
+        first = ", ".join(f"{one.name} {one.estimate:.4g}" for one in self.coefficients[:3])
         return f"<Regression: {self.formula}; {first}; {self.spent}>"
+
+
+def _pandas() -> Any:
+    """Return pandas, or raise CV-E070."""
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise refusal("CV-E070") from None
+
+
+_PART = re.compile(
+    r"\s*([+-]?)\s*(?:([0-9.]+(?:e-?[0-9]+)?)\s*\*?\s*)?(`[^`]+`|[^\s+*`=0-9.-][^\s+*`=-]*)?\s*"
+)
+
+
+def _unquoted(sign: str, text: str) -> list[str]:
+    """Return what stands between signs that are not inside backticks."""
+    return re.split(rf"{sign}(?=(?:[^`]*`[^`]*`)*[^`]*$)", text)
+
+
+def _restriction(text: str, terms: Sequence[str]) -> tuple[Floats, float]:
+    """Return weights and value of one restriction such as "a - 2 b = 1"; no sign for it is = 0."""
+    weights, value = np.zeros(len(terms)), 0.0
+    for side, sign in zip(_unquoted("=", text), (1.0, -1.0), strict=False):
+        place = 0
+        while place < len(side):
+            match = _PART.match(side, place)
+            if match is None or match.end() == place or not (match[2] or match[3]):
+                raise _unreadable(text, excerpt(side, place))
+            try:
+                own = sign * (-1.0 if match[1] == "-" else 1.0) * float(match[2] or 1)
+            except ValueError:
+                raise _unreadable(text, excerpt(side, place)) from None
+            name = (match[3] or "").strip("`")
+            if not name:
+                value -= own
+            elif name in terms:
+                weights[terms.index(name)] += own
+            else:
+                raise refusal("CV-P785", terms=", ".join(map(repr, terms)), name=name)
+            place = match.end()
+    if not weights.any():
+        raise _unreadable(text, "no term")
+    return weights, value
 
 
 def _sum(weights: Mapping[str, float]) -> str:
@@ -538,6 +723,27 @@ class Compliance(Shown):
 Matrix = tuple[tuple[float, ...], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RobustMiddle:
+    """The released middle of one regression's sandwich, in coordinates in which its regressors are uncorrelated.
+
+    Attributes:
+        formula: of the regression.
+        turn: from regressors to these coordinates.
+        matrix: mean of x x' e^2 with squared weights of rows, as released.
+        noise_sd: standard deviation of its noise off the diagonal.
+    """
+
+    formula: str
+    turn: Matrix
+    matrix: Matrix
+    noise_sd: float
+
+    def errors_of(self, fit: LinearFit, rows: int) -> LinearFit:
+        """Return the fit of this regression with HC1 errors."""
+        return with_robust_errors(fit, np.array(self.turn), np.array(self.matrix), self.noise_sd, rows)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Moments(Shown):
     """Released second moments of columns; nothing it does spends budget, and it holds no rows.
@@ -551,6 +757,7 @@ class Moments(Shown):
         noise_sd: standard deviation of the noise of each.
         rows: number of rows, public.
         level: of the intervals.
+        robust: what HC1 errors of some regressions need.
         guarantee, spent, releases, not_covered, details: as in every result.
     """
 
@@ -568,14 +775,28 @@ class Moments(Shown):
     releases: tuple[tuple[str, str], ...]
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str]
+    robust: tuple[RobustMiddle, ...] = ()
 
-    def regress(self, formula: str, level: float | None = None) -> Regression:
+    def regress(self, formula: str, level: float | None = None, *, cov_type: str = "nonrobust") -> Regression:
         """Return a regression among the released columns: "y ~ treat + age", or "y ~ age + [dose ~ offer]".
 
         Least squares, or two-stage least squares with instruments in brackets as in linearmodels. Free.
+
+        Args:
+            formula: terms after | are adjusted for and not shown: "y ~ treat | site".
+            level: of the intervals; that of the moments if omitted.
+            cov_type: "nonrobust", or "HC1" for regressions that `cv.moments(..., robust=[...])` named.
         """
         found = parse_formula(formula, self.columns, dict(self.groups))
-        return self._regression(formula, found, self.level if level is None else check_level(level))
+        chosen = self.level if level is None else check_level(level)
+        if cov_type == "nonrobust":
+            return self._regression(formula, found, chosen)
+        for one in self.robust if cov_type == "HC1" else ():
+            if parse_formula(one.formula, self.columns, dict(self.groups)) == found:
+                return self._regression(formula, found, chosen, one)
+        raise refusal(
+            "CV-P793", known=", ".join(repr(one.formula) for one in self.robust) or "none", cov_type=cov_type
+        )
 
     def compliance(
         self,
@@ -607,14 +828,16 @@ class Moments(Shown):
         )
         return Compliance(offer, received, response, one, two, three)
 
-    def _regression(self, text: str, formula: Formula, level: float) -> Regression:
+    def _regression(
+        self, text: str, formula: Formula, level: float, robust: RobustMiddle | None = None
+    ) -> Regression:
         moments, basis = self._noisy(), np.array(self.basis)
         places = {name: place for place, name in enumerate((CONSTANT, *self.columns))}
 
         def rows(names: Sequence[str]) -> Floats:
             return np.asarray(basis[[places[name] for name in names]])
 
-        exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors
+        exogenous = ((CONSTANT,) if formula.constant else ()) + formula.regressors + formula.absorbed
         terms, response = (*exogenous, *formula.endogenous), basis[places[formula.response]]
         stage = kept = tested = None
         if not formula.endogenous:
@@ -622,11 +845,8 @@ class Moments(Shown):
         else:
             fit = two_stage(moments, rows(terms), rows((*formula.instruments, *exogenous)), response)
             if len(formula.endogenous) == 1:
-                own, instruments, others = (
-                    rows(formula.endogenous)[0],
-                    rows(formula.instruments),
-                    rows(exogenous),
-                )
+                own, instruments = rows(formula.endogenous)[0], rows(formula.instruments)
+                others = rows(exogenous)
                 stage = joint_statistic(
                     least_squares(moments, np.vstack((instruments, others)), own), len(instruments)
                 )
@@ -635,6 +855,7 @@ class Moments(Shown):
                 centre = (float(fit.coefficients[-1]), fit.error(last)[0])
                 kept = anderson_rubin(moments, own, instruments, others, response, level, centre)
                 tested = joint_p_value(moments, instruments, others, response)
+        fit = fit if robust is None else robust.errors_of(fit, self.rows)
         return Regression(
             formula=text,
             method="2SLS" if formula.endogenous else "OLS",
@@ -645,8 +866,10 @@ class Moments(Shown):
             level=level,
             guarantee=self.guarantee,
             spent=self.spent,
-            not_covered=self.not_covered,
-            again=partial(self._regression, text, formula),
+            not_covered=self._caveats(robust is not None),
+            again=partial(self._regression, text, formula, robust=robust),
+            absorbed=(CONSTANT, *formula.absorbed) if formula.absorbed else (),
+            cov_type="nonrobust" if robust is None else "HC1",
             endogenous=formula.endogenous,
             instruments=formula.instruments,
             first_stage=stage,
@@ -655,14 +878,17 @@ class Moments(Shown):
             farthest=self._farthest(formula, fit),
         )
 
+    def _caveats(self, robust: bool) -> tuple[Fact, ...]:
+        return tuple(one for one in self.not_covered if not robust or one is not Caveat.UNEQUAL_VARIANCES)
+
     def _farthest(self, formula: Formula, fit: LinearFit) -> float | None:
-        """Return how many sampling errors a coefficient of the outcome on public columns can be at all."""
+        """Return how far a coefficient of the outcome on public columns can be at all, in parts of `LinearFit.unit`."""
         plain = self.guarantee.unit is Unit.OUTCOME and formula.constant and not formula.endogenous
-        if not plain or formula.response != self.outcome or fit.variance <= 0:
+        if not plain or formula.response != self.outcome or not fit.finite:
             return None
         # Half the range: outcomes in [-1, 1] are the last working column, but for a prediction from the others.
         half = abs(self.basis[1 + self.columns.index(self.outcome)][-1])
-        return half * sqrt(self.matrix[0][0] * self.rows / fit.variance)
+        return half * sqrt(self.matrix[0][0] * self.rows)
 
     def _noisy(self) -> NoisyMoments:
         return NoisyMoments(np.array(self.matrix), np.array(self.noise_sd), self.rows)
@@ -689,7 +915,7 @@ class Moments(Shown):
         """Return an interval for the mean of every column, by name; sampling error and noise together."""
         chosen = self.level if level is None else check_level(level)
         return {
-            name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval
+            name: self._regression(f"{name} ~ 1", Formula(name, ()), chosen).coefficients[0].interval()
             for name in self.columns
         }
 
@@ -732,6 +958,12 @@ class Moments(Shown):
                 raise ValueError("moments that are not symmetric")
         if any(name not in self.columns for _, members in self.groups for name in members):
             raise ValueError("a group of other columns")
+        for one in self.robust:
+            count = len(one.matrix)
+            if not 0 <= one.noise_sd < inf or any(
+                len(row) != count or not all(map(isfinite, row)) for row in (*one.turn, *one.matrix)
+            ):
+                raise ValueError("an impossible middle of a sandwich")
 
     def save(self, path: str | Path) -> Path:
         """Write the moments as JSON, with no data in it; return the path."""

@@ -16,6 +16,7 @@ from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
 from counterveil.results.codec import noise_from_dict
 from counterveil.results.confounding import Sensitivity, sensitivity_of
+from counterveil.results.decisions import Decided
 from counterveil.results.effect import (
     Effect,
     Ends,
@@ -106,7 +107,7 @@ class Comparison(ReleasedAnswer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OneEffect(Comparison):
+class OneEffect(Decided, Comparison):
     """One released effect, of one table or pooled from several.
 
     `limits` are what an effect can be at all, plus or minus the width of the outcome's declared range: intervals
@@ -150,6 +151,16 @@ class OneEffect(Comparison):
         One for the effect is cut to what the outcome's declared range allows; one for something else is not.
         """
         return self.effect.interval(level)
+
+    @property
+    def _null(self) -> float:
+        return self.effect._null
+
+    def _ends(self, level: float | None) -> tuple[float, Ends, float]:
+        return self.effect._ends(level)
+
+    def _p_at(self, value: float, level: float | None) -> float:
+        return self.effect._p_at(value, level)
 
     def uncut_interval(self, level: float | None = None) -> Ends:
         """Return the interval before it is cut: as far on either side of the estimate."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import isfinite
+from math import isfinite, log
 from typing import Any, ClassVar
 
 from counterveil.errors import refusal
@@ -63,9 +63,11 @@ class OpenEnded(OwnScale):
         """Return the two ends, which may be infinite."""
         return self.known.interval(level)
 
-    def p_value(self, level: float) -> float:  # noqa: ARG002 - noise is in the variance at every level
-        """Return the p-value of no effect."""
-        return p_value(self.known.interval) if isinstance(self.known, Crossing) else self.known.p_value
+    def p_value(self, level: float, value: float | None = None) -> float:  # noqa: ARG002 - noise is in the variance
+        """Return the p-value of an effect of `value`, no effect if it is omitted."""
+        if isinstance(self.known, HazardRatio) and (value is None or value > 0):
+            return self.known.score(0.0 if value is None else log(value)).p_value
+        return p_value(self.known.interval, 0.0 if value is None else value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -24,7 +24,7 @@ def saved(tmp_path_factory):
         writer.writerows(zip(*columns.values(), strict=True))
     declared.write_text(STUDY.to_toml())
     words = ["moments", str(data), "--study", str(declared), "--epsilon", "4", "--delta", "1e-6"]
-    words += ["--outcome", "dose", "--interaction", "t:age", "--out", str(out)]
+    words += ["--outcome", "dose", "--term", "t:age", "--out", str(out)]
     done = RUN.invoke(app, words)
     assert done.exit_code == 0, done.output
     assert "Second moments of 8 columns" in done.output

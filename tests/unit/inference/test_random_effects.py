@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import t
 
 from counterveil.inference import ErrorBetweenSites, heterogeneity
-from counterveil.inference.pooling import paule_mandel, quiet_sites
+from counterveil.inference.pooling import i_squared_of, paule_mandel, quiet_sites, tau_squared_interval
 
 LEVEL = 0.95
 
@@ -75,3 +75,18 @@ def test_equal_variances_have_exactly_the_t_law():
     assert np.mean(np.abs(estimates.mean(axis=1)) <= t.ppf(0.975, 4) * between) == pytest.approx(
         0.95, abs=0.005
     )
+
+
+def test_intervals_for_the_variance_between_sites():
+    estimates, variances = np.array([-1.0, 0.0, 1.0]), np.full(3, 0.25)
+    low, high = tau_squared_interval(estimates, variances, 0.95)
+    # Q is 2 / (0.25 + tau^2) on two degrees of freedom, whose quantiles are -2 log p.
+    assert low == pytest.approx(2 / (-2 * np.log(0.025)) - 0.25)
+    assert high == pytest.approx(2 / (-2 * np.log(0.975)) - 0.25)
+    assert i_squared_of(0.75, variances) == pytest.approx(0.75)
+    rng, sds, hits = np.random.default_rng(0), np.array([0.1, 0.2, 0.5, 1.0, 0.1]), 0
+    for _ in range(300):
+        low, high = tau_squared_interval(rng.normal(0, np.sqrt(0.09 + sds**2)), sds**2, 0.9)
+        hits += low <= 0.09 <= high
+    # Five standard errors around 270 of 300.
+    assert abs(hits - 270) < 26

@@ -156,3 +156,19 @@ def test_a_curator_answers_questions_about_arms_from_its_budget():
         assert curator.remaining().epsilon == Fraction(1, 4)
         with pytest.raises(BudgetError):
             curator.arms(protects="outcome", epsilon="1/2")
+
+
+def test_the_slope_over_doses_is_that_of_least_squares():
+    rng = np.random.default_rng(3)
+    dose = rng.choice([0, 5, 20], 3000, p=[0.5, 0.3, 0.2])
+    data = {"dose": dose, "y": np.clip(0.3 + 0.01 * dose + rng.normal(0, 0.1, 3000), 0, 1)}
+    doses_of = cv.Study("dose", "y", (0, 1), arms=[0, 5, 20], reference=0, randomised=True)
+    found = cv.arms(data, doses_of, protects="outcome", epsilon=10**5, noise=cv.SeededNoise(1))
+    slope = found.slope()
+    assert slope.estimate == pytest.approx(np.polyfit(dose, data["y"], 1)[0], rel=1e-3)
+    halved = found.slope({0: 0, 5: 10, 20: 40})
+    assert np.array(halved.interval()) * 2 == pytest.approx(np.array(slope.interval()))
+    assert slope.test("superiority", margin=0.005).met
+    for doses in ({0: 1}, {0: 1, 5: 1, 20: 1}, {0: "a", 5: 2, 20: 3}):
+        with pytest.raises(ParameterError, match="CV-P797"):
+            found.slope(doses)

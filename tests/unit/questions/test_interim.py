@@ -9,6 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.accounting import Looks
+from counterveil.errors import CounterveilError
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.ate import answer as answer_ate
 from counterveil.questions.interim import SPENDING, alphas
@@ -199,3 +200,20 @@ def test_what_is_looked_at_is_private():
 def test_arguments_that_make_no_plan_are_refused(change):
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
     assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"
+
+
+def test_a_sequence_divides_error_and_budget_without_end():
+    looks = cv.interim.sequence("y", 100, epsilon=2, delta="1e-6", growth=1.5)
+    for number, look in enumerate(looks.planned, start=1):
+        part = Fraction(1, number * (number + 1))
+        assert (look.budget.epsilon, look.budget.delta) == (2 * part, Fraction(1, 10**6) * part)
+        assert look.alpha == Fraction(1, 20) * part
+    rows = [look.rows for look in looks.planned]
+    assert rows[:4] == [100, 150, 225, 338]
+    shorter = cv.interim.planned("y", rows[:3], epsilon=2, delta="1e-6", spending="always_valid")
+    assert shorter.planned == looks.planned[:3]
+    assert (
+        cv.drafting.Charter.from_dict(cv.drafting.Charter(public=["t"], looks=looks).to_dict()).looks == looks
+    )
+    with pytest.raises(CounterveilError, match="CV-P730"):
+        cv.interim.sequence("y", 100, epsilon=2, growth=1)

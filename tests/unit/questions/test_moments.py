@@ -39,9 +39,7 @@ def exact(data, *names):
 
 @pytest.fixture(scope="module")
 def released():
-    return cv.moments(
-        people(), STUDY, outcomes=["dose"], interactions=["t:age"], noise=cv.SeededNoise(1), **NORMAL
-    )
+    return cv.moments(people(), STUDY, outcomes=["dose"], terms=["t:age"], noise=cv.SeededNoise(1), **NORMAL)
 
 
 def test_it_is_charged_once_and_resent():
@@ -49,7 +47,7 @@ def test_it_is_charged_once_and_resent():
         first = curator.moments(request_id="all", **NORMAL)
         assert curator.remaining("record").epsilon == pytest.approx(1)
         assert curator.moments(request_id="all", **NORMAL) == first
-        assert first.regress("y ~ t + age").params
+        assert first.regress("y ~ t + age").coefficients
         assert curator.remaining("record").epsilon == pytest.approx(1)
     assert first.guarantee.unit.value == "record"
     assert first.guarantee.proof.value == "finite-sample"
@@ -64,7 +62,7 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     fit = found.regress("y ~ t + before + site")
     assert fit.terms == ("Intercept", *names)
     errors = np.array([one.std_error.sampling for one in fit.coefficients])
-    assert np.all(np.abs(np.array(list(fit.params.values())) - exact(data, *names)) < 0.02 * errors)
+    assert np.all(np.abs(np.array(list(fit.params)) - exact(data, *names)) < 0.02 * errors)
     rows = {one["column"]: one for one in found.tidy()}
     assert rows["before"]["mean"] == pytest.approx(data["before"].mean(), abs=0.05)
     assert rows["before"]["sd"] == pytest.approx(data["before"].std(), rel=0.05)
@@ -78,7 +76,7 @@ def test_coefficients_lie_near_the_truth(released):
         assert one.std_error.total == pytest.approx(np.hypot(one.std_error.sampling, one.std_error.noise))
     at = fit.partial("t", {"age": 50})
     both = fit.combination({"t": 1, "t:age": 50})
-    assert (at.estimate, at.interval) == (both.estimate, both.interval)
+    assert (at.estimate, at.interval()) == (both.estimate, both.interval())
     low, high = fit.interval(0.5)["before"]
     assert fit.interval()["before"][0] < low < high < fit.interval()["before"][1]
 
@@ -86,9 +84,9 @@ def test_coefficients_lie_near_the_truth(released):
 def test_compliers_from_the_same_release(released):
     found = released.compliance("dose", controls=["age", "before"])
     itt, take_up, effect = found.table
-    assert take_up.interval[0] < 0.7 < take_up.interval[1]
+    assert take_up.interval()[0] < 0.7 < take_up.interval()[1]
     assert effect.estimate == pytest.approx(itt.estimate / take_up.estimate, rel=0.02)
-    assert effect.interval == found.two_stage.anderson_rubin[0]
+    assert effect.interval() == found.two_stage.anderson_rubin[0]
     # Of one instrument, no effect of receipt is no effect of assignment; that of t would be smaller.
     assert effect.p_value == pytest.approx(itt.p_value, rel=1e-6)
     assert found.two_stage.first_stage > 100
@@ -152,6 +150,7 @@ def test_r_squared_is_that_of_statsmodels(protects):
         fit = found.regress(formula)
         # Long rows count less, which moves it a little.
         assert fit.r_squared == pytest.approx(other.rsquared, abs=0.01)
+        assert fit.conf_int(0.1).to_numpy() == pytest.approx(other.conf_int(0.1), rel=0.02, abs=0.02)
         assert ("(uncentered)" in fit.summary()) == ("- 1" in formula)
         adjusted = float(fit.summary().partition("Adj. R-squared")[2].split("\n")[0].split()[-1])
         assert adjusted == pytest.approx(other.rsquared_adj, abs=0.011)
@@ -163,11 +162,14 @@ def test_r_squared_is_that_of_statsmodels(protects):
     [
         ({"outcomes": ["weight"]}, "CV-P780"),
         ({"outcomes": "dose"}, "CV-P780"),
-        ({"interactions": ["t:weight"]}, "CV-P780"),
-        ({"interactions": ["t"]}, "CV-P781"),
-        ({"interactions": ["site:site"]}, "CV-P781"),
+        ({"terms": ["t:weight"]}, "CV-P780"),
+        ({"terms": ["t"]}, "CV-P781"),
+        ({"terms": ["site:site"]}, "CV-P781"),
+        ({"terms": ["log(before)"]}, "CV-P792"),
+        ({"terms": ["log(site)"]}, "CV-P792"),
+        ({"robust": ["y ~ age + [dose ~ t]"]}, "CV-P794"),
         ({"epsilon": "0.001"}, "CV-P790"),
-        ({"protects": "outcome", "interactions": ["y:age"]}, "CV-P788"),
+        ({"protects": "outcome", "terms": ["y:age"]}, "CV-P788"),
         ({"level": 2}, "CV-P015"),
     ],
 )
@@ -201,6 +203,45 @@ def test_several_outcomes_are_columns_too():
         assert abs(one.estimate - truth) < 4 * one.std_error.total
     with pytest.raises(CounterveilError, match="CV-S096"):
         cv.moments(data, study, protects="outcome", epsilon=1)
+
+
+@pytest.mark.parametrize("protects", ["record", "outcome"])
+def test_terms_absorbed_groups_and_robust_errors_are_those_of_least_squares(protects):
+    pd = pytest.importorskip("pandas")
+    data = people()
+    data["y"] = data["y"] + 0.3 * np.abs(data["before"] - 4) * np.random.default_rng(9).normal(size=6000)
+    study = cv.Study(
+        "t", "y", (-10, 30), COVARIATES | {"before": cv.Range("0.1", 10)}, control=0, randomised=True
+    )
+    formula = "y ~ t + np.log(before) + I(age**2) + age | C(site)"
+    terms = ["log(before)", "I(age ** 2)"]
+    options = {"epsilon": 10**6, "delta": "1e-6", "noise": cv.SeededNoise(3)}
+    found = cv.moments(data, study, protects=protects, terms=terms, robust=[formula], **options)
+    fit = found.regress(formula, cov_type="HC1")
+    shown = (data["t"], np.log(data["before"]), data["age"] ** 2, data["age"])
+    x = np.column_stack((*shown, np.ones(6000), data["site"] == "n", data["site"] == "s"))
+    inverse = np.linalg.inv(x.T @ x)
+    own = inverse @ (x.T @ data["y"])
+    left = x * (data["y"] - x @ own)[:, None]
+    covariance = inverse @ left.T @ left @ inverse * 6000 / (6000 - 7)
+    assert list(fit.params.index) == ["t", "log(before)", "age:age", "age"]
+    assert fit.params.to_numpy() == pytest.approx(own[:4], rel=2e-3, abs=1e-5)
+    assert fit.bse.to_numpy() == pytest.approx(np.sqrt(np.diag(covariance))[:4], rel=5e-3)
+    assert fit.cov_params().to_numpy() == pytest.approx(covariance[:4, :4], rel=0.05, abs=1e-6)
+    assert isinstance(fit.conf_int(0.1), pd.DataFrame)
+    assert list(fit.conf_int(0.1).loc["t"]) == pytest.approx(list(fit.coefficient("t").interval(0.9)))
+    test = fit.wald_test("I(age**2) = 0, age = 2 t - 1")
+    off = np.array([own[2], own[3] - 2 * own[0] + 1])
+    rows = np.zeros((2, 7))
+    rows[0, 2], rows[1, 3], rows[1, 0] = 1, 1, -2
+    assert test.statistic == pytest.approx(
+        off @ np.linalg.solve(rows @ covariance @ rows.T, off) / 2, rel=0.02
+    )
+    assert fit.wald_test([[1, 0, 0, 0]]).pvalue == pytest.approx(fit.pvalues["t"], rel=1e-6, abs=1e-12)
+    with pytest.raises(CounterveilError, match="CV-P793"):
+        found.regress("y ~ t", cov_type="HC1")
+    with pytest.raises(CounterveilError, match="CV-P791"):
+        found.regress("y ~ C(age)")
 
 
 def test_terms_that_are_not_there(released):

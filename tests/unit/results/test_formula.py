@@ -29,6 +29,8 @@ def read(text):
         ("`blood pressure` ~ `t`", Formula("blood pressure", ("t",))),
         ("y ~ age + [dose ~ t]", Formula("y", ("age",), True, ("dose",), ("t",))),
         ("y ~ [dose ~ t + site] + age", Formula("y", ("age",), True, ("dose",), ("t", "site=a", "site=b"))),
+        ("y ~ t + C(site)", Formula("y", ("t", "site=a", "site=b"))),
+        ("y ~ t*age | site", Formula("y", ("t", "age", "t:age"), absorbed=("site=a", "site=b"))),
         ("y ~ 0 + [dose ~ t]", Formula("y", (), False, ("dose",), ("t",))),
     ],
 )
@@ -51,6 +53,9 @@ def test_reads(text, expected):
         ("y ~ [dose + age ~ t]", "CV-P783"),
         ("y ~ [dose ~ t", "CV-P783"),
         ("y ~ t:age:dose", "CV-P783"),
+        ("y ~ t |", "CV-P783"),
+        ("y ~ 0 + t | site", "CV-P783"),
+        ("y ~ C(age)", "CV-P791"),
         (3, "CV-P783"),
         ("y ~ income", "CV-P784"),
         ("y ~ dose:age", "CV-P782"),

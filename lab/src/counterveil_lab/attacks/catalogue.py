@@ -320,12 +320,13 @@ def _times_and_moments() -> Iterator[Audited]:
             "quantiles", "trial", "gaussian", declared=TRIAL, arguments=GAUSSIAN, delta="1/13", **FEW
         )
     yield _outcome("quantiles", "weighting", rows=24)
-    public = {"interactions": ["t:a"], "protects": "outcome"}
+    public = {"terms": ["t:a"], "protects": "outcome"}
     yield _outcome("moments", "", arguments=public, rows=200, places=tuple(range(40)))
-    yield _record("moments", "", arguments={"interactions": ["t:a"]}, rows=600, **FEW)
+    yield _record("moments", "", arguments={"terms": ["t:a"]}, rows=600, **FEW)
+    public = public | {"robust": ["y ~ t"]}
     yield _outcome("moments", "", "gaussian", arguments=public, rows=200, places=(0, 1, 2, 3), delta="1/201")
     # Columns that regressions may explain, and their products, have bounds of their own.
-    explained = {"interactions": ["t:a", "y:a"], "outcomes": ["a"]}
+    explained = {"terms": ["t:a", "y:a"], "outcomes": ["a"], "robust": ["y ~ t"]}
     yield _record("moments", "", "gaussian", arguments=explained, rows=600, delta="1/601", **FEW)
     sums = {"settings": Survival(release="sums")}
     for listed in (_outcome, _record):

@@ -58,6 +58,7 @@ from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
 from counterveil.report.numbers import percent, rounded
 from counterveil.results.codec import read, write
+from counterveil.results.decisions import Decided, margin_bounds
 from counterveil.results.effect import Effect, Linear, OwnScale, check_level
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import PolicyValue
@@ -115,6 +116,42 @@ Ask = Callable[[People, Budget, SeededNoise], Answer]
 
 
 @dataclass(frozen=True, slots=True)
+class Decision:
+    """A test against a margin, as for `result.test`."""
+
+    kind: str
+    margin: tuple[float, ...]  # none, one or two
+    higher_is_better: bool = True
+
+    @classmethod
+    def of(cls, kind: str, margin: object, higher_is_better: bool, null: float) -> Decision:
+        """Return the test, or raise CV-P796; `null` is no effect."""
+        margin_bounds(kind, margin, higher_is_better, null)  # type: ignore[arg-type]
+        found = () if margin is None else margin if isinstance(margin, list | tuple) else (margin,)
+        return cls(kind, tuple(map(float, found)), bool(higher_is_better))
+
+    @property
+    def _margin(self) -> float | tuple[float, ...] | None:
+        return self.margin if len(self.margin) == 2 else next(iter(self.margin), None)
+
+    def met(self, effect: Decided) -> bool:
+        """Return whether an effect is shown to be beyond the margin."""
+        test = effect.test(self.kind, margin=self._margin, higher_is_better=self.higher_is_better)
+        return test.met
+
+    def half_width(self, effect: float, power: float, level: float) -> float:
+        """Return the half-width with which a difference of this size is shown with a power; refused where it is not."""
+        low, high = margin_bounds(self.kind, self._margin, self.higher_is_better, 0.0)
+        distance = min(effect - low, high - effect)
+        if not distance > 0:
+            raise out_of_range("margin", "an assumed effect that the test can show", self.margin)
+        # Of two bounds each is missed in half of the cases.
+        wanted = power if inf in (-low, high) else (1 + power) / 2
+        half = distance / float(1 + ndtri(wanted) / ndtri((1 + level) / 2))
+        return float(f"{half:.4g}")
+
+
+@dataclass(frozen=True, slots=True)
 class Looks:
     """A question at planned looks: people as many as at one of them, or as at the last where they are others."""
 
@@ -123,6 +160,7 @@ class Looks:
     words: Mapping[str, Any]
     estimand: Estimand
     last: bool = False
+    decision: Decision | None = None
 
     def __call__(self, people: People, budget: Budget, noise: SeededNoise) -> Answer:
         """Return the answer at the look of so many people."""
@@ -137,7 +175,7 @@ class Looks:
         this = looks.planned[number]
         spent = {"epsilon": this.budget.epsilon, "delta": this.budget.delta}
         answer = ate(people.frame, self.study, noise=noise, **spent, **own, level=float(1 - this.alpha))
-        return _measured(answer, [people.effect(self.estimand)])
+        return _measured(answer, [people.effect(self.estimand)], self.decision)
 
 
 def check_options(question: object, given: Mapping[str, Any]) -> None:
@@ -177,16 +215,19 @@ def asked(
     """Return what asks a question of simulated people, of planned and of searched sizes."""
     kind, taken = _ASK[question], _taken(question)
     words = {name: value for name, value in given.items() if name in taken}
+    decision = given["decision"]
     if question == "interim":
-        return Looks(study, sizes, words, estimand), Looks(study, sizes, words, estimand, last=True)
+        looks = Looks(study, sizes, words, estimand, decision=decision)
+        return looks, replace(looks, last=True)
     if question in ("moments", "compliance"):
-        ask = _regression(study, words)
+        ask = _regression(study, words, decision)
         return ask, ask
 
     def plain(people: People, budget: Budget, noise: SeededNoise) -> Answer:
         arguments = kind(epsilon=budget.epsilon, delta=budget.delta, **words)
         answer = ask_once(arguments, people.frame, study, None, None, noise)
-        return _measured(answer, _truths(answer, question, people, estimand, given["measure"]))
+        truths = _truths(answer, question, people, estimand, given["measure"])
+        return _measured(answer, truths, decision)
 
     return plain, plain
 
@@ -218,7 +259,7 @@ def _true(people: People, estimand: Estimand, measure: str, outcome: str | None 
     return 1 / difference if difference else inf
 
 
-def _measured(answer: ReleasedAnswer, truths: list[float] | None) -> Answer:
+def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Decision | None = None) -> Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
     units = isinstance(answer, OutcomesResult | SurvivalResult)
     effects = answer.table[:1] if units or isinstance(answer, PolicyValue) else answer.table
@@ -235,9 +276,9 @@ def _measured(answer: ReleasedAnswer, truths: list[float] | None) -> Answer:
         if known is None
         else [effect.estimate - truth for effect, truth in zip(effects, known, strict=True)],
         covered=covered,
-        found=float(
-            np.mean([not low <= null <= high for (low, high), null in zip(ends, nulls, strict=True)])
-        ),
+        found=float(np.mean([decision.met(effect) for effect in effects]))
+        if decision
+        else float(np.mean([not low <= null <= high for (low, high), null in zip(ends, nulls, strict=True)])),
         parts=[(effect.std_error.noise, effect.std_error.total) for effect in effects],
         method=answer.method if chosen is None else str(chosen).partition(":")[0],
         caution=answer.caution,
@@ -264,14 +305,12 @@ def _half(effect: Effect) -> float:
 # Regressions from released moments: the coefficient of the treatment, or the effect on those who comply.
 
 
-def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
+def _regression(study: Study, words: Mapping[str, Any], decision: Decision | None = None) -> Ask:
     """Return what asks for moments and regresses from them."""
     formula: Any = words.get("formula")
     received: Any = words.get("received")
     terms = {name: words[name] for name in ("protects", "level", "mechanism")}
-    terms["outcomes"], terms["interactions"] = (
-        ([received], []) if formula is None else _columns(study, formula)
-    )
+    terms["outcomes"], terms["terms"] = ([received], []) if formula is None else _columns(study, formula)
 
     def ask(people: People, budget: Budget, noise: SeededNoise) -> Answer:
         spent: dict[str, Any] = {"epsilon": budget.epsilon, "delta": budget.delta}
@@ -284,9 +323,13 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
             fit = released.regress(formula)
             found = [one for one in fit.coefficients if one.name == study.treatment]
             # Coefficients of covariates are not known, nor is that of a treatment whose effect varies with them.
-            truth = None if not found or terms["interactions"] or fit.response != study.outcome else truth
+            truth = None if not found or terms["terms"] or fit.response != study.outcome else truth
             found = found or [one for one in fit.coefficients if one.name != "Intercept"]
-        return _of_coefficients(found, truth, "compliance" if received is not None else "moments")
+        said = "compliance" if received is not None else "moments"
+        answer = _of_coefficients(found, truth, said)
+        if decision is None:
+            return answer
+        return replace(answer, found=float(np.mean([decision.met(one) for one in found])))
 
     return ask
 
@@ -294,16 +337,18 @@ def _regression(study: Study, words: Mapping[str, Any]) -> Ask:
 def _columns(study: Study, formula: str) -> tuple[list[str], list[str]]:
     """Return columns that a formula explains beside the outcome, and its interactions; raises CV-P701 or CV-P783."""
     columns = Columns.of(study, (), ())
-    pairs = [f"{one}:{other}" for one in columns.names for other in columns.names]
-    found = parse_formula(formula, (*columns.names, *pairs), dict(columns.groups))
+    names = (*columns.names, *(f"log({name})" for name in columns.names))
+    pairs = [f"{one}:{other}" for one in names for other in names]
+    found = parse_formula(formula, (*names, *pairs), dict(columns.groups))
     if found.endogenous:
         raise _unfit("formula", "no instruments in it", shown(formula), "plan question='compliance' instead")
-    explained = [] if found.response == study.outcome else [found.response]
-    return explained, [name for name in found.regressors if ":" in name]
+    own = (*found.regressors, *found.absorbed, found.response)
+    explained = [name for name in (found.response,) if name in study.covariates]
+    return explained, [name for name in own if ":" in name or name.startswith("log(")]
 
 
 def _of_coefficients(found: Sequence[Coefficient], truth: float | None, method: str) -> Answer:
-    ends = [one.interval for one in found]
+    ends = [one.interval() for one in found]
     return Answer(
         halves=[(high - low) / 2 for low, high in ends],
         errors=None if truth is None else [one.estimate - truth for one in found],
@@ -602,6 +647,7 @@ def _rounded(value: float) -> float:
 _TOLD = 6  # epsilons in a paragraph
 _METHOD = 22  # letters of a method in the table
 # Values of no effect that are not zero.
+_NO_EFFECT = {RATIO: 1.0, ODDS: 1.0, NEEDED: inf}
 _NULLS = {RATIO: "a ratio of 1", ODDS: "an odds ratio of 1"}
 
 
@@ -633,6 +679,7 @@ class Plan(Shown):
     least_epsilon: float | None = None
     least_rows: tuple[tuple[float, int | None], ...] = ()
     measure: str = DIFFERENCE
+    decision: Decision | None = None
     by_least_squares: bool = True
     skewed: bool = False
     public: dict[str, tuple[str, ...]] = field(default_factory=dict)
@@ -917,8 +964,15 @@ class Plan(Shown):
             *([("Detectable", detected)] if self.measure == DIFFERENCE else []),
             noise,
             *([("Coverage", covered)] if any(one.covered is not None for one in self.answers) else []),
-            ("Power", f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"),
+            ("Power", self._shown_by()),
         ]
+
+    def _shown_by(self) -> str:
+        if self.decision is None:
+            return f"studies whose interval excludes {_NULLS.get(self.measure, 'zero effect')}"
+        margin = " to ".join(f"{one:g}" for one in self.decision.margin)
+        margin = f" with the margin {margin}" if margin else ""
+        return f"studies that show {self.decision.kind}{margin}"
 
     def _truth(self) -> str:
         """Return what intervals should cover; a number where all effects of all studies have that mean."""
@@ -968,6 +1022,10 @@ def plan(
     formula: str | None = None,
     received: str | None = None,
     spending: str = "obrien_fleming",
+    test: str | None = None,
+    margin: float | tuple[float, float] | None = None,
+    higher_is_better: bool = True,
+    power: float | None = None,
     mean: ByOutcome = None,
     sd: ByOutcome = None,
     effect: float | Mapping[str, float] = 0.0,
@@ -1007,6 +1065,8 @@ def plan(
         formula: a regression, "y ~ treat + age", whose moments are released.
         received: the covariate that says who received the treatment.
         spending: as for `counterveil.interim.planned`.
+        test, margin, higher_is_better: a test as for `result.test`, whose power is that of the plan.
+        power: of the test, for the assumed effect; the least epsilon and the least number of people are searched.
         mean: assumed mean outcome without treatment; None takes the middle of the range.
         sd: assumed standard deviation of outcomes; None takes a sixth of the range.
         effect: assumed effect, in units of the outcome; of a numerator where there is per=. Of several outcomes, mean,
@@ -1046,7 +1106,11 @@ def plan(
         "formula": formula,
         "received": received,
         "spending": spending,
+        "decision": None
+        if test is None
+        else Decision.of(test, margin, higher_is_better, _NO_EFFECT.get(measure, 0.0)),
     }
+    half_width = _wanted(options, effect, power, half_width)
     people: dict[str, Any] = {
         "mean": mean,
         "sd": sd,
@@ -1061,6 +1125,22 @@ def plan(
     more = _Further(together, denominator, complying, lost)
     trials = _Trials(draws, seed, half_width, tell)
     return _plan(study, question, rows, epsilon, delta, options, people, more, sample, trials)
+
+
+def _wanted(
+    options: Mapping[str, Any], effect: object, power: float | None, half_width: float | None
+) -> float | None:
+    """Return the half-width that is searched: as given, or that of a test with a power."""
+    decision, level = options["decision"], check_level(options["level"])
+    if power is None:
+        return half_width
+    plain = options["measure"] == DIFFERENCE and isinstance(effect, int | float) and half_width is None
+    if decision is None or not plain or not 0 < power < 1:
+        raise _unfit(
+            "power", "power= between 0 and 1 with test= of one difference", shown(power), "say test="
+        )
+    found: float = decision.half_width(float(effect), power, level)  # type: ignore[arg-type]
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -1137,6 +1217,7 @@ def _plan(
         least_epsilon=search.epsilon(first),
         least_rows=search.rows(first),
         measure=measure,
+        decision=options["decision"],
         by_least_squares=by_least_squares,
         skewed=any(cell.skewed for cell in cells),
         public={one.value: study.public_facts(one) for one in units} if compared else {},

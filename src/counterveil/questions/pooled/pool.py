@@ -46,7 +46,12 @@ from counterveil.inference import (
     unsure_variances,
 )
 from counterveil.inference.measures import ApartMeans, JointMeans
-from counterveil.inference.pooling import PooledMeans, noise_variance
+from counterveil.inference.pooling import (
+    PooledMeans,
+    i_squared_of,
+    noise_variance,
+    tau_squared_interval,
+)
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
@@ -583,10 +588,11 @@ def _held(limits: WeightLimits) -> str:
 def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, str]]:
     """Return how sites differ, how they are weighed and what one more would have; their numbers are called `noun`."""
     found, error = pooled.heterogeneity, pooled.std_error.total
+    ends = pooled.heterogeneity_interval()
     differ = (
         f"Q = {found.q:.3g} on {found.df} degrees of freedom, p = {probability(found.p_value)}; "
         f"I^2 = {found.i_squared:.0%}; standard deviation of the sites' {noun}s (tau) "
-        f"{rounded(sqrt(found.tau_squared), error)}"
+        f"{rounded(found.tau, error)} [{', '.join(rounded(end, error) for end in ends['tau'])}]"
     )
     average = _MEAN if pooled.method == "random_effects" else _AVERAGES
     notes = [("Average", average), ("Heterogeneity", differ)]
@@ -638,6 +644,15 @@ class PooledResult(OneEffect):
         if half is None:
             raise refusal("CV-P507", method=self.method)
         return around(self.estimate, half)
+
+    def heterogeneity_interval(self, level: float | None = None) -> dict[str, Ends]:
+        """Return intervals for "tau", the standard deviation of the sites' effects, and for "i_squared"; free."""
+        chosen = self.level if level is None else check_level(level)
+        estimates = np.array([site.result.estimate for site in self.sites])
+        variances = np.array([released_variance(site.result.uncertainty) for site in self.sites])
+        low, high = tau_squared_interval(estimates, variances, chosen)
+        parts = (i_squared_of(low, variances), i_squared_of(high, variances))
+        return {"tau": (sqrt(low), sqrt(high)), "i_squared": parts}
 
     @property
     def table(self) -> tuple[Effect, ...]:

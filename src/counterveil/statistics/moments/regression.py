@@ -1,7 +1,8 @@
 """The columns whose second moments are released for regressions: their names, their place in a row, and their units.
 
-Covariates are features in [-1, 1] (`FeatureMap`), every arm but the reference is a flag, then comes the outcome. With a
-released centre c and scale s they become z = (x - c) / s, and interactions are products of two of these.
+Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
+the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are
+products of two of these.
 
 Rows for second moments: standardised columns and their products, mixed, clipped and weighted to a bounded length.
 
@@ -23,21 +24,22 @@ Proof: `outcome_moments.proof.md`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import sqrt
+from math import log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Study, Sums
+from counterveil.data import Categories, Range, Study, Sums
 from counterveil.data.features import counted_features, feature_map
 from counterveil.data.labels import Label
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.products import Column, FeatureMap, WholeSum, exact_gram, grid_bits, steps
 from counterveil.privacy import Budget
+from counterveil.results.regression import written_out
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import TERM_BITS
@@ -64,9 +66,11 @@ class Columns:
     ends: tuple[tuple[float, float], ...]  # middle and half width of every column in its own units
     groups: tuple[tuple[str, tuple[str, ...]], ...]  # covariates or treatments of several columns
     measures: int = 0  # further outcomes, and what was measured of outcomes before
+    logs: tuple[tuple[int, float], ...] = ()  # places of features, and the ratio of the ends of their ranges
+    log_outcome: tuple[float, ...] = ()  # that ratio of the outcome, if its logarithm is a column
 
     @classmethod
-    def of(cls, study: Study, outcomes: Sequence[str], interactions: Sequence[str]) -> Columns:
+    def of(cls, study: Study, outcomes: Sequence[str], terms: Sequence[str]) -> Columns:
         """Return the columns that a study and the arguments declare; no row is looked at."""
         features = feature_map(study, 1)
         arms = study.arms[1:] if study.arms is not None else (study.treated,)
@@ -74,9 +78,17 @@ class Columns:
         own = [column.source for column in features.columns]
         labels = [_named(study, column) for column in features.columns]
         more = () if study.several is None else study.several.columns[1:]
-        names = (*labels, *treatments, study.outcome, *more)
+        raised = [factor for text in terms for factor in _factors(text, study) if factor.startswith("log(")]
+        logs = [name[4:-1] for name in dict.fromkeys(raised) if name not in labels]
+        _refuse_logs(study, logs)
+        log_outcome = tuple(name for name in logs if name == study.outcome)
+        logs = [name for name in logs if name != study.outcome]
+        names = (*labels, *(f"log({name})" for name in logs), *treatments, study.outcome, *more)
+        names = (*names, *(f"log({name})" for name in log_outcome))
         ends = [(column.low + column.width / 2, column.width / 2) for column in features.columns]
+        ends += [_logarithms(*_range(study, name)) for name in logs]
         ends += [(0.5, 0.5)] * len(arms) + [_middle(study, name) for name in (study.outcome, *more)]
+        ends += [_logarithms(*_range(study, name)) for name in log_outcome]
         groups = [
             (name, tuple(label for label, source in zip(labels, own, strict=True) if source == name))
             for name in study.covariates
@@ -84,15 +96,15 @@ class Columns:
         groups += [(study.treatment, tuple(treatments))]
         _refuse_unknown(outcomes, tuple(study.covariates), "outcomes")
         explained = (study.outcome,) if study.several is None else study.several.names
-        responses = [source in outcomes for source in own] + [True] * len(arms)
-        responses += [name in explained for name in (study.outcome, *more)]
+        responses = [source in outcomes for source in (*own, *logs)] + [True] * len(arms)
+        responses += [name in explained for name in (study.outcome, *more)] + [True] * len(log_outcome)
         flags = {
             name: source
             for name, source, known in zip(labels, own, features.two_valued, strict=True)
             if known
         }
         flags |= dict.fromkeys(treatments, study.treatment)
-        products, named = _products(interactions, names, dict(groups), flags)
+        products, named = _products(terms, study, names, dict(groups), flags)
         return cls(
             (*names, *named),
             features,
@@ -102,6 +114,8 @@ class Columns:
             tuple(ends),
             tuple((name, members) for name, members in groups if members != (name,)),
             len(more),
+            tuple((own.index(name), high / low) for name in logs for low, high in [_range(study, name)]),
+            tuple(high / low for name in log_outcome for low, high in [_range(study, name)]),
         )
 
     @property
@@ -112,12 +126,15 @@ class Columns:
     @property
     def counted(self) -> int:
         """The number of columns in the bound of what one record moves; flags of one column count as two at most."""
-        return counted_features(self.features) + min(2, len(self.arms)) + 1 + self.measures
+        numbers = len(self.logs) + 1 + self.measures + len(self.log_outcome)
+        return counted_features(self.features) + min(2, len(self.arms)) + numbers
 
     @property
     def two_valued(self) -> NDArray[np.bool_]:
         """Which single columns hold -1 and 1 alone, so that their squares are known."""
-        return np.append(self.features.two_valued, [True] * len(self.arms) + [False] * (1 + self.measures))
+        rest = [False] * len(self.logs) + [True] * len(self.arms)
+        rest += [False] * (1 + self.measures + len(self.log_outcome))
+        return np.append(self.features.two_valued, rest)
 
     def block(self, part: Part) -> Floats:
         """Return the (rows, singles) columns of a block of rows, each in [-1, 1]."""
@@ -125,7 +142,9 @@ class Columns:
         flags = [np.where(arms == place, 1.0, -1.0) for place in range(1, len(self.arms) + 1)]
         covariates = part.x.T if self.features.columns else np.empty((0, len(arms)))
         more = [(steps[part.rows] - MIDDLE) / MIDDLE for steps in part.batch.measures[: self.measures]]
-        return np.vstack((covariates, *flags, part.y, *more)).T
+        logs = [logarithm(covariates[place], ratio) for place, ratio in self.logs]
+        more += [logarithm(part.y, ratio) for ratio in self.log_outcome]
+        return np.vstack((covariates, *logs, *flags, part.y, *more)).T
 
     def basis(self, centre: Floats, scale: Floats) -> Floats:
         """Return every named column, the constant first, as a combination of (1, z, products of z)."""
@@ -142,6 +161,34 @@ class Columns:
             found[place, 1 + j] += slope[j] * zero[i]
             found[place, place] = slope[i] * slope[j]
         return found
+
+
+# Logarithms are rounded to this grid: what the last digits of a library's are does not matter.
+_LOG_STEPS = 2.0**30
+
+
+def logarithm(x: Floats, ratio: float) -> Floats:
+    """Return the logarithm of numbers given in [-1, 1], in [-1, 1] itself; `ratio` is that of the ends of its range."""
+    found = 2.0 * np.log1p((ratio - 1.0) * (x + 1.0) / 2.0) / log(ratio) - 1.0
+    return np.asarray(np.clip(np.rint(found * _LOG_STEPS) / _LOG_STEPS, -1.0, 1.0))
+
+
+def _logarithms(low: float, high: float) -> tuple[float, float]:
+    return (log(low) + log(high)) / 2, (log(high) - log(low)) / 2
+
+
+def _range(study: Study, name: str) -> tuple[float, float]:
+    """Return the ends of the range of the outcome or a covariate, (0, 0) where it is not one of numbers."""
+    domain = study.outcome_bounds if name == study.outcome else study.covariates.get(name)
+    return domain.floats() if isinstance(domain, Range) else (0.0, 0.0)
+
+
+def _refuse_logs(study: Study, names: Sequence[str]) -> None:
+    """Raise CV-P792 for a logarithm of what is not a number above zero."""
+    for name in names:
+        low, high = _range(study, name)
+        if not 0 < low < high:
+            raise refusal("CV-P792", name=name, low=low, high=high)
 
 
 def _middle(study: Study, name: str) -> tuple[float, float]:
@@ -166,8 +213,20 @@ def _refuse_unknown(asked: Sequence[str], known: Sequence[str], argument: str) -
             )
 
 
+def _factors(text: object, study: Study) -> list[str]:
+    """Return the names of one or two columns that a term is made of, or raise CV-P781."""
+    if not isinstance(text, str):
+        raise _no_interaction(text)
+    groups = {name: () for name, domain in study.covariates.items() if isinstance(domain, Categories)}
+    found = [factor.strip().strip("`") for factor in written_out(text, groups).split(":")]
+    if len(found) == 2 or (len(found) == 1 and found[0].startswith("log(")):
+        return found
+    raise _no_interaction(text)
+
+
 def _products(
-    interactions: Sequence[str],
+    terms: Sequence[str],
+    study: Study,
     names: Sequence[str],
     groups: dict[str, tuple[str, ...]],
     flags: dict[str, str],
@@ -177,11 +236,11 @@ def _products(
     `flags` says of every flag which column it is of: products of two flags of one column are known.
     """
     found: dict[tuple[int, int], str] = {}
-    for text in interactions:
-        factors = [factor.strip() for factor in text.split(":")] if isinstance(text, str) else []
-        if len(factors) != 2:
-            raise _no_interaction(text)
-        _refuse_unknown(factors, tuple(dict.fromkeys((*groups, *names))), "interactions")
+    for text in terms:
+        factors = _factors(text, study)
+        _refuse_unknown(factors, tuple(dict.fromkeys((*groups, *names))), "terms")
+        if len(factors) == 1:
+            continue
         one, two = (groups.get(factor, (factor,)) for factor in factors)
         own = {
             (names.index(first), names.index(second)): f"{first}:{second}"
@@ -319,13 +378,20 @@ class Rows:
         own = self.factors * self.bounds
         return Fraction(self.length) + sum((Fraction(float(one)) ** 2 for one in own), Fraction(0))
 
+    def _with_weights(self, x: Floats) -> tuple[Floats, Floats]:
+        u, z = self.unweighted(x)
+        weights = np.minimum(1.0, self.length / self.lengths(u, z))
+        return u * self.factors[:, None], weights
+
     def weighted(self, x: Floats) -> Floats:
         """Return the (rows, size) weighted working rows of (rows, columns) x."""
-        u, z = self.unweighted(x)
-        weights = np.sqrt(np.minimum(1.0, self.length / self.lengths(u, z)))
-        u *= self.factors[:, None]
-        u *= weights
-        return u.T
+        u, weights = self._with_weights(x)
+        return np.asarray((u * np.sqrt(weights)).T)
+
+    def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
+        """Yield working rows (size, rows) before they are weighted, and their weights, a block at a time."""
+        for part in records.parts():
+            yield self._with_weights(self.columns.block(part))
 
     @property
     def basis(self) -> Floats:
@@ -355,6 +421,11 @@ _PERCENTS = {
     False: {"centre": 5, "first reach": 2, "first moments": 15, "reach": 2},
     True: {"centre": 8, "first reach": 5, "first moments": 22, "reach": 5},
 }
+# Where robust errors are asked for: standard deviations that responses are not clipped below, and those of noise that
+# moments must have before they predict responses.
+_LEAST_WINDOW, _LEAST_SIGNAL = 5.0, 3.0
+# The part of the budget that the middles of sandwiches have, all together.
+ROBUST_SHARE = Fraction(1, 4)
 # Ends of the cells of a row's squared length, in parts of what is expected of it; one cell lies above the last.
 _LENGTHS = np.array([0.6, 0.8, 1.0, 1.15, 1.3, 1.5, 1.65, 1.8, 2.0, 2.25, 2.5, 3.0, 4.0, 6.0, 9.0])
 # Ends of the cells of a response's distance from its mean, in standard deviations.
@@ -385,11 +456,22 @@ class RowPlan:
     columns: Columns
     budget: Budget
     mechanism: str
+    robust: int = 0  # regressions whose sandwich is released too
 
     @property
     def pure(self) -> bool:
         """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
         return self.mechanism != "gaussian"
+
+    @property
+    def least_window(self) -> float:
+        """Standard deviations that responses are not clipped below: of unequal variances more are far off."""
+        return _LEAST_WINDOW if self.robust else 0.0
+
+    @property
+    def least_signal(self) -> float:
+        """Standard deviations of noise that a moment must have to predict: else rare rows are clipped where it errs."""
+        return _LEAST_SIGNAL if self.robust else 0.0
 
     @property
     def size(self) -> int:
@@ -398,8 +480,18 @@ class RowPlan:
 
     def plan(self) -> Plan:
         """Return the plan of the releases."""
-        shares = {name: Fraction(percent, 100) for name, percent in _PERCENTS[self.pure].items()}
+        return self.split(_PERCENTS[self.pure])
+
+    def split(self, percents: Mapping[str, int]) -> Plan:
+        """Return the plan with these percents of what sandwiches leave; the rest is for the moments."""
+        shares = {name: Fraction(percent, 100) for name, percent in percents.items()}
         shares |= {"moments": 1 - sum(shares.values(), Fraction(0))}
+        if self.robust:
+            left = 1 - ROBUST_SHARE
+            shares = {name: left * share for name, share in shares.items()}
+            each = ROBUST_SHARE / self.robust
+            for number in range(self.robust):
+                shares |= {f"robust reach {number}": each / 5, f"robust {number}": each * 4 / 5}
         counts = Kind.CELLS if self.pure else Kind.VECTOR
         kinds = {name: counts if "reach" in name else Kind.VECTOR for name in shares}
         return Plan.split(self.budget, shares, self.mechanism, kinds)
@@ -439,7 +531,7 @@ class ReleasedMoments:
 def release_regression_moments(gate: Gate, records: Records, design: RowPlan) -> ReleasedMoments:
     """Return the matrix of second moments of weighted working rows, by five releases."""
     first = _look(gate, records, design, release_centre(gate, records, design.columns), "first ")
-    return _look(gate, records, design, mixed(first), "")
+    return _look(gate, records, design, mixed(first, design.least_signal), "")
 
 
 def _look(gate: Gate, records: Records, design: RowPlan, rows: Rows, name: str) -> ReleasedMoments:
@@ -519,7 +611,7 @@ def release_reach(gate: Gate, name: str, records: Records, rows: Rows, design: R
     for column, own in zip(watched, cells, strict=True):
         shown = SHOWN_OF_FEW if carried_by_few(float(rows.centre[column - 1])) else SHOWN
         edges = np.append(WINDOWS, np.inf)
-        reaches[column] = first_few(own, variance, clipped * n, shown, edges)[0]
+        reaches[column] = max(first_few(own, variance, clipped * n, shown, edges)[0], design.least_window)
     edges = rows.usual_length * np.append(_LENGTHS, _LENGTHS[-1])
     length, longer = first_few(noisy[: len(lengths)], variance, long * n, SHOWN, edges)
     found = rows.cut(reaches, length)
@@ -537,7 +629,7 @@ def first_few(
     return float(edges[place]), float(above[place]) if len(few) else 0.0
 
 
-def mixed(first: ReleasedMoments) -> Rows:
+def mixed(first: ReleasedMoments, signal: float = 0.0) -> Rows:
     """Return rows of uncorrelated columns and of what columns leave of responses, by the first matrix.
 
     Combinations whose variance the noise hides are not stretched. Arms, other responses of two values and products with
@@ -560,13 +652,19 @@ def mixed(first: ReleasedMoments) -> Rows:
         mix[own, 0] = -root @ means[own]
     others = np.flatnonzero(~rows.numbers)[1:]
     for place in np.flatnonzero(rows.numbers):
-        _leave(mix, covariance, means, noise[place], int(place), others)
+        _leave(mix, covariance, means, noise[place], int(place), others, signal)
     sound = np.isfinite(mix).all() and np.linalg.cond(mix) < _WORST_MIX
     return replace(plain, mix=mix) if sound else plain
 
 
 def _leave(
-    mix: Floats, covariance: Floats, means: Floats, noise: Floats, place: int, others: Integers
+    mix: Floats,
+    covariance: Floats,
+    means: Floats,
+    noise: Floats,
+    place: int,
+    others: Integers,
+    signal: float,
 ) -> None:
     """Write into `mix` what the other columns leave of a response, divided by its standard deviation."""
     coefficients = np.zeros(len(mix))
@@ -574,6 +672,7 @@ def _leave(
         values, vectors = np.linalg.eigh(covariance[np.ix_(others, others)])
         least = max(_LEAST_EIGENVALUE, 2 * sqrt(len(others)) * float(noise[0]))
         with_response = vectors.T @ covariance[others, place]
+        with_response *= np.abs(with_response) > signal * float(noise[0])
         coefficients[others] = vectors @ (with_response / np.clip(values, least, None))
     change = -coefficients
     change[place] = 1.0
@@ -603,10 +702,7 @@ _UNSURE = 0.1
 
 def outcome_plan(design: RowPlan) -> Plan:
     """Return the plan of the releases."""
-    shares = {name: Fraction(percent, 100) for name, percent in _OUTCOMES_PERCENTS[design.pure].items()}
-    shares |= {"moments": 1 - sum(shares.values(), Fraction(0))}
-    kinds = {name: Kind.CELLS if design.pure and "reach" in name else Kind.VECTOR for name in shares}
-    return Plan.split(design.budget, shares, design.mechanism, kinds)
+    return design.split(_OUTCOMES_PERCENTS[design.pure])
 
 
 @dataclass(frozen=True, slots=True)
@@ -630,6 +726,11 @@ class OutcomeRows:
             f = np.vstack((np.ones(x.shape[1]), x[:-1], *(x[i] * x[j] for i, j in self.columns.products)))
             u = np.array([combined(f, weights) for weights in self.mix])
             yield u, x[-1] - combined(u, self.prediction)
+
+    def working(self, records: TableRecords) -> Iterator[tuple[Floats, Floats]]:
+        """Yield (u, what is left of the outcome), clipped but not weighted, and the weights, a block at a time."""
+        for u, left in self.parts(records):
+            yield np.vstack((u, np.clip(left, -self.clip, self.clip))), self.roots(u) ** 2
 
     def roots(self, u: Floats) -> Floats:
         """Return the square roots of the rows' weights."""
@@ -729,6 +830,7 @@ def release_outcome_moments(gate: Gate, records: Records, design: RowPlan) -> Ou
     # What noise alone pretends is cut to what moments can be: outcomes and public columns are bounded.
     most = sqrt(rows.length) * rows.clip
     crossed = np.clip(first.crossed, -most, most)
+    crossed = np.where(np.abs(crossed) > design.least_signal * first.sd, crossed, 0.0)
     inverse = np.linalg.pinv(public, rcond=_NO_VARIANCE, hermitian=True)
     more, noise = inverse @ crossed, first.sd**2 * float(np.trace(inverse))
     # A prediction of which half may be noise makes what is left of outcomes longer, and clips it.
@@ -782,7 +884,7 @@ def public_rows(records: Records, design: RowPlan) -> tuple[OutcomeRows, Floats,
     above = np.cumsum(counts[::-1].astype(np.int64))[::-1][1:]
     share = next(long for least, long, _ in CUT if _beside(design, size) >= least)
     # Instruments would not allow weights that depend on what they explain.
-    share = 0.0 if any(design.columns.responses[: len(design.columns.features.columns)]) else share
+    share = 0.0 if any(design.columns.responses[: -1 - len(design.columns.arms)]) else share
     place = int(np.flatnonzero(above <= share * n)[0]) if above[-1] <= share * n else len(_EDGES) - 1
     rows = replace(rows, length=float(_EDGES[place]))
     public = _mean(records.run(public_products, rows)[0], n, rows_bits(rows))
@@ -841,6 +943,7 @@ def _release_clip(
     found, _ = first_few(
         released.floats(), released.variance, clipped * records.count, shown, np.append(edges, np.inf)
     )
+    found = max(found, design.least_window * sd)
     unsure = sqrt(released.variance * len(edges))
     if found < 1.0 and unsure <= _UNSURE * records.count:
         return replace(rows, clip=found)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.errors import CounterveilError
 from counterveil.privacy import Estimand
 from counterveil.questions.plan import Plan
 from counterveil.questions.plan.people import assumed_of, people_of_question
@@ -212,3 +213,17 @@ def test_what_cannot_be_planned_is_refused(study, wrong, code):
 def test_options_of_other_questions_are_refused(wrong):
     with pytest.raises(cv.CounterveilError, match="CV-P701"):
         plan(OFFERED, protects="record", **wrong)
+
+
+def test_a_plan_of_a_test_finds_the_people_for_its_power():
+    study = cv.Study("t", "y", (0, 1), control=0, randomised=True)
+    options = {"protects": "outcome", "epsilon": 4, "mean": 0.5, "draws": 3}
+    found = cv.plan(study, rows=400, test="noninferiority", margin=0.1, power=0.8, **options)
+    # Without noise: (1.96 + 0.84)^2 times 4 times 0.25 over the squared margin.
+    assert found.least_rows[0][1] == pytest.approx(785, rel=0.1)
+    assert type(found).from_dict(found.to_dict()) == found
+    assert "noninferiority with the margin 0.1" in found.full()
+    with pytest.raises(CounterveilError, match="CV-P700"):
+        cv.plan(study, rows=400, test="superiority", power=0.8, **options)
+    with pytest.raises(CounterveilError, match="CV-P701"):
+        cv.plan(study, rows=400, power=0.8, **options)

@@ -66,7 +66,7 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
         protects="outcome",
         epsilon=10**6,
         delta=delta,
-        interactions=["t:a"],
+        terms=["t:a"],
         noise=cv.SeededNoise(0),
     )
     fit = found.regress("y ~ t*a + b")
@@ -74,7 +74,7 @@ def test_with_a_large_budget_it_is_the_regression_of_the_rows(delta):
     exact = np.linalg.lstsq(columns, y, rcond=None)[0]
     assert fit.terms == ("Intercept", "t", "a", "t:a", "b")
     errors = np.array([one.std_error.sampling for one in fit.coefficients])
-    assert np.all(np.abs(np.array(list(fit.params.values())) - exact) < 0.02 * errors)
+    assert np.all(np.abs(np.array(list(fit.params)) - exact) < 0.02 * errors)
     # Regressions among public columns have no noise at all.
     assert not found.regress("b ~ a + t").fit.noise.any()
     assert found.guarantee.unit.value == "outcome"
@@ -132,7 +132,7 @@ def test_no_coefficient_is_beyond_what_outcomes_in_their_range_can_make():
             most = float(np.sqrt(matrix[place, place]))
             assert largest[place] <= most * (1 + 1e-9)
             one = fit.coefficient(name)
-            assert max(map(abs, (one.estimate, *one.interval))) <= most * 1.3
-            cut += max(map(abs, one.interval)) < abs(one.estimate) + one.std_error.total
+            assert max(map(abs, (one.estimate, *one.interval()))) <= most * 1.3
+            cut += max(map(abs, one.interval())) < abs(one.estimate) + one.std_error.total
     assert cut > 0
     assert abs(fit.coefficient("Intercept").estimate) > 2

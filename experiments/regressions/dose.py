@@ -1,0 +1,72 @@
+"""Coverage of slopes over ordered arms: trials, and weighted studies whose dose follows covariates.
+
+python -m experiments.regressions.dose [draws]   # rewrites dose.csv; 200 draws: about 5 minutes
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import counterveil as cv
+
+DOSES = [0, 5, 10, 20]
+# Name, rows, shares of the doses, whether the dose follows a covariate, method.
+DESIGNS = (
+    ("trial", 1000, (0.25, 0.25, 0.25, 0.25), False, "difference_in_means"),
+    ("dose follows x", 2000, (0.25, 0.25, 0.25, 0.25), True, "weighting"),
+    ("2% at the highest dose, skewed", 1000, (0.6, 0.3, 0.08, 0.02), False, "difference_in_means"),
+)
+SLOPE = 0.004
+
+
+def one(design: tuple[Any, ...], seed: int) -> tuple[float, float, float, float]:
+    """Return whether the slope and zero (where there is no slope) are covered, and the length beside least squares."""
+    name, rows, shares, follows, method = design
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=rows).clip(-3, 3)
+    ranks = rng.normal(size=rows) + (0.7 * x if follows else 0)
+    cuts = np.quantile(ranks, np.cumsum(shares)[:-1])
+    dose = np.array(DOSES)[np.searchsorted(cuts, ranks)]
+    errors = rng.exponential(0.1, rows) - 0.1 if "skewed" in name else rng.normal(0, 0.1, rows)
+    study = cv.Study(
+        "dose",
+        "y",
+        (0, 1),
+        {"x": cv.Range(-3, 3)} if follows else {},
+        arms=DOSES,
+        reference=0,
+        randomised=not follows,
+    )
+    found = []
+    for slope in (SLOPE, 0.0):
+        y = np.clip(0.4 + slope * dose + (0.03 * x if follows else 0) + errors, 0, 1)
+        data = {"dose": dose, "x": x, "y": y}
+        noise = cv.SeededNoise(2 * seed + (slope > 0))
+        answer = cv.arms(data, study, protects="outcome", epsilon=1, method=method, noise=noise).slope()
+        low, high = answer.interval()
+        own = np.column_stack((dose, np.ones(rows), x)) if follows else np.column_stack((dose, np.ones(rows)))
+        left = y - own @ np.linalg.lstsq(own, y, rcond=None)[0]
+        plain = np.sqrt(left.var() * np.linalg.inv(own.T @ own)[0, 0])
+        found += [low <= slope <= high, (high - low) / 2 / (1.96 * plain)]
+    return found[0], found[2], found[1], found[3]
+
+
+def main() -> None:
+    """Write a row a design."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    rows: list[list[Any]] = [["design", "n", "method", "draws", "coverage", "size", "length / OLS"]]
+    for design in DESIGNS:
+        hits, zeros, lengths, _ = np.mean([one(design, seed) for seed in range(draws)], axis=0).round(3)
+        rows.append([design[0], design[1], design[4], draws, hits, round(1 - zeros, 3), lengths])
+        print(*rows[-1], sep=", ", flush=True)
+    with Path(__file__).with_name("dose.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Coverage and size of regressions with HC1 errors, terms of formulas and absorbed groups.
+
+python -m experiments.regressions.robust [draws]   # rewrites robust.csv; 200 draws: about 25 minutes of CPU
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import counterveil as cv
+
+FORMULA = "y ~ t + log(x) + I(z**2) + z | C(site)"
+TRUTH = {"t": 0.0, "log(x)": 2.0, "z:z": 0.3, "z": 0.1}
+STUDY = cv.Study(
+    "t",
+    "y",
+    (-20, 40),
+    {"x": cv.Range(1, 9), "z": cv.Range(-3, 3), "site": cv.Categories(["a", "b", "c"])},
+    control=0,
+    randomised=True,
+)
+DESIGNS = (
+    ("equal variances", 5000),
+    ("variance follows x and z", 5000),
+    ("variance follows x and z", 20_000),
+    ("5% treated, skewed", 3000),
+)
+
+
+def draw(design: str, rows: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return rows of a design without an effect of t."""
+    x, z = rng.uniform(1, 9, rows), np.clip(rng.normal(0, 1, rows), -3, 3)
+    site, t = rng.choice(list("abc"), rows), (rng.random(rows) < 0.5).astype(int)
+    errors = 2 * rng.normal(0, 1, rows)
+    if design == "variance follows x and z":
+        errors *= np.sqrt(0.2 + 0.6 * z**2 + 0.04 * x)
+    elif design != "equal variances":
+        t = (rng.random(rows) < 0.05).astype(int)
+        errors = (1 + 2 * t) * (rng.exponential(1, rows) - 1)
+    y = 5 + 2 * np.log(x) + 0.3 * z**2 + 0.1 * z + (site == "b") + errors
+    return {"x": x, "z": z, "site": site, "t": t, "y": y}
+
+
+def least_squares(data: dict[str, Any]) -> np.ndarray:
+    """Return the HC1 errors of the same regression without privacy, in the order of `TRUTH`."""
+    x, z, site = data["x"], data["z"], data["site"]
+    own = np.column_stack((data["t"], np.log(x), z**2, z, np.ones(len(x)), site == "a", site == "b"))
+    inverse = np.linalg.inv(own.T @ own)
+    left = own * (data["y"] - own @ (inverse @ (own.T @ data["y"])))[:, None]
+    count = len(x) / (len(x) - own.shape[1])
+    return np.sqrt(np.diag(inverse @ left.T @ left @ inverse) * count)[: len(TRUTH)]
+
+
+def cell(design: str, rows: int, protects: str, seeds: range) -> list[list[Any]]:
+    """Return a row of coverage, size and length for HC1 and for classical errors."""
+    kept: dict[str, list[list[float]]] = {"HC1": [], "nonrobust": []}
+    for seed in seeds:
+        data = draw(design, rows, np.random.default_rng(seed))
+        moments = cv.moments(
+            data,
+            STUDY,
+            protects=protects,
+            epsilon=1,
+            delta="1e-6",
+            terms=["log(x)", "I(z**2)"],
+            robust=[FORMULA],
+            noise=cv.SeededNoise(seed),
+        )
+        plain = least_squares(data)
+        for kind, each in kept.items():
+            ends = moments.regress(FORMULA, cov_type=kind).interval()
+            hits = [float(ends[name][0] <= truth <= ends[name][1]) for name, truth in TRUTH.items()]
+            halves = np.array([(high - low) / 2 for low, high in ends.values()])
+            each.append([*hits, float(np.median(halves / (1.96 * plain)))])
+    found: list[list[Any]] = []
+    for kind, each in kept.items():
+        mean = np.mean(each, axis=0)
+        row = [design, rows, protects, kind, len(seeds), *np.round(mean[:-1], 3), round(1 - mean[0], 3)]
+        found.append([*row, round(float(np.median(np.array(each)[:, -1])), 2)])
+        print(*found[-1], sep=", ", flush=True)
+    return found
+
+
+def main() -> None:
+    """Write two rows for every design and level of protection."""
+    draws = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    found = [
+        row
+        for design, rows in DESIGNS
+        for protects in ("record", "outcome")
+        for row in cell(design, rows, protects, range(draws))
+    ]
+    header = ["design", "n", "protects", "errors", "draws", *(f"coverage {name}" for name in TRUTH)]
+    with Path(__file__).with_name("robust.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*header, "size of t", "length / non-private HC1"], *found])
+
+
+if __name__ == "__main__":
+    main()
