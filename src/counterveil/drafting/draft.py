@@ -30,7 +30,7 @@ from counterveil.privacy import SIMULATED, exact
 
 ANSWERS = (
     "treatment", "treated", "control", "arms", "reference", "outcome", "outcome_range", "randomised", "treated_share",
-    "person", "where", "covariates", "ignored",
+    "score", "person", "where", "covariates", "ignored",
 )  # fmt: skip
 # Words in names of columns that say what kind of values they hold; a guess, which the draft marks as such.
 _YES_NO = re.compile(r"(?:^|_)(?:is|has|had|ever|any|flag|yn|indicator)(?:_|$)", re.I)
@@ -256,8 +256,8 @@ def draft(
         codebook: a REDCap data dictionary (.csv), a Table Schema or data package (.json), an SPSS, Stata or SAS file
             (with the extra `codebooks`), a .csv file with the columns name, kind, low, high, labels; or entries.
         answers: what people decided, by the names of a study's declarations: treatment, treated, control, arms,
-            reference, outcome, outcome_range, randomised, treated_share, person, where; `covariates` (a list of names,
-            or a mapping from names to domains) and `ignored` (a list of names).
+            reference, outcome, outcome_range, randomised, treated_share, score, person, where; `covariates` (a list
+            of names, or a mapping from names to domains) and `ignored` (a list of names).
     """
     columns = columns_of(source)
     known: Codebook = codebook if isinstance(codebook, Mapping) else {}
@@ -294,7 +294,7 @@ def _lines(made: Draft) -> Iterator[str]:
         made.answers.get("randomised", OPEN),
         "true for a trial, false for an observational study",
     )
-    for key in ("treated_share", "where"):
+    for key in ("treated_share", "score", "where"):
         if key in made.answers:
             yield _said(key, _plain(made.answers[key]))
     person = made.role("person")

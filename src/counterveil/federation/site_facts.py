@@ -16,6 +16,7 @@ from counterveil.privacy.caveats import (
     ClippedOutliers,
     Fact,
     FoldModels,
+    KnownScore,
     LearnerBias,
     LinearIn,
     LinearScores,
@@ -41,14 +42,17 @@ def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
     allowed = _allowed(ask, declaration)
     opening = all(
-        getattr(result, name) in allowed.get(name, _SILENT) or _weighted(ask, name, getattr(result, name))
+        getattr(result, name) in allowed.get(name, _SILENT)
+        or _weighted(ask, declaration, name, getattr(result, name))
         for name in OPENING
     )
     return opening and all(_public(one) for one in result.not_covered)
 
 
-def _weighted(ask: Ask, name: str, fact: Fact | None) -> bool:
+def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | None) -> bool:
     """Return whether a fact says what weights that are made of public columns assume."""
+    if declaration.get("score") is not None:
+        return name == "assumes" and fact == KnownScore(declaration["score"])
     of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
     return of_weights and name == "assumes" and isinstance(fact, LinearIn)
 

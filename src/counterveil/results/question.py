@@ -13,7 +13,14 @@ from counterveil.data.labels import Label
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
-from counterveil.privacy.caveats import REPLACED_BY_TRENDS, Caveat, Fact, OtherEstimand, ParallelTrends
+from counterveil.privacy.caveats import (
+    REPLACED_BY_TRENDS,
+    Caveat,
+    Fact,
+    KnownScore,
+    OtherEstimand,
+    ParallelTrends,
+)
 from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
@@ -221,7 +228,9 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
 
 
 def refuse_shape(study: Study, unit: Unit) -> None:
-    """Raise CV-P018 where pairs of treatment and outcome are protected and the study is not of one such pair a row."""
+    """Raise what a level has no form for: CV-P018 with pairs and other rows than of one pair, CV-P028 for a score."""
+    if study.score is not None and not unit.covariates_public:
+        raise refusal("CV-P028", score=study.score, unit=unit.value)
     if unit is not Unit.TREATMENT_AND_OUTCOME:
         return
     by_arm = study.where is not None and study.treatment in study.where.columns
@@ -353,6 +362,11 @@ def adjusted_caveats(study: Study, *own: Fact) -> tuple[Fact, ...]:
     """Return what a comparison adjusted for the covariates does not cover, among it what is its own."""
     open_to = () if study.randomised is True else (Caveat.CONFOUNDING,)
     return (*open_to, *own, Caveat.CLAMPING)
+
+
+def design_says(study: Study) -> Fact | None:
+    """Return what an answer assumes that needs no model: the declared score, nothing in a trial."""
+    return None if study.score is None else KnownScore(study.score)
 
 
 def usual_estimand(study: Study, estimand: str | None) -> Estimand:

@@ -24,7 +24,7 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
-from counterveil.results.question import Question
+from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.statistics.outcome_place import PLACE_KINDS, PLACE_WORDS, PLACES, WHOLE, Spread, find_place
@@ -84,23 +84,26 @@ class Choice:
         return self.sampling + self.noise + self.products + self.curves
 
 
-def choices(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> list[Choice]:
+def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     """Return the best split for each set of features, the plainest first; reads covariates alone.
 
     So many numbers share the rows: effects of groups.
     """
-    found, on = [], searched(table.study)
+    found, on, released = [], searched(table.study), 3 if known_propensities(table) is None else 2
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
-        splits = [_expected(rows, budget, part, (on, randomised, omitted), numbers) for part in _MODEL_PARTS]
+        splits = [
+            _expected(rows, budget, part, (on, table.study.unconfounded, omitted), (released, numbers))
+            for part in _MODEL_PARTS
+        ]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
 
 
-def chosen(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> Choice:
+def chosen(table: Table, budget: Budget, numbers: int = 1) -> Choice:
     """Return the richest features of about the shortest expected length; refuses where errors would exceed sampling."""
-    found = choices(table, budget, randomised, numbers)
+    found = choices(table, budget, numbers)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
     able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
@@ -122,6 +125,12 @@ def searched(study: Study) -> bool:
     return low != 0 or high != 1
 
 
+def known_propensities(table: Table) -> Floats | None:
+    """Return every row's probability of treatment where the design says it."""
+    share = table.study.treated_share
+    return table.score if share is None else np.full(table.rows, float(share))
+
+
 def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
     """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
     rest = 1 - _PLACE if on else Fraction(1)
@@ -134,13 +143,13 @@ def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Pl
 
 
 def _expected(
-    rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], numbers: int
+    rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], sizes: tuple[int, int]
 ) -> Choice:
-    on, randomised, omitted = known
+    (on, unconfounded, omitted), (released, numbers) = known, sizes
     plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
+    unit = float(length / amount) ** 2 * (released * p + 1 if budget.pure else 1)
     own = unit / rows.scale**2
     half = _CURVATURE * (rows.weight @ rows.z**2)
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
@@ -152,11 +161,11 @@ def _expected(
     # Curves that are left out are left out entirely.
     by_curves = _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
-    products = 0.0 if randomised else float(errors[0] @ errors[1]) + by_lines**2
-    curves = 0.0 if randomised else (by_lines + by_curves) ** 2 - by_lines**2
+    products = 0.0 if unconfounded else float(errors[0] @ errors[1]) + by_lines**2
+    curves = 0.0 if unconfounded else (by_lines + by_curves) ** 2 - by_lines**2
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
-    worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
+    worse = sampling * float(errors[1].sum()) / _SPREAD if unconfounded else 0.0
     noise = 8 * (LARGEST_WEIGHT / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
@@ -182,11 +191,13 @@ def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Sp
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
     study, rows = table.study, choice.rows
     spread = find_place(gate, table) if searched(study) else Spread(WHOLE, 0.0)
+    known = known_propensities(table)
     released = gate.release_vector(
-        "models", lambda: pair_sums(rows, table.treated, table.outcome, spread.place), pair_sensitivity(rows)
+        "models",
+        lambda: pair_sums(rows, table.treated, table.outcome, spread.place, known is not None),
+        pair_sensitivity(rows),
     )
-    sums = Sums.of(released.floats(), released.variance, rows)
-    known = None if study.treated_share is None else float(study.treated_share)
+    sums = Sums.of(released.floats(), released.variance, rows, known)
     found = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
     return found, spread
 
@@ -326,10 +337,9 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
 
 def asked(session: Session, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
     """Return the question with its noise, and features and split from public numbers; so many numbers share rows."""
-    randomised = session.study.randomised is True
-    if not randomised:
+    if session.study.randomised is not True:
         require_covariates(session.study, question.method)
-    choice = chosen(session.table, question.budget, randomised, numbers)
+    choice = chosen(session.table, question.budget, numbers)
     return replace(question, mechanism="laplace"), choice
 
 
@@ -347,7 +357,7 @@ def provenance(
         "releases": _releases(choice.plan, pure),
         "not_covered": _not_covered(study),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
-        "assumes": None if study.randomised is True else _assumes(choice.rows),
+        "assumes": design_says(study) if study.unconfounded else _assumes(choice.rows),
     }
 
 
@@ -376,7 +386,7 @@ def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _not_covered(study: Study) -> tuple[Fact, ...]:
-    if study.randomised is True:
+    if study.unconfounded:
         return Caveat.CLAMPING, Caveat.CLIPPED_SCORES
     return (
         Caveat.UNDECLARED_COVARIATES,

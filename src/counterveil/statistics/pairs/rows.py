@@ -150,9 +150,12 @@ def row_length(steps: Integers) -> Fraction:
 
 
 def pair_sums(
-    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place
+    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place, known: bool = False
 ) -> list[Fraction]:
-    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block."""
+    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block.
+
+    Where propensities are `known`, those with A are left out.
+    """
     total = WholeSum()
     for part in blocks(len(outcome)):
         own, y = treated[part], place.fixed(outcome[part])
@@ -160,7 +163,7 @@ def pair_sums(
         total.add(rows.steps[part].T @ pairs)
     sums = total.whole()
     feature, both = 1 << FEATURE_BITS, 1 << (FEATURE_BITS + OUTCOME_BITS)
-    found = [TREATED * Fraction(int(value), feature) for value in sums[:, 0]]
+    found = [] if known else [TREATED * Fraction(int(value), feature) for value in sums[:, 0]]
     return found + [Fraction(int(value), both) for column in (1, 2) for value in sums[:, column]]
 
 

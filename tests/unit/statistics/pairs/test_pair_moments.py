@@ -26,10 +26,10 @@ PLACES = {
 }
 
 
-def farthest(rows, place, rows_tried):
+def farthest(rows, place, rows_tried, known=False):
     """Return the largest squared change over all exchanges, by row."""
     return [
-        largest([pair_sums(rows, t, y, place) for t, y in exchanged(TABLE, row)], squared)
+        largest([pair_sums(rows, t, y, place, known) for t, y in exchanged(TABLE, row)], squared)
         for row in rows_tried
     ]
 
@@ -42,6 +42,9 @@ def test_no_exchange_moves_the_sums_further_than_claimed(place):
     found = farthest(rows, PLACES[place], range(0, TABLE.rows, 8))
     assert max(found) <= claim
     assert farthest(rows, PLACES[place], [longest])[0] > claim * Fraction(99, 100)
+    # Without treatments, outcomes that lie on one side of the place move half as far.
+    attained = claim * Fraction(24 if place == "beyond" else 99, 100)
+    assert attained < farthest(rows, PLACES[place], [longest], True)[0] <= claim
 
 
 def test_every_set_of_features_has_its_bound_and_attains_it():

@@ -85,7 +85,7 @@ def test_groups_together_move_no_further_than_one():
     codes = TABLE.covariates["b"].astype(int)
     groups = [np.flatnonzero(codes == one) for one in (0, 1)]
     whole = Target.of(Estimand.ATE, MODELS.propensity)
-    choice = replace(chosen(TABLE, Budget(4, "1e-3"), True, 2), rows=ROWS)
+    choice = replace(chosen(TABLE, Budget(4, "1e-3"), 2), rows=ROWS)
     numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own])) for own in groups]
     for row in (0, int(groups[0][3]), int(groups[1][5])):
         sums = []
