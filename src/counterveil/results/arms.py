@@ -91,6 +91,8 @@ def contrast(mean: Effect, reference: Effect, contrasts: int) -> Effect:
         variance=one.variance + other.variance,
         variance_cap=one.variance_cap + other.variance_cap,
         variance_noise=_sum(one.variance_noise, other.variance_noise),
+        extra=one.extra + other.extra,
+        bias=one.bias + other.bias,
     )
     limits = None
     if own.limits is not None and others.limits is not None:

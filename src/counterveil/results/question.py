@@ -106,7 +106,7 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_censored(study.event, question)
-        refuse_shape(study, self.unit)
+        refuse_shape(study, self.unit, question)
         refuse_clusters(study, question, self.method, self.unit)
         found = uses_of(study, self.unit, question, self.method)
         return found if self.look is None else replace(found, look=self.look)
@@ -227,7 +227,7 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     )
 
 
-def refuse_shape(study: Study, unit: Unit) -> None:
+def refuse_shape(study: Study, unit: Unit, question: str = "ate") -> None:
     """Raise what a level has no form for: CV-P018 with pairs and other rows than of one pair, CV-P028 for a score."""
     if study.score is not None and not unit.covariates_public:
         raise refusal("CV-P028", score=study.score, unit=unit.value)
@@ -239,7 +239,7 @@ def refuse_shape(study: Study, unit: Unit) -> None:
         "person=": study.person is not None,
         "before=": study.before is not None,
         "per=": study.per is not None,
-        "arms=": study.arms is not None,
+        "arms=": study.arms is not None and question != "arms",
         "several outcomes": study.several is not None,
         f"where= by {study.treatment!r}": by_arm,
     }

@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
@@ -61,8 +62,9 @@ _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
 ALIGNED = 2.0
-# The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
-REJECTS = 1.645
+# The models' check rejects where what shrinkage left exceeds so many of its standard deviations: in an effect, and in
+# either of two means that are compared.
+REJECTS, _REJECTS_MEAN = 1.645, 1.96
 # It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
 _MOST_LEFT = 0.35
 
@@ -89,12 +91,15 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
 
     So many numbers share the rows: effects of groups.
     """
-    found, on, released = [], searched(table.study), 3 if known_propensities(table) is None else 2
+    found, on, arms = [], searched(table.study), len(table.study.arms or (0, 1))
+    released = 2 if known_propensities(table) is not None else 3 if arms == 2 else 2 * arms
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
         splits = [
-            _expected(rows, budget, part, (on, table.study.unconfounded, omitted), (released, numbers))
+            _expected(
+                rows, budget, part, (on, table.study.unconfounded, omitted), (released, numbers, arms / 2)
+            )
             for part in _MODEL_PARTS
         ]
         found.append(min(splits, key=lambda choice: choice.length))
@@ -143,15 +148,19 @@ def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Pl
 
 
 def _expected(
-    rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], sizes: tuple[int, int]
+    rows: PublicRows,
+    budget: Budget,
+    part: Fraction,
+    known: tuple[bool, bool, bool],
+    sizes: tuple[int, int, float],
 ) -> Choice:
-    (on, unconfounded, omitted), (released, numbers) = known, sizes
-    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers
+    (on, unconfounded, omitted), (released, numbers, crowd) = known, sizes
+    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
     unit = float(length / amount) ** 2 * (released * p + 1 if budget.pure else 1)
     own = unit / rows.scale**2
-    half = _CURVATURE * (rows.weight @ rows.z**2)
+    half = _CURVATURE * (rows.weight @ rows.z**2) / crowd
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]
@@ -187,10 +196,14 @@ class PairEffect:
     details: dict[str, float | str]
 
 
+def place_of(gate: Gate, table: Table) -> Spread:
+    """Return where outcomes lie: released where it is searched, the whole range for events."""
+    return find_place(gate, table) if searched(table.study) else Spread(WHOLE, 0.0)
+
+
 def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
-    study, rows = table.study, choice.rows
-    spread = find_place(gate, table) if searched(study) else Spread(WHOLE, 0.0)
+    study, rows, spread = table.study, choice.rows, place_of(gate, table)
     known = known_propensities(table)
     released = gate.release_vector(
         "models",
@@ -208,27 +221,33 @@ class Sought:
 
     places: Integers
     target: Target
+    models: Models
     form: Form = WHOLE_SCORES
+    arm: int | None = None  # whose rows count as treated; None where there are two arms
+
+    def inside(self, table: Table) -> NDArray[np.bool_]:
+        """Return which of the rows count as treated."""
+        return (table.treated if self.arm is None else table.arm == self.arm)[self.places]
 
 
 def release_scores(
-    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], known: tuple[Models, Spread]
+    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], spread: Spread
 ) -> list[PairEffect]:
     """Return numbers of which no pair moves two by more than their form says, all released together."""
-    (models, spread), form, plan = known, numbers[0].form, choice.plan
+    form, plan = numbers[0].form, choice.plan
     noise = plan.cells_noise("score", form[1]).variance
-    rows = [(choice.rows.at(one.places), models.at(one.places)) for one in numbers]
+    rows = [(choice.rows.at(one.places), one.models.at(one.places)) for one in numbers]
     scores = [best_scores(*own, spread, one.target, noise) for own, one in zip(rows, numbers, strict=True)]
 
     def sums() -> list[Fraction]:
         both = zip(scores, numbers, strict=True)
-        own = ((score, table.treated[one.places], table.outcome[one.places]) for score, one in both)
+        own = ((score, one.inside(table), table.outcome[one.places]) for score, one in both)
         return [value for score, treated, outcome in own for value in score.sums(treated, outcome, form)]
 
     found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
     unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
     return [
-        _effect(plan, *own, score, one, released, (models.fitted(one.target.arm), unit))
+        _effect(plan, *own, score, one, released, (one.models.fitted(one.target.arm), unit))
         for own, score, one, released in zip(rows, scores, numbers, found, strict=True)
     ]
 
@@ -244,8 +263,8 @@ def pair_effects(
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     models, spread = release_models(gate, table, choice)
-    numbers = [Sought(own, Target.of(estimand, models.propensity[own])) for own in groups]
-    found = release_scores(gate, table, choice, numbers, (models, spread))
+    numbers = [Sought(own, Target.of(estimand, models.propensity[own]), models) for own in groups]
+    found = release_scores(gate, table, choice, numbers, spread)
     sizes = [one.target.sizes(models.propensity[one.places]) for one in numbers]
     return [
         replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
@@ -274,7 +293,7 @@ def _effect(
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
     second, left, left_sd = models.products(target.errors, rows)
     second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > REJECTS * left_sd
+    rejects = abs(left) > (REJECTS if target.arm is None else _REJECTS_MEAN) * left_sd
     lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
@@ -325,8 +344,8 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
     """Return what both arms' mean outcomes would be if everyone were in them, and details."""
     models, spread = release_models(gate, table, choice)
     whole, everyone = Target.of(Estimand.ATE, models.propensity), np.arange(table.rows)
-    sought = [Sought(everyone, whole.of_arm(arm), ARM_SCORES) for arm in (0, 1)]
-    one, other = release_scores(gate, table, choice, sought, (models, spread))
+    sought = [Sought(everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
+    one, other = release_scores(gate, table, choice, sought, spread)
     low, high = map(float, table.study.outcome_range)
     values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
     means = ApartMeans(
