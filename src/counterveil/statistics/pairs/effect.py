@@ -66,7 +66,7 @@ ALIGNED = 2.0
 # either of two means that are compared.
 REJECTS, _REJECTS_MEAN = 1.645, 1.96
 # It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
-_MOST_LEFT = 0.35
+MOST_LEFT = 0.35
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,6 +145,11 @@ def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Pl
     vector = Kind.VECTOR if budget.pure else Kind.NORMAL
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
+
+
+def score_amounts(budget: Budget, on: bool) -> list[Fraction]:
+    """Return the epsilons that the score may have, most of all first; `on` says that the place is searched."""
+    return [dict(plan_of(budget, part, on).amounts)["score"] for part in _MODEL_PARTS]
 
 
 def _expected(
@@ -303,7 +308,7 @@ def _effect(
         fitted * n * ((clip + abs(middle)) * part) ** 2,
         plan.cells_noise("score", sensitivity * Fraction(of_variance)),
         second + lost + capped,
-        min(abs(left), _MOST_LEFT * models.sd * unit) if rejects else 0.0,
+        min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0,
     )
     details: dict[str, float | str] = {
         "se_models": sqrt(second),

@@ -18,7 +18,7 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import blocks
 from counterveil.privacy import Estimand
-from counterveil.statistics.outcome_place import Spread
+from counterveil.statistics.outcome_place import DISTANCES, Spread
 from counterveil.statistics.pairs.models import Models
 from counterveil.statistics.pairs.rows import PublicRows
 
@@ -40,6 +40,23 @@ _SAMPLE = 400
 # How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
 # are capped, in standard deviations of outcomes: beside fitted propensities and beside known ones.
 _ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
+
+
+# How far scores of searched outcomes reach, beside outcomes times weights.
+_WIDEST = 1.3
+# The largest weight of any row is at least this, and the sum of tilts at most this part of the rows; caps are larger.
+_LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
+
+
+def least_part(estimand: Estimand, searched: bool) -> Fraction:
+    """Return the least that a pair moves an effect, in parts of the outcome's range over the number of rows.
+
+    Scores of events are clipped to their whole range, which is twice the largest weight or more; others may be clipped
+    to what the innermost outcomes reach.
+    """
+    weight, size = _LEAST_WEIGHT.get(estimand, (1.0, 1.0))
+    inside = _WIDEST * float(DISTANCES[0]) * 2.0 ** (-(_HALVINGS - 1) / 2) if searched else 1.0
+    return Fraction(inside * weight / size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,7 +206,7 @@ def _clips(
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     inside = spread.distances[spread.shares > 0]
-    widest = 1.3 * max(float(one.max()) for one in weights) * float(inside.max())
+    widest = _WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
     at = slice(None, None, max(1, len(e) // _SAMPLE))
     order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
