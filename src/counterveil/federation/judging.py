@@ -46,9 +46,7 @@ from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
 from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
-from counterveil.statistics.pairs.effect import MOST_LEFT, score_amounts
-from counterveil.statistics.pairs.models import LEAST_PROPENSITY
-from counterveil.statistics.pairs.scores import least_part
+from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 
 _WHAT = "the declaration"
 # Weights of an arm add up to one, so some outcome has a weight of 2/n or more where only outcomes are private. Where

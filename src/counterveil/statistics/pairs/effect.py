@@ -41,15 +41,13 @@ from counterveil.statistics.pairs.rows import (
     pair_sums,
 )
 from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Form, Scores, Target, best_scores
+from counterveil.statistics.pairs.sensitivity import MODEL_PARTS, MOST_LEFT, PLACE_PART
 
 PAGES = (
     "statistics/histogram.proof.md",
     "statistics/pairs/pair_moments.proof.md",
     "statistics/pairs/pair_scores.proof.md",
 )
-# The part of the budget that the place takes, and the parts of the rest that the models may take.
-_PLACE = Fraction(1, 10)
-_MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 # The richest features are taken whose expected length is at most this many times the shortest.
 _LONGER = 1.2
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
@@ -65,8 +63,6 @@ ALIGNED = 2.0
 # The models' check rejects where what shrinkage left exceeds so many of its standard deviations: in an effect, and in
 # either of two means that are compared.
 REJECTS, _REJECTS_MEAN = 1.645, 1.96
-# It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
-MOST_LEFT = 0.35
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +96,7 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
             _expected(
                 rows, budget, part, (on, table.study.unconfounded, omitted), (released, numbers, arms / 2)
             )
-            for part in _MODEL_PARTS
+            for part in MODEL_PARTS
         ]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
@@ -138,18 +134,13 @@ def known_propensities(table: Table) -> Floats | None:
 
 def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
     """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
-    rest = 1 - _PLACE if on else Fraction(1)
-    shares = {name: _PLACE * share for name, share in PLACES.items()} if on else {}
+    rest = 1 - PLACE_PART if on else Fraction(1)
+    shares = {name: PLACE_PART * share for name, share in PLACES.items()} if on else {}
     shares |= {"models": part * rest, last: (1 - part) * rest}
     kinds = dict(PLACE_KINDS) if on else {}
     vector = Kind.VECTOR if budget.pure else Kind.NORMAL
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
-
-
-def score_amounts(budget: Budget, on: bool) -> list[Fraction]:
-    """Return the epsilons that the score may have, most of all first; `on` says that the place is searched."""
-    return [dict(plan_of(budget, part, on).amounts)["score"] for part in _MODEL_PARTS]
 
 
 def _expected(

@@ -14,9 +14,8 @@ from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.statistics.pairs.rows import CONSTANT, CURVES, LINES, PRODUCTS, TREATED, PublicRows
+from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY
 
-# Propensities are kept this far from 0 and 1.
-LEAST_PROPENSITY = 0.02
 # Least squared size of coefficients that is allowed for, in parts of their variance.
 _LEAST_SIGNAL = 0.02
 # How much of the penalty that covariates call for is applied to treatment: what it leaves is confounding.

@@ -18,9 +18,10 @@ from counterveil.data import OUTCOME_STEPS
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.products import blocks
 from counterveil.privacy import Estimand
-from counterveil.statistics.outcome_place import DISTANCES, Spread
+from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.models import Models
 from counterveil.statistics.pairs.rows import PublicRows
+from counterveil.statistics.pairs.sensitivity import HALVINGS, WIDEST
 
 # Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.
 SCORE_BITS, _SLOPE_BITS, _MIDDLE = 18, 8, OUTCOME_STEPS // 2
@@ -34,29 +35,11 @@ WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
 ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
 # Largest weights that are tried, for estimands whose weights have no bound.
 _CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
-_HALVINGS = 13
 # Rows on which the expected loss by a clip is computed.
 _SAMPLE = 400
 # How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
 # are capped, in standard deviations of outcomes: beside fitted propensities and beside known ones.
 _ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
-
-
-# How far scores of searched outcomes reach, beside outcomes times weights.
-_WIDEST = 1.3
-# The largest weight of any row is at least this, and the sum of tilts at most this part of the rows; caps are larger.
-_LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
-
-
-def least_part(estimand: Estimand, searched: bool) -> Fraction:
-    """Return the least that a pair moves an effect, in parts of the outcome's range over the number of rows.
-
-    Scores of events are clipped to their whole range, which is twice the largest weight or more; others may be clipped
-    to what the innermost outcomes reach.
-    """
-    weight, size = _LEAST_WEIGHT.get(estimand, (1.0, 1.0))
-    inside = _WIDEST * float(DISTANCES[0]) * 2.0 ** (-(_HALVINGS - 1) / 2) if searched else 1.0
-    return Fraction(inside * weight / size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -206,13 +189,13 @@ def _clips(
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     inside = spread.distances[spread.shares > 0]
-    widest = _WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
+    widest = WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
     at = slice(None, None, max(1, len(e) // _SAMPLE))
     order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
     share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
     found = []
-    for clip in widest * 2.0 ** (-np.arange(_HALVINGS) / 2):
+    for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
         over = np.maximum(np.outer(scores, spread.distances) - clip, 0.0) @ spread.shares
         found.append((0.0, float(clip), float(share @ over)))
     return found

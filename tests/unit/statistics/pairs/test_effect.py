@@ -14,9 +14,10 @@ from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind, drafted_charter
-from counterveil.statistics.outcome_place import WHOLE
+from counterveil.statistics.outcome_place import DISTANCES, WHOLE
 from counterveil.statistics.pairs.effect import choices, chosen
 from counterveil.statistics.pairs.rows import pair_sums
+from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
 LEVEL = "treatment and outcome"
 N = 4000
@@ -108,6 +109,7 @@ def test_a_request_is_charged_once_and_answered_again():
 
 @pytest.mark.parametrize("events", [False, True])
 def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
+    assert DISTANCES[0] == INNERMOST
     table = Table.attach(people(events=events), study(events))
     for budget in (Budget(1), Budget(1, "1e-6")):
         plan = chosen(table, budget).plan
@@ -115,6 +117,7 @@ def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
         assert plan.kind("models") is (Kind.VECTOR if budget.pure else Kind.NORMAL)
         assert plan.kind("score") is Kind.CELLS
         assert ("centre" in plan.parts) is not events
+        assert dict(plan.amounts)["score"] in score_amounts(budget, not events)
         pure = sum((a for name, a in plan.amounts if name != "models" or budget.pure), Fraction(0))
         assert pure <= budget.epsilon
 
