@@ -92,11 +92,11 @@ def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
+        known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2)
         splits = [
-            _expected(
-                rows, budget, part, (on, table.study.unconfounded, omitted), (released, numbers, arms / 2)
-            )
+            _expected(rows, plan_of(budget, part, on, vector=vector), known, sizes)
             for part in MODEL_PARTS
+            for vector in _vectors(budget)
         ]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
@@ -132,29 +132,32 @@ def known_propensities(table: Table) -> Floats | None:
     return table.score if share is None else np.full(table.rows, float(share))
 
 
-def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
+def _vectors(budget: Budget) -> tuple[Kind, ...]:
+    """Return the noises that models may have: pure noise of few numbers is the smaller one, whatever delta is."""
+    return (Kind.VECTOR,) if budget.pure else (Kind.NORMAL, Kind.VECTOR)
+
+
+def plan_of(
+    budget: Budget, part: Fraction, on: bool, last: str = "score", vector: Kind | None = None
+) -> Plan:
     """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
     rest = 1 - PLACE_PART if on else Fraction(1)
     shares = {name: PLACE_PART * share for name, share in PLACES.items()} if on else {}
     shares |= {"models": part * rest, last: (1 - part) * rest}
     kinds = dict(PLACE_KINDS) if on else {}
-    vector = Kind.VECTOR if budget.pure else Kind.NORMAL
+    vector = vector or _vectors(budget)[0]
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
-    rows: PublicRows,
-    budget: Budget,
-    part: Fraction,
-    known: tuple[bool, bool, bool],
-    sizes: tuple[int, int, float],
+    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float]
 ) -> Choice:
-    (on, unconfounded, omitted), (released, numbers, crowd) = known, sizes
-    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers / crowd
+    (unconfounded, omitted), (released, numbers, crowd) = known, sizes
+    p, n = rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = float(length / amount) ** 2 * (released * p + 1 if budget.pure else 1)
+    unit = float(length / amount) ** 2 * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
     own = unit / rows.scale**2
     half = _CURVATURE * (rows.weight @ rows.z**2) / crowd
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
@@ -362,7 +365,7 @@ def provenance(
     session: Session, question: Question, choice: Choice, details: dict[str, float | str]
 ) -> dict[str, Any]:
     """Return what every answer of this level says of itself."""
-    study, pure = session.study, question.budget.pure
+    study, pure = session.study, choice.plan.kind("models") is Kind.VECTOR
     pages = PAGES if searched(study) else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
