@@ -389,19 +389,24 @@ class DoublyRobust(Settings):
         value = getattr(self, name)
         if value is None:
             return
-        numbers = tuple(value) if isinstance(value, list | tuple | np.ndarray) else ()
-        fits = self.covariance is not None and len(numbers) == len(self.covariance)
-        if not fits or not all(is_number(float(one)) and (name == "means" or one > 0) for one in numbers):
+        numbers = _doubles(value)
+        fits = self.covariance is not None and numbers.shape == (len(self.covariance),)
+        if not fits or not np.isfinite(numbers).all() or (name == "sds" and not (numbers > 0).all()):
             raise self._refusal(name, "one number a feature, standard deviations above 0")
-        self._put(name, tuple(float(one) for one in numbers))
+        self._put(name, tuple(numbers.tolist()))
+
+
+def _doubles(value: Any) -> NDArray[np.float64]:
+    """Return the numbers as doubles, or an empty array where they are none."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return np.zeros(0)
 
 
 def _correlations(value: Any) -> tuple[tuple[float, ...], ...]:
     """Return the matrix as tuples of floats, or refuse what is no correlation matrix."""
-    try:
-        matrix = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        matrix = np.zeros(0)
+    matrix = _doubles(value)
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1] and matrix.size > 0
     if (
         not square

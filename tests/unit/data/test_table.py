@@ -208,6 +208,10 @@ def test_unsupported_sources(source):
     refused("CV-D011", source)
 
 
+def test_rows_that_are_passed_as_a_text_are_not_repeated():
+    assert "secret" not in str(refused("CV-D011", str({"y": [0.5, "secret"]})))
+
+
 def test_the_study_comes_second():
     with pytest.raises(StudyError, match="CV-S015"):
         Table.attach(PLAIN, data())

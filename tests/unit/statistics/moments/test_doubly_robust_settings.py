@@ -7,10 +7,19 @@ import counterveil as cv
 from counterveil.errors import ParameterError, StudyError
 
 
-@pytest.mark.parametrize("matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),)])
+@pytest.mark.parametrize(
+    "matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),), ((10**400,),)]
+)
 def test_what_is_no_correlation_matrix_is_refused(matrix):
     with pytest.raises(ParameterError, match="CV-P402"):
         cv.settings.DoublyRobust(covariance=matrix)
+
+
+@pytest.mark.parametrize("sds", [(0.0,), (10**400,), ("wide",), (float("nan"),), (1.0, 1.0), "1", 1.0])
+def test_what_is_no_standard_deviation_of_a_feature_is_refused(sds):
+    with pytest.raises(ParameterError, match="CV-P") as refused:
+        cv.settings.DoublyRobust(covariance=((1.0,),), means=(0.0,), sds=sds)
+    assert "sds" in str(refused.value)
 
 
 def test_covariates_are_needed():
