@@ -1,7 +1,6 @@
-"""What bounds the noise of an effect of private pairs before any row is read; knows neither rows nor gate.
+"""What bounds the noise of an effect of private pairs before any row is read; knows neither rows nor gate."""
 
-How far pairs move what is released: pair_moments.proof.md, pair_scores.proof.md.
-"""
+# Proof: pair_scores.proof.md
 
 from __future__ import annotations
 
