@@ -103,7 +103,7 @@ def features_of(design: Design, epsilon: str, delta: str) -> np.ndarray:
     key = (design.name, epsilon, delta)
     if key not in _FEATURES:
         table = Table.attach(design.drawn(0), design.study)
-        _FEATURES[key] = chosen(table, Budget(epsilon, delta), randomised=False).rows.z
+        _FEATURES[key] = chosen(table, Budget(epsilon, delta)).rows.z
     return _FEATURES[key]
 
 

@@ -16,7 +16,7 @@ from counterveil.statistics.linear.functions import series_basis
 from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
 from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
 from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.rows import ladder, pair_sensitivity, pair_sums
+from counterveil.statistics.pairs.rows import arm_sums, ladder, pair_sensitivity, pair_sums
 from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Target, best_scores
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
@@ -66,6 +66,11 @@ def functions(gate, made, _pure):
     )
 
 
+def arm_models(gate, made, _pure):
+    rows, arm = ladder(made)[0], made.arm + (np.arange(20) % 3 == 0)
+    gate.release_vector("models", arm_sums(rows, arm, 3, made.outcome, WHOLE), pair_sensitivity(rows))
+
+
 def centre(gate, made, _pure):
     find_place(gate, made)
 
@@ -73,6 +78,7 @@ def centre(gate, made, _pure):
 # What is released, and the pairs that move it furthest.
 CASES = {
     "models": (models, ((1, 1.0), (1, -1.0)), False),
+    "several arms": (arm_models, ((1, 1.0), (0, 1.0)), False),
     "score": (score, ((1, 1.0), (1, -1.0)), True),
     "arms": (arm_scores, ((1, 1.0), (0, 1.0)), True),
     "functions": (functions, ((1, 1.0), (1, -1.0)), False),
@@ -82,7 +88,7 @@ CASES = {
 
 def released(name, claim, at_once=False):
     run, pairs, counts = CASES[name]
-    name = {"arms": "score", "functions": "models"}.get(name, name)
+    name = {"arms": "score", "functions": "models", "several arms": "models"}.get(name, name)
     return ReleasedAlone(name, run, tuple(map(table, pairs)), claim, counts=counts, at_once=at_once)
 
 

@@ -169,7 +169,7 @@ def ways() -> dict[str, Asked]:
 def _questions() -> dict[str, Asked]:
     """Return the ways to ask for more than one effect."""
     three = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
-    found: dict[str, Asked] = {}
+    found = {"arms pairs": _other("arms", three, protects="treatment and outcome")}
     for method in ("difference_in_means", "weighting", "matching"):
         found[f"arms {method}"] = _other("arms", three, protects="outcome", method=method)
         declared = TRIAL if method == "difference_in_means" else {}

@@ -80,7 +80,7 @@ def _declaration(rng: random.Random, _folder: Path) -> Attempt:
     given: dict[str, Any] = {
         "treatment": "arm", "outcome": "score", "outcome_range": (0, 1), "covariates": {"age": cv.Range(0, 9)},
     }  # fmt: skip
-    others = ("treated", "control", "missing", "randomised", "treated_share", "arms", "reference")
+    others = ("treated", "control", "missing", "randomised", "treated_share", "score", "arms", "reference")
     made = _spoiled(rng, given, others)
     one, two, several = nasty.value(rng), nasty.value(rng), [nasty.value(rng), nasty.value(rng)]
     calls: tuple[Callable[[], Any], ...] = (

@@ -56,6 +56,7 @@ ATTRIBUTES = {
     "spent": "what this answer cost, exact",
     "study": "the study that was asked about",
     "treated": "the label that means treated",
+    "score": "the covariate that is each row's known probability of treatment, where people differ in it",
     "treated_share": "the assignment probability published with a randomised design",
     "treatment": "column with the labels of the arms",
     "uncertainty": "what intervals are computed from: see [intervals](../explanation/intervals.md)",

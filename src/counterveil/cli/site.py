@@ -21,7 +21,8 @@ TotalEpsilon = Annotated[
     str, option("NUMBER", "Total privacy budget of the people in the data, over all studies.")
 ]
 Levels = Annotated[
-    list[str] | None, option("LEVEL", 'Level that is allowed: "outcome" (if omitted) or "record".')
+    list[str] | None,
+    option("LEVEL", 'Level that is allowed: "outcome" (if omitted), "treatment and outcome" or "record".'),
 ]
 Measures = Annotated[
     list[str] | None, option("NAME", 'Measure that is allowed: "difference" alone if omitted.')

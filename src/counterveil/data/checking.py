@@ -43,7 +43,7 @@ from counterveil.errors import CounterveilError, DataError, refusal
 _TOGETHER = (
     ("treated", "control"),
     ("arms", "reference"),
-    ("randomised", "treated_share"),
+    ("randomised", "treated_share", "score"),
     ("person", *Before.KEYS),
     Per.KEYS,
 )
@@ -421,6 +421,8 @@ def _without(study: Study, lost: set[str]) -> Study:
     document = study.to_dict()
     if study.several is not None:
         document = _fewer_outcomes(document, lost)
+    if study.score in lost:
+        del document["score"]
     for key in ("covariates", "missing"):
         document[key] = {name: value for name, value in document[key].items() if name not in lost}
     person = () if study.person is None else study.person.columns

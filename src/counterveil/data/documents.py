@@ -18,9 +18,9 @@ from counterveil.data.wrong_data import nearest
 from counterveil.errors import CounterveilError, refusal, shown
 
 KNOWN_KEYS = (
-    "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "arms", "reference",
-    "covariates", "missing", "person", *Before.KEYS, *Per.KEYS, *TimeToEvent.KEYS, *Several.KEYS, "where", "others",
-    "estimated", "cluster",
+    "treatment", "outcome", "outcome_range", "treated", "control", "randomised", "treated_share", "score", "arms",
+    "reference", "covariates", "missing", "person", *Before.KEYS, *Per.KEYS, *TimeToEvent.KEYS, *Several.KEYS, "where",
+    "others", "estimated", "cluster",
 )  # fmt: skip
 _LONGEST_PATH = 4096
 # What a draft writes where people have to decide.

@@ -69,6 +69,7 @@ class Study:
     is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
     sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended;
     `causes` names competing events. With `several`, everyone has several outcomes, of which `outcome` is the first.
+    `score` names the covariate that is each row's probability of treatment, where the design fixed it.
     `where` says which rows belong to the study; without it all do.
     `estimated` names the columns whose range or labels were released from these data, and what that cost.
     """
@@ -82,6 +83,7 @@ class Study:
     missing: Mapping[str, MissingRule]
     randomised: bool | None
     treated_share: Fraction | None
+    score: str | None
     arms: tuple[Label, ...] | None
     person: Person | None
     cluster: Cluster | None
@@ -106,6 +108,7 @@ class Study:
         missing: Mapping[str, MissingRule] | MissingRule | None = None,
         randomised: bool | None = None,
         treated_share: Number | None = None,
+        score: str | None = None,
         arms: tuple[Label, ...] | None = None,
         reference: Label | None = None,
         person: str | None = None,
@@ -141,7 +144,7 @@ class Study:
         self._declare_outcome(treatment, outcome, outcome_range, all_of_them, before_values, ratio)
         self._declare_event(times, before_values, ratio, labels, outcome_range, protects_cluster)
         self._declare_arms(covariates, before_values, ratio, labels, person)
-        self._declare_design(missing, randomised, treated_share)
+        self._declare_design(missing, randomised, treated_share, score)
         rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
         self._declare_rows(*rows, (order, time, most_rows), (where, others))
         self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
@@ -197,10 +200,13 @@ class Study:
         _one_role_each(self.columns)
         _two_arms(self.treated, self.control)
 
-    def _declare_design(self, missing: object, randomised: object, treated_share: Number | None) -> None:
+    def _declare_design(
+        self, missing: object, randomised: object, treated_share: Number | None, score: object
+    ) -> None:
         """Set the rules for missing values, and how treatment was assigned."""
         self._put(missing=MappingProxyType(_rules(missing, self)), randomised=_truth(randomised))
         self._put(treated_share=_share(treated_share, self.randomised))
+        self._put(score=_score(score, self))
 
     def _declare_rows(
         self,
@@ -286,6 +292,11 @@ class Study:
         for name, domain in self.covariates.items():
             found[name] = units.NUMBER if isinstance(domain, Range) else units.LABELS
         return found
+
+    @property
+    def unconfounded(self) -> bool:
+        """Whether the design says who is treated how likely: a trial, or a declared score."""
+        return self.randomised is True or self.score is not None
 
     @property
     def clustered(self) -> bool:
@@ -513,6 +524,7 @@ def _to_dict(study: Study) -> dict[str, Any]:
         document["treated"] = study.treated
     share = None if study.treated_share is None else plain_number(study.treated_share)
     more: dict[str, Any] = {"control": study.control, "randomised": study.randomised, "treated_share": share}
+    more["score"] = study.score
     rows, time = None, None if study.before is None else study.before.time
     if study.person is not None:
         rows = study.person.to_dict(study._roles, time)
@@ -567,6 +579,8 @@ def _public_facts(study: Study, unit: Unit, reference: Label | None = None) -> t
     facts += [rule.public_fact(name) for name, rule in study.missing.items()]
     if study.treated_share is not None:
         facts.append(f"the trial's design: each person treated with probability {show(study.treated_share)}")
+    elif study.score is not None:
+        facts.append(f"the design: each person treated with the probability {study.score!r}")
     elif study.randomised:
         facts.append("the trial's design: treatment was assigned at random")
     return tuple(facts)
@@ -739,3 +753,22 @@ def _share(treated_share: Number | None, randomised: bool | None) -> Fraction | 
     if share is None or not 0 < share < 1 or randomised is not True:
         raise refusal("CV-S011", treated_share=treated_share, randomised=randomised)
     return share
+
+
+def _score(score: object, study: Study) -> str | None:
+    """Return the covariate that is every row's probability of treatment; raises CV-S027 or CV-S027b."""
+    if score is None:
+        return None
+    name = _column_name(score, "score")
+    beside = {
+        "arms": study.arms,
+        "randomised": study.randomised or None,
+        "treated_share": study.treated_share,
+    }
+    given = [each for each, value in beside.items() if value is not None]
+    if given or isinstance(study.missing.get(name), Fill):
+        raise refusal("CV-S027b", score=name, given=given[0] if given else "missing")
+    domain = study.covariates.get(name)
+    if not isinstance(domain, Range) or not 0 < domain.lo <= domain.hi < 1:
+        raise refusal("CV-S027", score=name, domain=None if domain is None else domain.words())
+    return name

@@ -108,6 +108,10 @@ def _digest(label: object) -> int:
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest())
 
 
+# By how much a declared score may be outside its range: as written, not as rounded to the nearest double.
+_ROUNDED = 1e-12
+
+
 class Stage(IntEnum):
     """The order in which problems are reported if there are several."""
 
@@ -176,7 +180,11 @@ class Survey:
         """Return a covariate's numbers inside their bounds, or the codes of its labels; others are noted."""
         domain = self.study.covariates[name]
         if isinstance(domain, Range):
-            return encoding.clamp(self.numbers(column, hole, name), domain)
+            values = self.numbers(column, hole, name)
+            clamped = encoding.clamp(values, domain)
+            if name == self.study.score and not (np.abs(values - clamped) <= _ROUNDED).all():
+                self.note(Stage.VALUES, name)
+            return clamped
         found = encoding.domain_codes(column, hole, domain, self.rule(name))
         if (found < 0).any():
             self.note(Stage.VALUES, name)
@@ -212,6 +220,8 @@ class Survey:
             return refusal("CV-D003", name=name)
         if self.study.event is not None and name == self.study.event.column:
             return not_events(name, self.study.event.kinds)
+        if name == self.study.score:
+            return refusal("CV-D022", name=name)
         if domain is None or isinstance(domain, Range):
             return refusal("CV-D002", name=name)
         return (
@@ -327,6 +337,11 @@ class Table:
     def rows(self) -> int:
         """The number of rows, public by declaration."""
         return len(self.outcome)
+
+    @property
+    def score(self) -> Floats | None:
+        """Every row's declared probability of treatment, None where the study declares none."""
+        return None if self.study.score is None else self.covariates[self.study.score]
 
     @property
     def outcome_unit(self) -> Fraction:

@@ -18,8 +18,8 @@ from counterveil.errors import CounterveilError, refusal, shown
 
 ANSWERS = (
     "treatment", "treated", "control", "others", "arms", "reference", "outcome", "outcomes", "outcome_range", "event",
-    "horizon", "grid", "randomised", "treated_share", "person", "cluster", "where", "covariates", "columns", "ignored",
-    "missing", "estimated",
+    "horizon", "grid", "randomised", "treated_share", "score", "person", "cluster", "where", "covariates", "columns",
+    "ignored", "missing", "estimated",
 )  # fmt: skip
 # Answers that name several columns, and the part that these play; ignored ones first, so that patterns pass them by.
 _SEVERAL = {"ignored": "ignored", "outcomes": "outcome", "covariates": "covariate"}

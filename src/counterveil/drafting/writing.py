@@ -47,8 +47,9 @@ def lines(made: Draft) -> Iterator[str]:
     )
     if "treated_share" in made.answers:
         yield _said("treated_share", _number(made.answers["treated_share"], "treated_share"))
-    if "where" in made.answers:
-        yield _said("where", made.answers["where"])
+    for key in ("score", "where"):
+        if key in made.answers:
+            yield _said(key, made.answers[key])
     yield from _units(made)
     if isinstance(made.answers.get("missing"), str):
         yield _said("missing", made.answers["missing"])

@@ -36,7 +36,7 @@ from counterveil.inference.measures import ApartMeans, JointMeans
 from counterveil.inference.uncertainty import HEADROOM
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
-from counterveil.privacy import Budget, Proof, Unit, exact
+from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
 from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
 from counterveil.results.codec import noise_from_dict, noise_to_dict
 from counterveil.results.effect import Linear
@@ -46,6 +46,7 @@ from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast
 from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
+from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY, MOST_LEFT, least_part, score_amounts
 
 _WHAT = "the declaration"
 # Weights of an arm add up to one, so some outcome has a weight of 2/n or more where only outcomes are private. Where
@@ -61,6 +62,7 @@ class Expected:
     outcome: str
     low: Fraction
     high: Fraction
+    least_propensity: float = LEAST_PROPENSITY
 
     @classmethod
     def of(cls, declaration: Mapping[str, Any]) -> Expected:
@@ -88,7 +90,7 @@ class Expected:
         if "cluster" in declaration:
             wanted = "a declaration without clusters: pooling would lose their degrees of freedom"
             raise refusal("CV-P600", what=_WHAT, expected=wanted, got="[cluster]")
-        return cls(str(names[0]), str(names[1]), low, high)
+        return cls(str(names[0]), str(names[1]), low, high, _least_propensity(declaration))
 
     @property
     def width(self) -> Fraction:
@@ -102,11 +104,23 @@ class Expected:
 
     def least_noise(self, ask: Ask, rows: int) -> float:
         """Return the variance of the least noise that an effect of so many rows can have at the budget asked for."""
+        if Unit(ask.protects) is Unit.TREATMENT_AND_OUTCOME:
+            amount = score_amounts(budget_of(ask), self.searched)[0]
+            return 2 * float(self.least_step(ask, rows) / amount) ** 2
         step = _LEAST_STEPS[Unit(ask.protects)] * self.residual_widths(ask)[0] / rows
         facts = {"mechanism": "staircase", "sensitivity": str(step), "epsilon": str(budget_of(ask).epsilon)}
         pure, mu = float(noise_from_dict(facts).variance), most_mu(ask)
         # At a large delta normal noise is the smaller one.
         return pure if mu is None else min(pure, float(step / mu) ** 2 / SLACK**2)
+
+    @property
+    def searched(self) -> bool:
+        """Whether outcomes are looked for in their range where pairs are protected: not those of events."""
+        return self.low != 0 or self.high != 1
+
+    def least_step(self, ask: Ask, rows: int) -> Fraction:
+        """Return the least that a pair of treatment and outcome moves an effect of so many rows."""
+        return least_part(Estimand(ask.estimand), self.searched) * self.width / rows
 
     def residual_widths(self, ask: Ask) -> tuple[Fraction, Fraction]:
         """Return the least and the largest width of what is averaged: residuals where a prediction is subtracted."""
@@ -119,6 +133,19 @@ class Expected:
             if low < high:
                 return min(self.width, high - low), max(self.width, high - low)
         return self.width, self.width
+
+
+def _least_propensity(declaration: Mapping[str, Any]) -> float:
+    """Return how near to 0 or 1 a propensity may be: as models are cut, or as the design says."""
+    name, share = declaration.get("score"), declaration.get("treated_share")
+    try:
+        ends = [exact(share, "treated_share")] if share is not None else []
+        ends += [exact(end, "score") for end in declaration["covariates"][name]["range"]] if name else []
+    except (TypeError, KeyError, ValueError, ParameterError):
+        raise refusal(
+            "CV-P600", what=_WHAT, expected="a score with its range, or a share", got="something else"
+        ) from None
+    return float(min([Fraction(LEAST_PROPENSITY), *(min(end, 1 - end) for end in ends)]))
 
 
 def budget_of(ask: Ask) -> Budget:
@@ -280,6 +307,9 @@ def check_variance(known: Uncertainty, more: float = 0.0, less: float = 0.0) -> 
 _ADJUSTED = 0.5, 4.0
 # The largest variance of an average of bounded scores is a quarter of this; strata count some rows more than once.
 _MOST_CAP = 4
+# Scores of private pairs, in parts of weights over the least propensity; their squares and largest variance beside the
+# squared sensitivity: rows vary up to twice as much as around models that were fitted to them.
+_MOST_CLIP, _MOST_SQUARES, _MOST_FITTED = 4.0, 2 * sqrt(2.0), 2.0
 # An unadjusted contrast has the largest bias for a given bound on confounding where an arm is as small as allowed.
 _PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
 
@@ -287,7 +317,9 @@ _PER_KAPPA = 1 / (LEFT_OF_TREATMENT * sqrt(LEAST_SHARE * (1 - LEAST_SHARE)))
 def check_difference(ask: Ask, declared: Expected, result: Result) -> None:
     """Raise the reason for setting a site aside whose difference does not follow from the question."""
     _check_amounts(ask, result.uncertainty)
-    if Unit(ask.protects) is Unit.RECORD:
+    if Unit(ask.protects) is Unit.TREATMENT_AND_OUTCOME:
+        less, more = 0.0, _check_pairs(ask, declared, result)
+    elif Unit(ask.protects) is Unit.RECORD:
         less, rows = _check_records(ask, declared, result), _rows_of_scores(ask, result)
         # The second moment is one about a centre that lies in the range.
         about = abs(result.estimate) + 2 * float(declared.width)
@@ -354,6 +386,30 @@ def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
         hold(other_variance(known) >= declared.least_noise(ask, rows))
     # Others may fall back to the contrast, which says what share was treated.
     return _chance(result, rows) if "share_treated" in result.details and is_plain(known.noise) else 0.0
+
+
+def _check_pairs(ask: Ask, declared: Expected, result: Result) -> float:
+    """Check an effect of private pairs, and return how far the noise of its scores moves its variance.
+
+    Its noise is that of one score, whose epsilon is one of few and whose clip follows from its sensitivity. Clips reach
+    as far as the least weight of any row and no farther than the largest; their middle is inside of them.
+    """
+    known, rows, width = result.uncertainty, rows_of(result) or 1, float(declared.width)
+    amounts = score_amounts(budget_of(ask), declared.searched)
+    for noise in (known.noise, known.variance_noise):
+        facts = facts_of(noise)
+        hold(facts["mechanism"] == "laplace")
+        hold(Fields("mechanism", facts).rational("epsilon", 0, 1e9) in amounts)
+    step, squares = (float(sensitivity_of(noise)) for noise in (known.noise, known.variance_noise))
+    most = _MOST_CLIP * width / declared.least_propensity**2 / rows
+    hold(float(declared.least_step(ask, rows)) * (1 - NEAR) <= step <= most * (1 + NEAR))
+    hold(step**2 * (1 - NEAR) <= squares <= _MOST_SQUARES * step**2 * (1 + NEAR))
+    hold(known.variance_cap <= _MOST_FITTED * step**2 * rows * (1 + NEAR) + _rare(declared))
+    hold(known.variance_cap >= step**2 / 4 * rows * (1 - NEAR))
+    hold(known.ball_variance == 0 <= known.bias <= MOST_LEFT * width)
+    # Errors of models have no bound where the budget is small; the larger they are, the less the site weighs.
+    hold(known.extra >= 0)
+    return farthest(known.variance_noise)
 
 
 def _rare(declared: Expected) -> float:

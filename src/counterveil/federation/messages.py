@@ -13,7 +13,7 @@ from counterveil.bounded_reading import Fields, UnreadableError, check_values, p
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import MEASURES
+from counterveil.results.measures import MEASURES, OF_MEANS
 
 # The fixed codes with which a site refuses; a code is all that leaves, never a text made of what happened.
 
@@ -74,8 +74,6 @@ _LEAST_EPSILON, _MOST_EPSILON = 1e-12, 1e6
 _LAST_DEADLINE = 1e11
 _MOST_ENTRIES = 10**12
 _MOST_SETTINGS = 50
-# The levels at which a coordinator can tell whether the noise of an answer follows from its question.
-JUDGED = (Unit.OUTCOME, Unit.RECORD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +119,18 @@ class Ask:
         facts = Fields("a question", usual | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
+        # Means of private arms have no check at the coordinator.
+        pairs = facts.values["protects"] == Unit.TREATMENT_AND_OUTCOME.value
+        measures = tuple(one for one in MEASURES if not (pairs and one in OF_MEANS))
         return cls(
             method=facts.text("method", pattern=_WORD),
-            protects=facts.choice("protects", JUDGED),
+            protects=facts.choice("protects", tuple(Unit)),
             epsilon=facts.text("epsilon", 900),
             delta=facts.text("delta", 900),
             estimand=facts.choice("estimand", tuple(Estimand)),
             level=facts.number("level", 0, 1),
             mechanism=None if facts.values["mechanism"] is None else facts.text("mechanism", pattern=_WORD),
-            measure=facts.choice("measure", MEASURES),
+            measure=facts.choice("measure", measures),
             settings=_settings(facts.table("settings")),
         )
 

@@ -16,6 +16,7 @@ from counterveil.privacy.caveats import (
     ClippedOutliers,
     Fact,
     FoldModels,
+    KnownScore,
     LearnerBias,
     LinearIn,
     LinearScores,
@@ -41,16 +42,20 @@ def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
     """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
     allowed = _allowed(ask, declaration)
     opening = all(
-        getattr(result, name) in allowed.get(name, _SILENT) or _weighted(ask, name, getattr(result, name))
+        getattr(result, name) in allowed.get(name, _SILENT)
+        or _weighted(ask, declaration, name, getattr(result, name))
         for name in OPENING
     )
     return opening and all(_public(one) for one in result.not_covered)
 
 
-def _weighted(ask: Ask, name: str, fact: Fact | None) -> bool:
+def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | None) -> bool:
     """Return whether a fact says what weights that are made of public columns assume."""
     of_weights = Unit(ask.protects).treatment_public and ask.method in ("auto", "weighting")
-    return of_weights and name == "assumes" and isinstance(fact, LinearIn)
+    if not of_weights or name != "assumes":
+        return False
+    score = declaration.get("score")
+    return isinstance(fact, LinearIn) if score is None else fact == KnownScore(score)
 
 
 def _public(fact: Fact) -> bool:
@@ -67,6 +72,8 @@ def _public(fact: Fact) -> bool:
 def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
     if Unit(ask.protects).treatment_public:
         return {}
+    if Unit(ask.protects).covariates_public:
+        return {"assumes": _of_pairs(declaration)}
     known = _of_records(ask, declaration)
     if ask.method != "auto":
         return known.get(ask.method, {})
@@ -74,6 +81,13 @@ def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:
     for facts in known.values():
         found = {name: (*_SILENT, *found.get(name, ()), *facts.get(name, ())) for name in {*found, *facts}}
     return found
+
+
+def _of_pairs(declaration: Mapping[str, Any]) -> _Facts:
+    """Return what an effect of private pairs may assume: a design, or one of its models."""
+    if declaration.get("score") is not None:
+        return (KnownScore(declaration["score"]),)
+    return _SILENT if declaration.get("randomised") is True else _MODELS
 
 
 def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str, _Facts]]:

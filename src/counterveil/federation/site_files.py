@@ -27,7 +27,7 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-from counterveil.federation.messages import JUDGED, Ask, Head, SiteRequest
+from counterveil.federation.messages import Ask, Head, SiteRequest
 from counterveil.privacy import Budget, Unit, exact
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure
@@ -76,10 +76,8 @@ class SitePolicy:
             approval=table.get("approval", str, AUTOMATIC),
             diagnostics=table.get("diagnostics", bool, False),
         )
-        for unit in map(Unit.parse, policy.protects):
-            if unit not in JUDGED:
-                expected = f"protects: levels among {', '.join(JUDGED)}, which a coordinator can judge"
-                raise refusal("CV-P600", what=_WHAT, expected=expected, got=unit.value)
+        for unit in policy.protects:
+            Unit.parse(unit)
         for measure in policy.measures:
             check_measure(measure)
         if policy.approval not in (AUTOMATIC, BY_HAND):

@@ -320,6 +320,13 @@ class LinearIn(Detail):
 
 
 @dataclass(frozen=True, slots=True)
+class KnownScore(Detail):
+    """That a column holds each person's probability of treatment."""
+
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeptPeople(Detail):
     """So many of all people, whose propensity scores are at least `limit` away from 0 and 1."""
 
@@ -357,7 +364,7 @@ FIELDS: dict[str, tuple[type, ...]] = {
     ),
     "interval_of": (Target, WeightedContrast, LearnersAnswer, AtSites),
     "condition": (NotAdjusted, AtSites),
-    "assumes": (FoldModels, LinearScores, LinearIn, AtSites),
+    "assumes": (FoldModels, LinearScores, LinearIn, KnownScore, AtSites),
     "population": (KeptPeople, KeptByTrim, AtSites),
 }
 # What is stored only where there is something to say.

@@ -19,16 +19,21 @@ from counterveil.results.question import (
     Question,
     refuse_extremes,
     refuse_few_clusters,
+    refuse_other_settings,
+    refuse_shape,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
 from counterveil.session import BitSource, Session
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
+from counterveil.statistics.pairs.arms import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.
 ADJUSTED = ("weighting", "matching")
 METHODS = ("difference_in_means", *ADJUSTED)
+# The one where arms are private.
+_PAIRS = "doubly_robust"
 
 
 @asks
@@ -53,10 +58,11 @@ def arms(
     Args:
         data: as for `counterveil.ate`.
         study: declared with `arms=` and `reference=`.
-        protects: "outcome"; who is in which arm, and covariates, are public.
+        protects: "outcome" (who is in which arm, and covariates, are public) or "treatment and outcome" (covariates
+            and who took part are public).
         epsilon: privacy loss to spend on all arms together.
         method: "difference_in_means" (trials), "weighting" or "matching" (covariates); "auto" takes the first in a
-            trial and weighting elsewhere.
+            trial and weighting elsewhere. Where arms are private, "doubly_robust", which is "auto" there.
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -79,6 +85,7 @@ class ArmsArguments(Arguments[ArmsResult]):
     """The private effects of several arms; see `counterveil.arms` for the arguments."""
 
     name: ClassVar[str] = "arms"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
     method: ArmsMethod = "auto"
     mechanism: Mechanism | None = None
@@ -86,6 +93,8 @@ class ArmsArguments(Arguments[ArmsResult]):
 
     def checked(self, study: Study) -> Asked[ArmsResult]:
         """Return the checked question; nothing here looks at data or budget."""
+        if self.unit is Unit.TREATMENT_AND_OUTCOME:
+            return self._of_pairs(study)
         refuse_unknown_method(self.method, ("auto", *METHODS))
         method = self.method
         if method == "auto" and study.covariates and study.randomised is not True:
@@ -94,10 +103,7 @@ class ArmsArguments(Arguments[ArmsResult]):
         question = self.question(self.delta, chosen, self.mechanism, self.settings)
         if question.unit is not Unit.OUTCOME:
             raise refusal("CV-P280b", unit=question.unit.value)
-        refuse_several_outcomes(study)
-        if study.arms is None:
-            raise refusal("CV-S064", treated=study.treated, control=study.control)
-        refuse_extremes(study, question.budget)
+        _refuse_other_studies(study, question)
         if method == "auto":
             refuse_undeclared_trial(study)
         if method in ADJUSTED:
@@ -106,9 +112,30 @@ class ArmsArguments(Arguments[ArmsResult]):
             raise refusal("CV-P019", kind=type(self.settings).__name__, method=method)
         return Asked(question.budget, partial(_answer, question=question))
 
+    def _of_pairs(self, study: Study) -> Asked[ArmsResult]:
+        refuse_unknown_method(self.method, ("auto", _PAIRS))
+        question = self.question(self.delta, _PAIRS, self.mechanism, self.settings)
+        _refuse_other_studies(study, question)
+        refuse_shape(study, question.unit, self.name)
+        refuse_other_settings(question, None)
+        if study.randomised is not True:
+            require_covariates(study, _PAIRS)
+        return Asked(question.budget, partial(_answer, question=question))
+
+
+def _refuse_other_studies(study: Study, question: Question) -> None:
+    """Raise CV-S141, CV-S064 or CV-P641 for a study of several outcomes or two arms, or numbers out of range."""
+    refuse_several_outcomes(study)
+    if study.arms is None:
+        raise refusal("CV-S064", treated=study.treated, control=study.control)
+    refuse_extremes(study, question.budget)
+
 
 def _answer(session: Session, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        session.attach("arms of private treatments")
+        return pair_arms(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == "difference_in_means":

@@ -126,6 +126,7 @@ _FORMATS: dict[type, str] = {
     caveats.LearnersAnswer: "the expected answer of {learner} on about {rows} rows",
     caveats.LinearIn: "the propensity score or the outcome regression is linear in {features} features, up to the "
     "allowance for bias",
+    caveats.KnownScore: "{column!r} is each person's probability of treatment",
     caveats.KeptByTrim: "people whose propensity scores trim={trim} keeps",
 }
 _PEOPLE = {Estimand.ATE: "everyone", Estimand.ATT: "the treated", Estimand.ATC: "the untreated"}

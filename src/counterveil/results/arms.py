@@ -117,6 +117,8 @@ def weighted(means: Sequence[Effect], weights: Floats, name: str) -> Effect:
         variance=float(squares @ [one.variance for one in errors]),
         variance_cap=float(squares @ [one.variance_cap for one in errors]),
         variance_noise=_sum(squares, [one.variance_noise for one in errors]),
+        extra=float(squares @ [one.extra for one in errors]),
+        bias=float(sizes @ [one.bias for one in errors]),
     )
     limits = None
     if all(one.limits is not None for one in known):

@@ -13,7 +13,14 @@ from counterveil.data.labels import Label
 from counterveil.data.time_to_event import refuse_censored
 from counterveil.errors import CounterveilError, refusal
 from counterveil.privacy import Budget, Estimand, Guarantee, Number, Proof, Protected, Unit
-from counterveil.privacy.caveats import REPLACED_BY_TRENDS, Caveat, Fact, OtherEstimand, ParallelTrends
+from counterveil.privacy.caveats import (
+    REPLACED_BY_TRENDS,
+    Caveat,
+    Fact,
+    KnownScore,
+    OtherEstimand,
+    ParallelTrends,
+)
 from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
 from counterveil.session import Plan, Request, Session, choose_mechanism
@@ -99,7 +106,7 @@ class Question:
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
         refuse_censored(study.event, question)
-        refuse_shape(study, self.unit)
+        refuse_shape(study, self.unit, question)
         refuse_clusters(study, question, self.method, self.unit)
         found = uses_of(study, self.unit, question, self.method)
         return found if self.look is None else replace(found, look=self.look)
@@ -220,8 +227,10 @@ def refuse_clusters(study: Study, question: str, method: str, unit: Unit) -> Non
     )
 
 
-def refuse_shape(study: Study, unit: Unit) -> None:
-    """Raise CV-P018 where pairs of treatment and outcome are protected and the study is not of one such pair a row."""
+def refuse_shape(study: Study, unit: Unit, question: str = "ate") -> None:
+    """Raise what a level has no form for: CV-P018 with pairs and other rows than of one pair, CV-P031 for a score."""
+    if study.score is not None and not unit.covariates_public:
+        raise refusal("CV-P031", score=study.score, unit=unit.value)
     if unit is not Unit.TREATMENT_AND_OUTCOME:
         return
     by_arm = study.where is not None and study.treatment in study.where.columns
@@ -230,7 +239,7 @@ def refuse_shape(study: Study, unit: Unit) -> None:
         "person=": study.person is not None,
         "before=": study.before is not None,
         "per=": study.per is not None,
-        "arms=": study.arms is not None,
+        "arms=": study.arms is not None and question != "arms",
         "several outcomes": study.several is not None,
         f"where= by {study.treatment!r}": by_arm,
     }
@@ -363,6 +372,11 @@ def adjusted_caveats(study: Study, *own: Fact) -> tuple[Fact, ...]:
     """Return what a comparison adjusted for the covariates does not cover, among it what is its own."""
     open_to = () if study.randomised is True else (Caveat.CONFOUNDING,)
     return (*open_to, *own, Caveat.CLAMPING)
+
+
+def design_says(study: Study) -> Fact | None:
+    """Return what an answer assumes that needs no model: the declared score, nothing in a trial."""
+    return None if study.score is None else KnownScore(study.score)
 
 
 def usual_estimand(study: Study, estimand: str | None) -> Estimand:

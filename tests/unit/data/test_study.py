@@ -9,8 +9,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.data import Binary, Categories, Drop, Fill, Range, Study
-from counterveil.errors import StudyError
+from counterveil.data import Binary, Categories, Drop, Fill, Range, Study, Table
+from counterveil.errors import DataError, StudyError
 from counterveil.privacy import Unit
 
 
@@ -258,3 +258,30 @@ def test_public_facts_name_what_is_public():
         assert "pattern of missing values is public" in text
         assert "probability 0.5" in text
         assert "'rural'" in text
+
+
+def test_a_known_score_is_a_bounded_covariate_and_contradicts_other_designs():
+    chance = {"chance": Range("0.1", "0.9")}
+    study = Study("t", "y", (0, 1), chance, score="chance")
+    assert Study.from_dict(study.to_dict()) == study
+    assert any("'chance'" in fact and "probability" in fact for fact in study.public_facts(Unit.OUTCOME))
+    for domain in (Range(0, "0.9"), Range("0.1", 1), Binary()):
+        refused("CV-S027", covariates={"chance": domain}, score="chance")
+    refused("CV-S027", score="chance")
+    refused("CV-S004", score=3)
+    for more in (
+        {"randomised": True},
+        {"randomised": True, "treated_share": 0.5},
+        {"arms": (0, 1, 2), "reference": 0},
+        {"missing": {"chance": Fill("0.5")}},
+    ):
+        refused("CV-S027", covariates=chance, score="chance", **more)
+
+
+def test_a_score_outside_its_range_is_refused_not_clamped():
+    study = Study("t", "y", (0, 1), {"chance": Range("0.1", "0.9")}, score="chance")
+    rows = {"t": [0, 1, 0, 1], "y": [0, 1, 1, 0]}
+    assert Table.attach(rows | {"chance": [0.1, 0.9, 0.5, 0.5]}, study).score[0] == 0.1
+    with pytest.raises(DataError) as caught:
+        Table.attach(rows | {"chance": [0.1, 0.91, 0.5, 0.5]}, study)
+    assert caught.value.code == "CV-D022"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.federation.judging import SetAsideError, judged
+from counterveil.federation.judging import Expected, SetAsideError, judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
@@ -22,10 +22,14 @@ COVARIATES = {"sex": cv.Binary(), "x": cv.Range(0, 1)}
 TRIAL = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
 DESIGNED = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True, treated_share="1/2")
 OBSERVED = cv.Study("t", "y", (0, 1), COVARIATES)
+KNOWN = cv.Study("t", "y", (0, 1), {"x": cv.Range("0.001", "0.999")}, score="x")
 STRATA = cv.Study("t", "y", (0, 1), {"sex": cv.Binary()})
 OTHER_RANGE = cv.Study("t", "y", ("1/3", 7), {"sex": cv.Binary()}, randomised=True)
 NORMAL = {"mechanism": "gaussian", "delta": "1e-6"}
 OUTCOME, RECORD = {"protects": "outcome"}, {"protects": "record"}
+PAIR, PAIRS = (
+    {"method": method, "protects": "treatment and outcome"} for method in ("trial", "doubly_robust")
+)
 WEIGHTED, CONTRAST = {"method": "weighting"} | OUTCOME, {"method": "trial"} | RECORD
 # What is shown of a difference beside its released numbers takes long to make, and is not computed with.
 SHOWN = {
@@ -39,7 +43,7 @@ SHOWN = {
 def document(form, measure="difference", rows=400, epsilon="1", seed=1, study=TRIAL, share=0.5, whole=False):
     """Return a request and what an honest site would send; its noise has a seed, which is not said."""
     generator = np.random.default_rng(seed)
-    x, leaning = generator.random(rows), 0.05 if min(share, 1 - share) < 0.2 else 0.4
+    x, leaning = 0.001 + 0.998 * generator.random(rows), 0.05 if min(share, 1 - share) < 0.2 else 0.4
     treated = (generator.random(rows) < share + leaning * (x - 0.5)).astype(int)
     treated[:4] = 1, 1, 0, 0
     events = generator.random(rows) < (0.3 if seed % 2 else 0.01) * (1 + 0.5 * treated)
@@ -157,6 +161,10 @@ HONEST = [
     ),
     ({"method": "doubly_robust", "delta": "1e-6"} | RECORD, "difference", 20_000, OBSERVED),
     ({"method": "auto", "settings": {"kappa": 0.9}} | RECORD, "nnt", 60, OBSERVED),
+    *((PAIRS | {"estimand": one}, "difference", 2000, OBSERVED) for one in ("ATE", "ATT", "ATO")),
+    (PAIRS | {"delta": "1e-6"}, "nnt", 2000, OBSERVED),
+    (PAIRS, "difference", 2000, KNOWN),
+    *((PAIR, "difference", 60, one) for one in (TRIAL, DESIGNED, OTHER_RANGE)),
 ]
 
 
@@ -201,6 +209,9 @@ FORMS = {
     "matching": ({"method": "matching"} | OUTCOME, OBSERVED),
     "stratified": ({"method": "stratified"} | OUTCOME, STRATA),
     "trial": (CONTRAST, TRIAL),
+    "pairs": (PAIR, TRIAL),
+    "pairs, searched": (PAIR, OTHER_RANGE),
+    "pairs, gaussian": (PAIR | {"delta": "1e-6"}, TRIAL),
 }
 
 
@@ -208,6 +219,7 @@ FORMS = {
 @pytest.mark.parametrize("name", FORMS)
 def test_no_lie_about_a_difference_is_believed(name, measure):
     form, study = FORMS[name]
+    study = study if measure == "difference" or study is not OTHER_RANGE else TRIAL
     request, facts = document(form, measure, study=study, whole=True)
     sent(request, facts)
     table = "" if measure == "difference" else "numbers__"
@@ -277,3 +289,27 @@ def test_a_mean_next_to_zero_is_shown(measure):
         effect = pool({"North": lying, "South": sent(*found[1])}, weight_limits=WeightLimits(0.5))
         assert effect.tidy()[0]["conf_low"] == (-1 if measure == "lift" else 0)
         assert str(effect)
+
+
+def test_noise_of_pairs_is_that_of_one_score_and_no_less_than_it_can_be():
+    request, facts = document(PAIR, epsilon="2")
+    known = facts["uncertainty"]
+    least = Expected.of(request.declaration).least_step(request.ask, 400)
+    assert Fraction(known["noise"]["sensitivity"]) >= least == Fraction(2, 400)
+    below = least * Fraction(99, 100)
+    fitting = {"variance_noise__sensitivity": str(below**2), "variance": 0.0}
+    fitting |= {"variance_cap": float(below) ** 2 * 100}
+    other = {"noise__epsilon": "1.9", "variance_noise__epsilon": "1.9"}
+    lies = [
+        fitting | {"noise__sensitivity": str(below)},
+        other,
+        {"noise__mechanism": "staircase"},
+        {"bias": 0.36},
+        {"extra": -0.001},
+        {"variance_noise": None},
+        {"variance_noise__sensitivity": str(below**2 / 10**6)},
+    ]
+    assert believed(request, facts, [{f"uncertainty__{k}": v for k, v in lie.items()} for lie in lies]) == []
+    assert believed(request, facts, [{"assumes": {"name": "KnownScore", "column": "BUY"}}]) == []
+    noise = Expected.of(request.declaration).least_noise(request.ask, 400)
+    assert noise == pytest.approx(2 * float(least / Fraction(17, 10)) ** 2)

@@ -33,9 +33,11 @@ def test_the_deadline_is_no_part_of_the_question_and_everything_else_is():
     assert len({each.fingerprint() for each in (REQUEST, *others)}) == 7
 
 
-def test_a_level_that_no_coordinator_can_judge_is_not_asked_for():
+def test_means_of_private_arms_which_no_coordinator_can_judge_are_not_asked_for():
+    words = {"method": "doubly_robust", "protects": "treatment and outcome", "epsilon": 1}
+    assert Ask.from_document(words | {"measure": "nnt"}).protects == words["protects"]
     with pytest.raises(FederationError, match="CV-F001"):
-        Ask.from_document({"method": "doubly_robust", "protects": "treatment and outcome", "epsilon": 1})
+        Ask.from_document(words | {"measure": "ratio"})
 
 
 def changed(text, **changes):

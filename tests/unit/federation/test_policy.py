@@ -62,7 +62,6 @@ def test_a_policy_is_read_as_it_was_written():
         {"least_rows": True},
         {"study_epsilon": None},
         {"protects": ["everything"]},
-        {"protects": ["treatment and outcome"]},
         {"least_epsilon": "much"},
     ],
 )

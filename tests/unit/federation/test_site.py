@@ -227,3 +227,13 @@ def test_a_new_folder_with_the_old_ledger_forgets_nothing(new_site, request_to, 
     assert reply_of(site, request_to()).result["estimate"] == first.result["estimate"]
     assert budget_spent(site).budget.epsilon == 3
     assert budget_spent(site).requests == 1
+
+
+def test_pairs_of_treatment_and_outcome_are_answered_and_judged(new_site, request_to, budget_spent):
+    level = "treatment and outcome"
+    site = new_site(estimators=["trial"], protects=[level])
+    request = request_to(method="trial", protects=level)
+    result = judged(addressed(site, request), reply_of(site, request), 400, None)
+    assert result.guarantee.unit.value == level
+    assert budget_spent(site).spent.epsilon == 1
+    assert reply_of(site, request_to("r2", method="trial", protects="outcome")).refusal == "CV-F002"

@@ -236,6 +236,9 @@ def _pair_level() -> Iterator[Audited]:
         yield replace(grouped, method=method, arguments={"by": "b"})
     for method in ("auto", "series"):
         yield replace(grouped, question="cate", method=method, declared=TRIAL)
+    three = replace(pair("auto", rows=60, **FEW), question="arms", declared=THREE | events, base=several_arms)
+    for method in ("auto", "doubly_robust"):
+        yield replace(three, method=method)
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 

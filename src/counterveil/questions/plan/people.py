@@ -394,7 +394,7 @@ def simulate_around(
     slopes = generator.standard_normal((2, columns.shape[1]))
     index = _standard(columns @ slopes[0])
     lean = _standard(columns @ (_ALIGNED * slopes[0] + sqrt(1 - _ALIGNED**2) * slopes[1]))
-    treated, chance = assigned(study, assumed.confounding * lean, assumed.share, generator)
+    treated, chance = assigned(study, assumed.confounding * lean, assumed.share, generator, coded)
     luck = luck_of(assumed, rows, generator)
     outcomes = both_outcomes(study.outcome_bounds.floats(), index, assumed, luck)
     return people_of(study, coded, columns, treated, chance, outcomes, generator), index, luck
@@ -518,15 +518,15 @@ def _standard(values: Floats) -> Floats:
 
 
 def assigned(
-    study: Study, lean: Floats, share: float, generator: np.random.Generator
+    study: Study, lean: Floats, share: float, generator: np.random.Generator, coded: Mapping[str, Floats]
 ) -> tuple[NDArray[np.bool_], Floats]:
-    """Return who is treated and everybody's chance of it, given how far their log-odds differ."""
+    """Return who is treated and everybody's chance of it: what is declared, or as far as their log-odds differ."""
     rows = len(lean)
     if study.randomised:
         count = min(max(round(rows * share), _FEWEST), rows - _FEWEST)
         return generator.permutation(rows) < count, np.full(rows, count / rows)
     base = _level(lambda at: float(expit(at + lean).mean()), share)
-    chance = np.asarray(expit(base + lean))
+    chance = np.asarray(expit(base + lean)) if study.score is None else coded[study.score]
     found: NDArray[np.bool_] = generator.random(rows) < chance
     # Whoever is needed for two people in each arm: covariates play no part in so few.
     found[:_FEWEST], found[_FEWEST : 2 * _FEWEST] = True, False
@@ -804,8 +804,8 @@ class PublicSample:
     def people(self, rows: int, generator: np.random.Generator) -> People:
         """Return `rows` people like those of the sample."""
         chosen = generator.integers(0, self.rows, rows)
-        treated, chance = assigned(self.study, self.lean[chosen], self.share, generator)
         coded = {name: values[chosen] for name, values in self.coded.items()}
+        treated, chance = assigned(self.study, self.lean[chosen], self.share, generator, coded)
         features = self.features[chosen]
         outcomes = self._outcomes(self.base[chosen], generator)
         return people_of(self.study, coded, features, treated, chance, outcomes, generator)

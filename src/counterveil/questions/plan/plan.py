@@ -1243,7 +1243,7 @@ def _units(
         return tuple(Unit)
     unit = Unit.parse(options["protects"])
     if not compared:
-        refuse_shape(study, unit)
+        refuse_shape(study, unit, question)
         refuse_clusters(study, "plan", options["method"], unit)
     return (unit,)
 

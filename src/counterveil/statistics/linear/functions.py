@@ -37,19 +37,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Range, Table
-from counterveil.data.features import covariate_features
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers, sqrt_up
 from counterveil.numerics.bases import Axis, Basis, Term
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.numerics.products import Gram, blocks, sums
-from counterveil.numerics.propensity import fit_propensity
 from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.settings import Series
+from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.sensitivity import LinearMap
 
 Places = NDArray[np.intp]
@@ -153,9 +152,7 @@ def functions_of(table: Table, settings: Series) -> Functions | None:
     basis = largest_basis(table, settings)
     if basis is None:
         return None
-    features = covariate_features(table)
-    fit = fit_propensity(features.values, table.treated, 1 / table.rows)
-    residual: Floats = table.treated - np.clip(fit.scores, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
+    residual: Floats = table.treated - np.clip(scored(table).score, _LEAST_PROPENSITY, 1 - _LEAST_PROPENSITY)
     # Averages over rows that steer choices and the sampling error are taken over every so manieth of many.
     stride = max(1, table.rows // _AVERAGED)
     plain = Gram(2 * basis.size)

@@ -68,10 +68,11 @@ class Matched:
 
 
 def scored(table: Table) -> Scored:
-    """Return the propensity scores of a table by penalised logistic regression on all covariates."""
-    features = covariate_features(table)
-    fit = fit_propensity(features.values, table.treated, 1 / table.rows)
-    return Scored(features, table.treated, fit.scores)
+    """Return the propensity scores of a table: declared, or by penalised logistic regression on all covariates."""
+    features, score = covariate_features(table), table.score
+    if score is None:
+        score = fit_propensity(features.values, table.treated, 1 / table.rows).scores
+    return Scored(features, table.treated, score)
 
 
 def match(design: Scored, neighbours: int, limits: Limits, estimand: str) -> Matched:

@@ -62,7 +62,12 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     a binary outcome.
     """
     features = covariate_features(table)
-    scores = fit_multinomial(features.values, table.arm, len(ARMS), 1 / table.rows).scores
+    known = table.score
+    scores = (
+        fit_multinomial(features.values, table.arm, len(ARMS), 1 / table.rows).scores
+        if known is None
+        else np.column_stack([1 - known, known])
+    )
     supposed = WeightSettings(YES_OR_NO, YES_OR_NO)
     made = balanced_arms(table, scores, noise_variance, supposed)
     found = tuple(WeightedRows(rows, linear_form(np.maximum(weights, 0.0))) for rows, weights, _ in made)

@@ -19,7 +19,7 @@ from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
-from counterveil.results.question import Question
+from counterveil.results.question import Question, design_says
 from counterveil.results.result import Result
 from counterveil.session import Session
 from counterveil.settings import Weighting
@@ -51,6 +51,8 @@ def weighting_design(table: Table, settings: Weighting, lines: Floats | None = N
 
     `lines` are the covariates of the table, where they are at hand.
     """
+    if table.score is not None:
+        return ScoredRows(table.treated, table.score)
     # What a trial's treatment seems to follow is chance.
     leaves = "leaves" in settings.balanced and table.study.randomised is not True
     return spline_score(table, lines, "terms" in settings.balanced, leaves)
@@ -75,11 +77,14 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
     pairs = covariate_pairs(table.treated, found.features) if by_row else None
     not_covered, details = caveats(rows.study, found, settings), weighting_details(design, found)
     weights, score = found.weights, design.score
-    assumes = None if rows.study.randomised is True else LinearIn(found.features.shape[1])
+    # Weights that are the inverse of known scores need no allowance; those that noise or balance moved do.
+    bias = settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates))
+    bias *= found.distance if settings.bias is None else 1.0
+    assumes = design_says(rows.study) if rows.study.unconfounded else LinearIn(found.features.shape[1])
     # The features, which take the most memory, are not needed beside what follows.
     del found, design
     return LinearEffect(
-        method="weighting for balance",
+        method="weighting for balance" if rows.study.score is None else "weighting by inverse known scores",
         coefficients=weights,
         pairs=pairs,
         variance=variance,
@@ -91,7 +96,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         table=table,
         remarks=_remarks(settings),
         share=share,
-        bias=settings.allowed_bias(rows.study.randomised is True, len(rows.study.covariates)),
+        bias=bias,
         assumes=assumes,
     )
 
@@ -107,7 +112,7 @@ def _supposing(settings: Weighting, question: Question, study: Study) -> Weighti
     held = alone or (settings.variance_by == BY_ARM and question.measure not in OF_MEANS)
     usual = settings.assumed_sds(study.outcome_range)
     both = FOR_VALUE_ALONE if alone else 1.0
-    first = both * (IN_TRIALS if held and study.randomised is True else 1.0)
+    first = both * (IN_TRIALS if held and study.unconfounded else 1.0)
     return replace(
         settings, signal=settings.signal or first * usual[0], residual=settings.residual or both * usual[1]
     )
@@ -170,7 +175,7 @@ def caveats(study: Study, found: Weighted, settings: Weighting) -> tuple[Fact, .
     """Return what an interval around a weighted effect does not cover."""
     clamped = Caveat.CLAMPING if settings.prediction is None else Caveat.CLAMPING_OF_PREDICTED
     return (
-        *(() if study.randomised is True else (Caveat.CONFOUNDING,)),
+        *(() if study.unconfounded else (Caveat.CONFOUNDING,)),
         ResidualImbalance(found.imbalance),
         OtherFunctions(tuple(settings.balanced)),
         *(() if settings.variance_by == BY_ROW else (Caveat.UNEVEN_VARIANCE,)),

@@ -6,7 +6,7 @@ Where only outcomes are private all of this is public and free, whatever it read
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 
 import numpy as np
@@ -64,6 +64,7 @@ class Weighted:
     `imbalance`: root mean square bias of the estimate when the mean outcome is linear in the features in a
     random direction and varies by one standard deviation over the rows. `gaps` (p,): squared bias when it has
     slope one on one of the features. `arms` holds the treated and the control rows with the sums over them.
+    `distance` is how far weights are from the inverse of known scores, in parts of the length of these.
     """
 
     features: NDArray[np.floating]
@@ -71,6 +72,7 @@ class Weighted:
     weights: Floats
     imbalance: float
     gaps: Floats
+    distance: float = 1.0
 
     @classmethod
     def of(
@@ -176,8 +178,10 @@ def weighted(
 ) -> Weighted:
     """Return the weights of least supposed error; `noise_variance` is that of the noise at sensitivity one.
 
+    Where the study declares a score, weights are those near its inverse that balance the features better.
     `lines` are the covariates of the table, where they are at hand.
     """
+    inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
     features, own = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
     alike = _alike(settings, features.shape[1], own)
@@ -188,11 +192,23 @@ def weighted(
         design.treated,
         noise_variance=noise_variance,
         target=target,
+        reference=inverse,
         settings=supposed,
         rows=arms,
     )
     # The interval supposes less than the weights do: effects may vary more.
-    return Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * alike)
+    made = Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * alike)
+    if inverse is None:
+        return made
+    away = float(np.linalg.norm(found.values - inverse) / np.linalg.norm(inverse))
+    return replace(made, distance=min(away, 1.0))
+
+
+def inverse_weights(score: Floats, treated: NDArray[np.bool_], estimand: Estimand) -> Floats:
+    """Return the weights (n,) of either arm by the inverse of known scores, with totals +1 and -1."""
+    tilt = {Estimand.ATE: np.ones(len(score)), Estimand.ATT: score, Estimand.ATC: 1 - score}[estimand]
+    found = np.where(treated, tilt / score, -tilt / (1 - score))
+    return np.asarray(found / np.where(treated, found[treated].sum(), -found[~treated].sum()))
 
 
 def _alike(settings: Weighting, width: int, own: int) -> Floats:

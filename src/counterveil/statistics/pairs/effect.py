@@ -14,6 +14,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from counterveil.data import Study, Table
 from counterveil.data.features import require_covariates
@@ -24,7 +25,7 @@ from counterveil.numerics.arrays import Floats, Integers
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
-from counterveil.results.question import Question
+from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
 from counterveil.session import Gate, Kind, Plan, Session
 from counterveil.statistics.outcome_place import PLACE_KINDS, PLACE_WORDS, PLACES, WHOLE, Spread, find_place
@@ -40,15 +41,13 @@ from counterveil.statistics.pairs.rows import (
     pair_sums,
 )
 from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Form, Scores, Target, best_scores
+from counterveil.statistics.pairs.sensitivity import MODEL_PARTS, MOST_LEFT, PLACE_PART
 
 PAGES = (
     "statistics/histogram.proof.md",
     "statistics/pairs/pair_moments.proof.md",
     "statistics/pairs/pair_scores.proof.md",
 )
-# The part of the budget that the place takes, and the parts of the rest that the models may take.
-_PLACE = Fraction(1, 10)
-_MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
 # The richest features are taken whose expected length is at most this many times the shortest.
 _LONGER = 1.2
 # Public guesses that steer choices only, in units of the outcomes' reach: their variance, the mean square of weights,
@@ -61,10 +60,9 @@ _SIGNAL, _ALIGNMENT = ((0.6, 0.1), (0.06, 0.01)), 0.5
 _MOST_PRODUCTS = 1.5
 # Products of both models' errors count so often: confounding aligns them.
 ALIGNED = 2.0
-# The models' check rejects where what shrinkage left exceeds so many of its standard deviations.
-REJECTS = 1.645
-# It is at most what curves and products may do: standard deviations of outcomes by which a bias can differ.
-_MOST_LEFT = 0.35
+# The models' check rejects where what shrinkage left exceeds so many of its standard deviations: in an effect, and in
+# either of two means that are compared.
+REJECTS, _REJECTS_MEAN = 1.645, 1.96
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,23 +82,29 @@ class Choice:
         return self.sampling + self.noise + self.products + self.curves
 
 
-def choices(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> list[Choice]:
+def choices(table: Table, budget: Budget, numbers: int = 1) -> list[Choice]:
     """Return the best split for each set of features, the plainest first; reads covariates alone.
 
     So many numbers share the rows: effects of groups.
     """
-    found, on = [], searched(table.study)
+    found, on, arms = [], searched(table.study), len(table.study.arms or (0, 1))
+    released = 2 if known_propensities(table) is not None else 3 if arms == 2 else 2 * arms
     rungs = ladder(table)
     for rows in rungs:
         omitted = rows.order.max() == LINES < rungs[-1].order.max()
-        splits = [_expected(rows, budget, part, (on, randomised, omitted), numbers) for part in _MODEL_PARTS]
+        known, sizes = (table.study.unconfounded, omitted), (released, numbers, arms / 2)
+        splits = [
+            _expected(rows, plan_of(budget, part, on, vector=vector), known, sizes)
+            for part in MODEL_PARTS
+            for vector in _vectors(budget)
+        ]
         found.append(min(splits, key=lambda choice: choice.length))
     return found
 
 
-def chosen(table: Table, budget: Budget, randomised: bool, numbers: int = 1) -> Choice:
+def chosen(table: Table, budget: Budget, numbers: int = 1) -> Choice:
     """Return the richest features of about the shortest expected length; refuses where errors would exceed sampling."""
-    found = choices(table, budget, randomised, numbers)
+    found = choices(table, budget, numbers)
     if not found:
         raise refusal("CV-P407", features=len(table.study.covariates), rows=table.rows)
     able = [choice for choice in found if choice.products <= _MOST_PRODUCTS * choice.sampling]
@@ -122,27 +126,40 @@ def searched(study: Study) -> bool:
     return low != 0 or high != 1
 
 
-def plan_of(budget: Budget, part: Fraction, on: bool, last: str = "score") -> Plan:
+def known_propensities(table: Table) -> Floats | None:
+    """Return every row's probability of treatment where the design says it."""
+    share = table.study.treated_share
+    return table.score if share is None else np.full(table.rows, float(share))
+
+
+def _vectors(budget: Budget) -> tuple[Kind, ...]:
+    """Return the noises that models may have: pure noise of few numbers is the smaller one, whatever delta is."""
+    return (Kind.VECTOR,) if budget.pure else (Kind.NORMAL, Kind.VECTOR)
+
+
+def plan_of(
+    budget: Budget, part: Fraction, on: bool, last: str = "score", vector: Kind | None = None
+) -> Plan:
     """Return the split: the place if it is searched, the models' part of the rest, and the score, or a vector."""
-    rest = 1 - _PLACE if on else Fraction(1)
-    shares = {name: _PLACE * share for name, share in PLACES.items()} if on else {}
+    rest = 1 - PLACE_PART if on else Fraction(1)
+    shares = {name: PLACE_PART * share for name, share in PLACES.items()} if on else {}
     shares |= {"models": part * rest, last: (1 - part) * rest}
     kinds = dict(PLACE_KINDS) if on else {}
-    vector = Kind.VECTOR if budget.pure else Kind.NORMAL
+    vector = vector or _vectors(budget)[0]
     kinds |= {"models": vector, last: Kind.CELLS if last == "score" else vector}
     return Plan.split(budget, shares, "laplace", kinds)
 
 
 def _expected(
-    rows: PublicRows, budget: Budget, part: Fraction, known: tuple[bool, bool, bool], numbers: int
+    rows: PublicRows, plan: Plan, known: tuple[bool, bool], sizes: tuple[int, int, float]
 ) -> Choice:
-    on, randomised, omitted = known
-    plan, p, n = plan_of(budget, part, on), rows.z.shape[1], len(rows.z) / numbers
+    (unconfounded, omitted), (released, numbers, crowd) = known, sizes
+    p, n = rows.z.shape[1], len(rows.z) / numbers / crowd
     amount, score = dict(plan.amounts)["models"], float(dict(plan.amounts)["score"])
     length = pair_sensitivity(rows)
-    unit = float(length / amount) ** 2 * (3 * p + 1 if budget.pure else 1)
+    unit = float(length / amount) ** 2 * (released * p + 1 if plan.kind("models") is Kind.VECTOR else 1)
     own = unit / rows.scale**2
-    half = _CURVATURE * (rows.weight @ rows.z**2)
+    half = _CURVATURE * (rows.weight @ rows.z**2) / crowd
     treated = own / float(TREATED) ** 2 / half**2 + 1 / half
     arms = own / (2 * half) ** 2 + _SPREAD / (2 * half)
     signal = [_assumed(rows, most) for most in _SIGNAL]
@@ -152,11 +169,11 @@ def _expected(
     # Curves that are left out are left out entirely.
     by_curves = _ALIGNMENT * sqrt(_SIGNAL[0][1] * _SIGNAL[1][1]) if omitted else by_curves
     errors = treated * signal[0] / (treated + signal[0]), arms * signal[1] / (arms + signal[1])
-    products = 0.0 if randomised else float(errors[0] @ errors[1]) + by_lines**2
-    curves = 0.0 if randomised else (by_lines + by_curves) ** 2 - by_lines**2
+    products = 0.0 if unconfounded else float(errors[0] @ errors[1]) + by_lines**2
+    curves = 0.0 if unconfounded else (by_lines + by_curves) ** 2 - by_lines**2
     sampling = _WEIGHTS * _SPREAD / n
     # Mean outcomes that are not known enlarge the scores.
-    worse = sampling * float(errors[1].sum()) / _SPREAD if randomised else 0.0
+    worse = sampling * float(errors[1].sum()) / _SPREAD if unconfounded else 0.0
     noise = 8 * (LARGEST_WEIGHT / (score * n)) ** 2 + worse
     return Choice(rows, plan, sampling, noise, products, curves)
 
@@ -178,15 +195,21 @@ class PairEffect:
     details: dict[str, float | str]
 
 
+def place_of(gate: Gate, table: Table) -> Spread:
+    """Return where outcomes lie: released where it is searched, the whole range for events."""
+    return find_place(gate, table) if searched(table.study) else Spread(WHOLE, 0.0)
+
+
 def release_models(gate: Gate, table: Table, choice: Choice) -> tuple[Models, Spread]:
     """Return models of treatment and outcomes, and where outcomes lie: the place, then one vector."""
-    study, rows = table.study, choice.rows
-    spread = find_place(gate, table) if searched(study) else Spread(WHOLE, 0.0)
+    study, rows, spread = table.study, choice.rows, place_of(gate, table)
+    known = known_propensities(table)
     released = gate.release_vector(
-        "models", lambda: pair_sums(rows, table.treated, table.outcome, spread.place), pair_sensitivity(rows)
+        "models",
+        lambda: pair_sums(rows, table.treated, table.outcome, spread.place, known is not None),
+        pair_sensitivity(rows),
     )
-    sums = Sums.of(released.floats(), released.variance, rows)
-    known = None if study.treated_share is None else float(study.treated_share)
+    sums = Sums.of(released.floats(), released.variance, rows, known)
     found = fit_models(rows, sums, spread.centre, spread.reach, spread.sd, known, study.randomised is True)
     return found, spread
 
@@ -197,27 +220,33 @@ class Sought:
 
     places: Integers
     target: Target
+    models: Models
     form: Form = WHOLE_SCORES
+    arm: int | None = None  # whose rows count as treated; None where there are two arms
+
+    def inside(self, table: Table) -> NDArray[np.bool_]:
+        """Return which of the rows count as treated."""
+        return (table.treated if self.arm is None else table.arm == self.arm)[self.places]
 
 
 def release_scores(
-    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], known: tuple[Models, Spread]
+    gate: Gate, table: Table, choice: Choice, numbers: Sequence[Sought], spread: Spread
 ) -> list[PairEffect]:
     """Return numbers of which no pair moves two by more than their form says, all released together."""
-    (models, spread), form, plan = known, numbers[0].form, choice.plan
+    form, plan = numbers[0].form, choice.plan
     noise = plan.cells_noise("score", form[1]).variance
-    rows = [(choice.rows.at(one.places), models.at(one.places)) for one in numbers]
+    rows = [(choice.rows.at(one.places), one.models.at(one.places)) for one in numbers]
     scores = [best_scores(*own, spread, one.target, noise) for own, one in zip(rows, numbers, strict=True)]
 
     def sums() -> list[Fraction]:
         both = zip(scores, numbers, strict=True)
-        own = ((score, table.treated[one.places], table.outcome[one.places]) for score, one in both)
+        own = ((score, one.inside(table), table.outcome[one.places]) for score, one in both)
         return [value for score, treated, outcome in own for value in score.sums(treated, outcome, form)]
 
     found = gate.release_cells("score", sums, form[1]).floats().reshape(-1, 2)
     unit = float(table.study.outcome_range[1] - table.study.outcome_range[0]) / 2
     return [
-        _effect(plan, *own, score, one, released, (models.fitted(one.target.arm), unit))
+        _effect(plan, *own, score, one, released, (one.models.fitted(one.target.arm), unit))
         for own, score, one, released in zip(rows, scores, numbers, found, strict=True)
     ]
 
@@ -233,8 +262,8 @@ def pair_effects(
 ) -> list[PairEffect]:
     """Return the effects of groups of rows, of which no two share one; all cost what one does."""
     models, spread = release_models(gate, table, choice)
-    numbers = [Sought(own, Target.of(estimand, models.propensity[own])) for own in groups]
-    found = release_scores(gate, table, choice, numbers, (models, spread))
+    numbers = [Sought(own, Target.of(estimand, models.propensity[own]), models) for own in groups]
+    found = release_scores(gate, table, choice, numbers, spread)
     sizes = [one.target.sizes(models.propensity[one.places]) for one in numbers]
     return [
         replace(one, uncertainty=with_rare_events(one.uncertainty, table.study.outcome_range, own))
@@ -263,7 +292,7 @@ def _effect(
     variance = fitted * (clip**2 * squares + 2 * middle * clip * total + n * middle**2) * part**2
     second, left, left_sd = models.products(target.errors, rows)
     second, left, left_sd = ALIGNED * second * part**2, left * part, left_sd * part
-    rejects = abs(left) > REJECTS * left_sd
+    rejects = abs(left) > (REJECTS if target.arm is None else _REJECTS_MEAN) * left_sd
     lost, capped = (scores.lost * part) ** 2, scores.capped * part**2
     # The variance holds the noise of both sums: that of squares, and that of scores around their middle.
     of_variance = fitted * clip * sqrt((clip / float(weight)) ** 2 + 4 * middle**2) * part**2
@@ -273,7 +302,7 @@ def _effect(
         fitted * n * ((clip + abs(middle)) * part) ** 2,
         plan.cells_noise("score", sensitivity * Fraction(of_variance)),
         second + lost + capped,
-        min(abs(left), _MOST_LEFT * models.sd * unit) if rejects else 0.0,
+        min(abs(left), MOST_LEFT * models.sd * unit) if rejects else 0.0,
     )
     details: dict[str, float | str] = {
         "se_models": sqrt(second),
@@ -314,8 +343,8 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
     """Return what both arms' mean outcomes would be if everyone were in them, and details."""
     models, spread = release_models(gate, table, choice)
     whole, everyone = Target.of(Estimand.ATE, models.propensity), np.arange(table.rows)
-    sought = [Sought(everyone, whole.of_arm(arm), ARM_SCORES) for arm in (0, 1)]
-    one, other = release_scores(gate, table, choice, sought, (models, spread))
+    sought = [Sought(everyone, whole.of_arm(arm), models, ARM_SCORES) for arm in (0, 1)]
+    one, other = release_scores(gate, table, choice, sought, spread)
     low, high = map(float, table.study.outcome_range)
     values = (low + high) / 2 + one.estimate, (low + high) / 2 - other.estimate
     means = ApartMeans(
@@ -326,10 +355,9 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
 
 def asked(session: Session, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
     """Return the question with its noise, and features and split from public numbers; so many numbers share rows."""
-    randomised = session.study.randomised is True
-    if not randomised:
+    if session.study.randomised is not True:
         require_covariates(session.study, question.method)
-    choice = chosen(session.table, question.budget, randomised, numbers)
+    choice = chosen(session.table, question.budget, numbers)
     return replace(question, mechanism="laplace"), choice
 
 
@@ -337,7 +365,7 @@ def provenance(
     session: Session, question: Question, choice: Choice, details: dict[str, float | str]
 ) -> dict[str, Any]:
     """Return what every answer of this level says of itself."""
-    study, pure = session.study, question.budget.pure
+    study, pure = session.study, choice.plan.kind("models") is Kind.VECTOR
     pages = PAGES if searched(study) else PAGES[1:]
     laplace = ("laplace",) if Kind.CELLS in dict(choice.plan.kinds).values() else ()
     drawn = ("ball" if pure else "gaussian", *laplace)
@@ -347,7 +375,7 @@ def provenance(
         "releases": _releases(choice.plan, pure),
         "not_covered": _not_covered(study),
         "details": {"rows": len(choice.rows.z), "features": len(choice.rows.order) - 1} | details,
-        "assumes": None if study.randomised is True else _assumes(choice.rows),
+        "assumes": design_says(study) if study.unconfounded else _assumes(choice.rows),
     }
 
 
@@ -376,7 +404,7 @@ def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _not_covered(study: Study) -> tuple[Fact, ...]:
-    if study.randomised is True:
+    if study.unconfounded:
         return Caveat.CLAMPING, Caveat.CLIPPED_SCORES
     return (
         Caveat.UNDECLARED_COVARIATES,

@@ -14,9 +14,8 @@ from scipy.special import expit
 
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.statistics.pairs.rows import CONSTANT, CURVES, LINES, PRODUCTS, TREATED, PublicRows
+from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY
 
-# Propensities are kept this far from 0 and 1.
-LEAST_PROPENSITY = 0.02
 # Least squared size of coefficients that is allowed for, in parts of their variance.
 _LEAST_SIGNAL = 0.02
 # How much of the penalty that covariates call for is applied to treatment: what it leaves is confounding.
@@ -34,16 +33,24 @@ _STEPS = 25
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Released sums of weighted features with A, A y and (1 - A) y, and the variances of their noise (3, p)."""
+    """Released sums of weighted features with A, A y and (1 - A) y, and the variances of their noise (3, p).
+
+    Where propensities are known, the sums with A are expected ones, and have no noise.
+    """
 
     values: Floats
     noise: Floats
 
     @classmethod
-    def of(cls, released: Floats, variance: float, rows: PublicRows) -> Sums:
+    def of(cls, released: Floats, variance: float, rows: PublicRows, known: Floats | None = None) -> Sums:
         """Return the sums of a released vector, without the scales of features and of treatment."""
         units = np.outer((float(TREATED), 1.0, 1.0), rows.scale)
-        return cls(released.reshape(3, -1) / units, variance / units**2)
+        if known is None:
+            return cls(released.reshape(3, -1) / units, variance / units**2)
+        arms, expected = released.reshape(2, -1) / units[1:], rows.weighted.T @ known
+        return cls(
+            np.vstack([expected, arms]), np.vstack([np.zeros_like(units[0]), variance / units[1:] ** 2])
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,23 +108,21 @@ def _trace(gram: Floats, one: Floats, other: Floats) -> float:
 
 
 def fit_models(
-    rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: float | None, constant: bool
+    rows: PublicRows, sums: Sums, centre: float, reach: float, sd: float, known: Floats | None, constant: bool
 ) -> Models:
     """Return the models of released sums.
 
     Outcomes lie around `centre` with this standard deviation and were divided by `reach`, all in halves of the range; a
-    standard deviation of 0 is that of events, which their share gives. `known` is a propensity that the design fixes;
+    standard deviation of 0 is that of events, which their share gives. `known` are propensities that the design fixes;
     with `constant` propensities are the same for all, and unknown.
     """
     score = None
     order = _orders(rows, sums, min((sd / reach) ** 2, 1.0) if sd else 1.0)
     if known is not None:
-        propensity = np.full(len(rows.z), known)
-    elif constant:
-        propensity, score = _share(rows, sums)
+        propensity = known
     else:
-        propensity, score = _logistic(rows, sums, order)
-    propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
+        propensity, score = _share(rows, sums) if constant else _logistic(rows, sums, order)
+        propensity = np.clip(propensity, LEAST_PROPENSITY, 1 - LEAST_PROPENSITY)
     if not sd:
         whole = float(sums.values[1, 0] + sums.values[2, 0]) / float(rows.weighted[:, 0] @ rows.z[:, 0])
         share = min(max((1 + whole) / 2, 2e-3), 1 - 2e-3)

@@ -8,7 +8,7 @@ outcomes of either arm all that a linear one needs: one noisy vector holds three
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import sqrt
@@ -26,7 +26,9 @@ from counterveil.statistics.outcome_place import OUTCOME_BITS, Place
 FEATURE_BITS = 16
 # A rational just below the root of two: what a change of treatment weighs.
 TREATED = Fraction(181, 128)
-# How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y).
+# What a step of an outcome is.
+_OUTCOME = Fraction(1, 1 << OUTCOME_BITS)
+# How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y), or arms' indicators and outcomes in them.
 PAIR_LENGTH = Fraction(2)
 # Orders of features: the constant, covariates, squares and hinges of numbers, products.
 CONSTANT, LINES, CURVES, PRODUCTS = range(4)
@@ -150,18 +152,42 @@ def row_length(steps: Integers) -> Fraction:
 
 
 def pair_sums(
-    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place
+    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place, known: bool = False
 ) -> list[Fraction]:
-    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block."""
-    total = WholeSum()
-    for part in blocks(len(outcome)):
+    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block.
+
+    Where propensities are `known`, those with A are left out.
+    """
+
+    def pairs(part: slice) -> Integers:
         own, y = treated[part], place.fixed(outcome[part])
-        pairs = np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
-        total.add(rows.steps[part].T @ pairs)
-    sums = total.whole()
-    feature, both = 1 << FEATURE_BITS, 1 << (FEATURE_BITS + OUTCOME_BITS)
-    found = [TREATED * Fraction(int(value), feature) for value in sums[:, 0]]
-    return found + [Fraction(int(value), both) for column in (1, 2) for value in sums[:, column]]
+        return np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
+
+    found = _summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
+    return found[len(found) // 3 :] if known else found
+
+
+def arm_sums(
+    rows: PublicRows, arm: NDArray[np.intp], arms: int, outcome: Integers, place: Place
+) -> list[Fraction]:
+    """Return sums of features times every arm's indicator, then times indicator and outcome, as exact numbers."""
+
+    def pairs(part: slice) -> Integers:
+        inside = (arm[part, None] == np.arange(arms)).astype(np.int64)
+        return np.column_stack([inside, inside * place.fixed(outcome[part])[:, None]])
+
+    return _summed(rows, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
+
+
+def _summed(
+    rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence[Fraction]
+) -> list[Fraction]:
+    """Return sums of features times columns of whole numbers in these units, column by column."""
+    total = WholeSum()
+    for part in blocks(len(rows.steps)):
+        total.add(rows.steps[part].T @ pairs(part))
+    each = [unit / (1 << FEATURE_BITS) for unit in units]
+    return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
 
 
 def pair_sensitivity(rows: PublicRows) -> Fraction:

@@ -21,6 +21,7 @@ from counterveil.privacy import Estimand
 from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.models import Models
 from counterveil.statistics.pairs.rows import PublicRows
+from counterveil.statistics.pairs.sensitivity import HALVINGS, WIDEST
 
 # Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.
 SCORE_BITS, _SLOPE_BITS, _MIDDLE = 18, 8, OUTCOME_STEPS // 2
@@ -34,11 +35,11 @@ WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
 ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
 # Largest weights that are tried, for estimands whose weights have no bound.
 _CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
-_HALVINGS = 13
-# Rows on which the expected loss by a clip is computed, and how much of it does not cancel between the arms and sides.
-_SAMPLE, _ONE_SIDED = 400, 0.7
-# Systematic error of a model where weights are capped, in standard deviations of outcomes.
-_MODEL_ERROR = 0.25
+# Rows on which the expected loss by a clip is computed.
+_SAMPLE = 400
+# How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
+# are capped, in standard deviations of outcomes: beside fitted propensities and beside known ones.
+_ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,17 +139,19 @@ def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target
     """
     e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
     best: tuple[float, Scores] | None = None
+    known = int(models.score is None)
     largest = max(float(one.max()) for one in target.weights)
     for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
         weights = tuple(np.minimum(one, cap) for one in target.weights)
         missed = (e * (target.weights[0] - weights[0]), (1 - e) * (target.weights[1] - weights[1]))
-        capped = (_MODEL_ERROR * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
+        capped = (_MODEL_ERROR[known] * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
         for miss, fit in zip(missed, models.arms, strict=True):
             along = rows.z.T @ miss
             capped += float(along @ fit.covariance @ along)
         own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
         lines = _lines(target.estimand, models, weights, start)
-        for middle, clip, lost in _clips(lines, weights, e, spread, target.arm is None):
+        for middle, clip, over in _clips(lines, weights, e, spread, target.arm is None):
+            lost = _ONE_SIDED[known] * over
             expected = own + capped + lost**2 + noise * clip**2
             if best is None or expected < best[0]:
                 best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
@@ -186,13 +189,13 @@ def _clips(
         low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
         return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
     inside = spread.distances[spread.shares > 0]
-    widest = 1.3 * max(float(one.max()) for one in weights) * float(inside.max())
+    widest = WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
     at = slice(None, None, max(1, len(e) // _SAMPLE))
     order = [np.argsort(own, kind="stable")[at] for own in weights]
     scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
     share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
     found = []
-    for clip in widest * 2.0 ** (-np.arange(_HALVINGS) / 2):
+    for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
         over = np.maximum(np.outer(scores, spread.distances) - clip, 0.0) @ spread.shares
-        found.append((0.0, float(clip), _ONE_SIDED * float(share @ over)))
+        found.append((0.0, float(clip), float(share @ over)))
     return found

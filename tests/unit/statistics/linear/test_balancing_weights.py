@@ -151,12 +151,14 @@ def test_with_a_reference_the_objective_equals_that_of_a_general_solver():
     near = np.random.default_rng(6).exponential(size=30)
     for side in (True, False):
         near[treated == side] /= near[treated == side].sum()
-    goals = {side: features[treated == side].T @ near[treated == side] for side in (True, False)}
+    own = {side: features[treated == side].T @ near[treated == side] for side in (True, False)}
     signed = np.where(treated, near, -near)
-    got = balance_weights(features, treated, noise_variance=0.3, reference=signed, settings=settings)
-    theirs = by_general_solver(features, treated, 0.3, settings, goals, near)
-    assert got.objective <= theirs * (1 + CERTIFIED)
-    assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
+    for target, goals in ((None, own), ("ATT", dict.fromkeys((True, False), features[treated].mean(axis=0)))):
+        given = {"noise_variance": 0.3, "target": target, "reference": signed, "settings": settings}
+        got = balance_weights(features, treated, **given)
+        theirs = by_general_solver(features, treated, 0.3, settings, goals, near)
+        assert got.objective <= theirs * (1 + CERTIFIED)
+        assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
 
 
 @pytest.mark.parametrize("n", [20, 300, 5000])

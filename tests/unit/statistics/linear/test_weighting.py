@@ -11,7 +11,7 @@ from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
 from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Estimand
-from counterveil.privacy.caveats import Caveat
+from counterveil.privacy.caveats import Caveat, KnownScore
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
 from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
@@ -41,11 +41,12 @@ def confounded():
     return synth(0)
 
 
+@pytest.mark.parametrize("score", [None, "x"])
 @pytest.mark.parametrize("estimand", ESTIMANDS)
-def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand):
+def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand, score):
     rng = np.random.default_rng(4)
-    t, x = np.arange(14) % 2, rng.random(14)
-    study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0)
+    t, x = np.arange(14) % 2, 0.05 + 0.9 * rng.random(14)
+    study = cv.Study("t", "y", (0, 1), {"x": cv.Range("0.01", "0.99")}, control=0, score=score)
     table = Table.attach({"t": t, "y": np.zeros(14), "x": x}, study)
     settings = cv.settings.Weighting()
     found = weighted(table, weighting_design(table, settings), settings, Estimand.parse(estimand), 1.0)
@@ -270,3 +271,49 @@ def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confoun
         settings=settings,
     )
     assert found.limits == (-5, 5)
+
+
+def lottery(seed, n=400):
+    """Return people whose chance of treatment and outcome follow something that nobody declared."""
+    rng = np.random.default_rng(seed)
+    hidden, x = rng.integers(0, 2, n), rng.random(n)
+    chance = 0.25 + 0.5 * hidden
+    t = rng.random(n) < chance
+    y = 0.2 + 0.3 * hidden + 0.1 * x + 0.1 * t + 0.1 * rng.standard_normal(n)
+    return {"t": t.astype(int), "y": y, "x": x, "chance": chance}
+
+
+def test_a_known_score_covers_what_covariates_do_not():
+    both = {"x": cv.Range(0, 1), "chance": cv.Range("0.25", "0.75")}
+    known = cv.Study("t", "y", (-1, 2), both, control=0, score="chance")
+    blind = cv.Study("t", "y", (-1, 2), {"x": cv.Range(0, 1)}, control=0)
+    for level, method in (
+        ("outcome", "weighting"),
+        ("outcome", "matching"),
+        ("treatment and outcome", "auto"),
+    ):
+        words = {
+            "protects": level,
+            "method": method,
+            "epsilon": 8,
+            "delta": "1e-6" if method == "auto" else 0,
+        }
+        missed = []
+        for study in (known, blind):
+            found = [cv.ate(lottery(k), study, noise=cv.SeededNoise(k), **words).interval() for k in range(4)]
+            missed.append(sum(not low <= 0.1 <= high for low, high in found))
+        assert (missed[0] <= 1, missed[1]) == (True, 4)
+
+
+def test_weights_near_inverse_scores_are_allowed_little_bias():
+    study = cv.Study("t", "y", (-1, 2), {"chance": cv.Range("0.25", "0.75")}, control=0, score="chance")
+    data = lottery(0, 4000)
+    words = {"protects": "outcome", "method": "weighting", "noise": cv.SeededNoise(1)}
+    near, far = (cv.ate(data, study, epsilon=epsilon, **words) for epsilon in (100, 0.1))
+    assert near.assumes == KnownScore("chance")
+    assert Caveat.CONFOUNDING not in near.not_covered
+    assert near.details["bias_allowance"] < 0.05 * near.uncertainty.sampling_sd
+    assert far.details["bias_allowance"] > 2 * near.details["bias_allowance"]
+    with pytest.raises(ParameterError) as caught:
+        cv.ate(data, study, protects="record", epsilon=1)
+    assert caught.value.code == "CV-P031"

@@ -39,6 +39,14 @@ def exchanged(made, row):
         yield t, y
 
 
+def exchanged_arms(made, row):
+    """Yield arms of three and outcomes with every pair in one row."""
+    for arm, outcome in product(range(3), OUTCOMES):
+        arms, y = np.arange(made.rows) % 3, made.outcome.copy()
+        arms[row], y[row] = arm, outcome
+        yield arms, y
+
+
 def largest(vectors, distance):
     """Return the largest distance between two of the vectors, in exact numbers."""
     return max(

@@ -11,10 +11,13 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Estimand, Unit
-from counterveil.privacy.caveats import LinearScores
+from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
 from counterveil.session import Kind, drafted_charter
+from counterveil.statistics.outcome_place import DISTANCES, WHOLE
 from counterveil.statistics.pairs.effect import choices, chosen
+from counterveil.statistics.pairs.rows import pair_sums
+from counterveil.statistics.pairs.sensitivity import INNERMOST, score_amounts
 
 LEVEL = "treatment and outcome"
 N = 4000
@@ -106,23 +109,25 @@ def test_a_request_is_charged_once_and_answered_again():
 
 @pytest.mark.parametrize("events", [False, True])
 def test_the_plan_spends_the_whole_budget_and_delta_on_one_vector(events):
+    assert DISTANCES[0] == INNERMOST
     table = Table.attach(people(events=events), study(events))
     for budget in (Budget(1), Budget(1, "1e-6")):
-        plan = chosen(table, budget, randomised=False).plan
+        plan = chosen(table, budget).plan
         assert sum(plan.parts.values()) == pytest.approx(1.0)
         assert plan.kind("models") is (Kind.VECTOR if budget.pure else Kind.NORMAL)
         assert plan.kind("score") is Kind.CELLS
         assert ("centre" in plan.parts) is not events
+        assert dict(plan.amounts)["score"] in score_amounts(budget, not events)
         pure = sum((a for name, a in plan.amounts if name != "models" or budget.pure), Fraction(0))
         assert pure <= budget.epsilon
 
 
 def test_more_budget_and_more_rows_expect_shorter_intervals():
     table = Table.attach(people(), study())
-    lengths = [choices(table, Budget(e, "1e-6"), False)[0].length for e in (1, 2, 4)]
+    lengths = [choices(table, Budget(e, "1e-6"))[0].length for e in (1, 2, 4)]
     assert lengths == sorted(lengths, reverse=True)
     small = Table.attach(people(1000), study())
-    assert choices(small, Budget(1, "1e-6"), False)[0].length > lengths[0]
+    assert choices(small, Budget(1, "1e-6"))[0].length > lengths[0]
 
 
 def test_too_small_a_budget_is_refused_before_anything_is_spent():
@@ -156,7 +161,7 @@ def test_a_mechanism_is_refused_and_not_ignored(mechanism):
 def test_lines_alone_are_said():
     data = people(1200)
     table = Table.attach(data, study())
-    assert int(chosen(table, Budget("0.9"), False).rows.order.max()) == 1
+    assert int(chosen(table, Budget("0.9")).rows.order.max()) == 1
     found = ask(data, study(), epsilon="0.9", delta=0)
     assert found.assumes == LinearScores(False, False, False)
 
@@ -167,3 +172,21 @@ def test_answers_are_stored_and_read_back():
     assert again.estimate == found.estimate
     assert again.uncertainty == found.uncertainty
     assert replace(again, details={}) == replace(found, details={})
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-6"])
+def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
+    data = people()
+    e = expit(0.9 * data["x0"] - 0.5 * data["x1"])
+    names = {"e": cv.Range("0.1", "0.9"), **{f"x{j}": cv.Range(-1, 1) for j in range(3)}}
+    declared = cv.Study("t", "y", (-3, 4), names, control=0, score="e")
+    found = ask(data | {"e": e}, declared, epsilon=1, delta=delta)
+    fitted = ask(data | {"e": e}, replace(declared, score=None), epsilon=1, delta=delta)
+    assert (
+        abs(found.estimate - 0.1) < found.uncertainty.half_width(0.95) < fitted.uncertainty.half_width(0.95)
+    )
+    assert found.assumes == KnownScore("e")
+    assert found.details["se_models"] == 0.0
+    table = Table.attach(data | {"e": e}, declared)
+    rows = chosen(table, Budget(1)).rows
+    assert len(pair_sums(rows, table.treated, table.outcome, WHOLE, known=True)) == 2 * rows.z.shape[1]

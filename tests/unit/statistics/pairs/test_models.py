@@ -80,8 +80,9 @@ def test_what_shrinkage_leaves_is_seen_where_noise_allows():
 def test_known_propensities_leave_no_product_of_errors():
     table = people(curved=0)
     rows = ladder(table)[0]
-    exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE)])
-    models = fit_models(rows, Sums.of(exact, 1.0, rows), 0.0, 1.0, 0.0, 0.3, True)
+    exact = np.array([float(v) for v in pair_sums(rows, table.treated, table.outcome, WHOLE, True)])
+    known = np.full(N, 0.3)
+    models = fit_models(rows, Sums.of(exact, 1.0, rows, known), 0.0, 1.0, 0.0, known, True)
     assert set(models.propensity) == {0.3}
     assert models.products((np.ones(N), np.ones(N)), rows) == (0.0, 0.0, 0.0)
     # The share of an outcome from -1 to 1 that is halfway gives its largest standard deviation.

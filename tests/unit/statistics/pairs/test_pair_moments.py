@@ -4,13 +4,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.statistics.pairs.small_pairs import exchanged, largest, squared, table
+from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, largest, squared, table
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place
 from counterveil.statistics.pairs import rows as module
 from counterveil.statistics.pairs.rows import (
     FEATURE_BITS,
+    arm_sums,
     ladder,
     pair_sensitivity,
     pair_sums,
@@ -26,10 +27,10 @@ PLACES = {
 }
 
 
-def farthest(rows, place, rows_tried):
+def farthest(rows, place, rows_tried, known=False):
     """Return the largest squared change over all exchanges, by row."""
     return [
-        largest([pair_sums(rows, t, y, place) for t, y in exchanged(TABLE, row)], squared)
+        largest([pair_sums(rows, t, y, place, known) for t, y in exchanged(TABLE, row)], squared)
         for row in rows_tried
     ]
 
@@ -42,6 +43,9 @@ def test_no_exchange_moves_the_sums_further_than_claimed(place):
     found = farthest(rows, PLACES[place], range(0, TABLE.rows, 8))
     assert max(found) <= claim
     assert farthest(rows, PLACES[place], [longest])[0] > claim * Fraction(99, 100)
+    # Without treatments, outcomes that lie on one side of the place move half as far.
+    attained = claim * Fraction(24 if place == "beyond" else 99, 100)
+    assert attained < farthest(rows, PLACES[place], [longest], True)[0] <= claim
 
 
 def test_every_set_of_features_has_its_bound_and_attains_it():
@@ -105,3 +109,13 @@ def test_private_columns_do_not_move_features():
     )
     for one, changed in zip(RUNGS, ladder(flipped), strict=True):
         assert np.array_equal(one.steps, changed.steps)
+
+
+def test_no_exchange_moves_the_sums_of_three_arms_further_than_claimed():
+    rows = RUNGS[0]
+    claim, longest = pair_sensitivity(rows) ** 2, int((rows.steps**2).sum(axis=1).argmax())
+    found = [
+        largest([arm_sums(rows, arm, 3, y, WHOLE) for arm, y in exchanged_arms(TABLE, row)], squared)
+        for row in (0, 17, longest)
+    ]
+    assert claim * (1 - Fraction(1, 2**40)) <= max(found) == found[-1] <= claim

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.unit.statistics.moments.small_records import NotingGate
-from tests.unit.statistics.pairs.small_pairs import exchanged, largest, table, total
+from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, largest, table, total
 
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.outcome_place import WHOLE, Spread
@@ -85,15 +85,13 @@ def test_groups_together_move_no_further_than_one():
     codes = TABLE.covariates["b"].astype(int)
     groups = [np.flatnonzero(codes == one) for one in (0, 1)]
     whole = Target.of(Estimand.ATE, MODELS.propensity)
-    choice = replace(chosen(TABLE, Budget(4, "1e-3"), True, 2), rows=ROWS)
-    numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own])) for own in groups]
+    choice = replace(chosen(TABLE, Budget(4, "1e-3"), 2), rows=ROWS)
+    numbers = [Sought(own, Target.of(Estimand.ATE, MODELS.propensity[own]), MODELS) for own in groups]
     for row in (0, int(groups[0][3]), int(groups[1][5])):
         sums = []
         for t, y in exchanged(TABLE, row):
             gate = NotingGate()
-            found = release_scores(
-                gate, replace(TABLE, treated=t, outcome=y), choice, numbers, (MODELS, SEARCHED)
-            )
+            found = release_scores(gate, replace(TABLE, treated=t, outcome=y), choice, numbers, SEARCHED)
             sums.append(gate.values["score"])
         assert len(found) == 2
         assert gate.sensitivity["score"] == SCORE_SENSITIVITY
@@ -172,3 +170,16 @@ def test_errors_of_products_have_the_weights_of_the_estimand():
         assert (h0 >= 0).all()
         assert target.tilt == pytest.approx(e * target.weights[0])
         assert target.tilt == pytest.approx((1 - e) * target.weights[1])
+
+
+def test_no_exchange_moves_scores_of_three_arms_further_than_those_of_two():
+    choice = replace(chosen(TABLE, Budget(4, "1e-3")), rows=ROWS)
+    whole = Target.of(Estimand.ATE, MODELS.propensity).of_arm(0)
+    numbers = [Sought(np.arange(N), whole, MODELS, ARM_SCORES, arm) for arm in range(3)]
+    sums = []
+    for arm, y in exchanged_arms(TABLE, 0):
+        gate = NotingGate()
+        release_scores(gate, replace(TABLE, arm=arm, outcome=y), choice, numbers, SEARCHED)
+        sums.append(gate.values["score"])
+    assert gate.sensitivity["score"] == ARM_SCORES[1]
+    assert 2 < largest(sums, total) <= ARM_SCORES[1]

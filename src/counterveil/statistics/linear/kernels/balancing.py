@@ -571,7 +571,7 @@ def balance_weights(
     treated: NDArray[np.bool_],
     *,
     noise_variance: float,
-    target: Target = "ATE",
+    target: Target | None = "ATE",
     reference: Vector | None = None,
     cap: float | None = None,
     settings: WeightSettings | None = None,
@@ -582,8 +582,8 @@ def balance_weights(
     `noise_variance` is the variance of the noise added when B max|w| is one. With `target="ATT"` the
     treated rows keep equal weights and the controls are balanced towards their mean ("ATC": the other
     way round); where arms are alike, both are balanced towards that mean. With a `reference` (signed weights
-    (n,) with arm totals +1 and -1, such as those of matching) weights stay close to it and balance towards
-    its feature totals. A given `cap` fixes max|w| at most there instead of choosing it. `rows` is
+    (n,) with arm totals +1 and -1, such as those of matching) weights stay close to it, and with no target they
+    balance towards its feature totals. A given `cap` fixes max|w| at most there instead of choosing it. `rows` is
     `arm_rows(features, treated)` where it is at hand.
     """
     settings = settings or WeightSettings()
@@ -591,8 +591,9 @@ def balance_weights(
     pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
     moments = _Moments.of(pair)
     alike = np.full(features.shape[1], settings.alike) if np.any(settings.alike) else None
-    sides = _SOLVED[target] if alike is None else _BOTH
-    arms, kept = _arms(pair, treated, _goal(pair, moments, target), sides, _magnitudes(reference, treated))
+    sides = _SOLVED[target] if alike is None and reference is None and target is not None else _BOTH
+    goal = None if target is None else _goal(pair, moments, target)
+    arms, kept = _arms(pair, treated, goal, sides, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
@@ -701,7 +702,7 @@ def _goal(pair: ArmPair, moments: _Moments, target: Target) -> Vector:
 def _arms(
     pair: ArmPair,
     treated: NDArray[np.bool_],
-    goal: Vector,
+    goal: Vector | None,
     sides: tuple[bool, ...],
     reference: Vector | None,
 ) -> tuple[tuple[ArmBalancing, ...], float]:
@@ -710,7 +711,7 @@ def _arms(
     for side in sides:
         held = pair[0] if side else pair[1]
         near = np.zeros(held.size) if reference is None else reference[treated == side]
-        arms.append(ArmBalancing(held, near, goal if reference is None else held.weighted(near)))
+        arms.append(ArmBalancing(held, near, held.weighted(near) if goal is None else goal))
     return tuple(arms), 0.0 if len(sides) > 1 else 1.0 / (len(treated) - arms[0].size)
 
 

@@ -128,6 +128,7 @@ def _weighted(session: Session, question: PublishedQuestion, neighbours: int) ->
         features,
         table.treated,
         noise_variance=effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance,
+        target=None,
         reference=match(design, neighbours, (None, None), "ATE").matching.coefficients,
         settings=supposed,
         rows=arm_rows(features, table.treated, precision(supposed, table.rows)),

@@ -1,0 +1,39 @@
+"""What bounds the noise of an effect of private pairs before any row is read; knows neither rows nor gate."""
+
+# Proof: pair_scores.proof.md
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from counterveil.privacy import Budget, Estimand
+
+# The part of the budget that the place takes, and the parts of the rest that the models may take.
+PLACE_PART = Fraction(1, 10)
+MODEL_PARTS = [Fraction(k, 20) for k in (3, 4, 6, 8, 10, 12)]
+# Propensities are kept this far from 0 and 1.
+LEAST_PROPENSITY = 0.02
+# A bias that models left is at most what curves and products may do, in standard deviations of outcomes.
+MOST_LEFT = 0.35
+# How far scores of searched outcomes reach, beside outcomes times weights, how often the clip is divided by the root of
+# two, and how far from their centre the innermost outcomes lie, in halves of the range.
+WIDEST, HALVINGS, INNERMOST = 1.3, 13, 0.55 / 64
+# Some row's largest weight is at least this, and the sum of tilts at most this part of the rows; caps are larger.
+_LEAST_WEIGHT = {Estimand.ATE: (2.0, 1.0), Estimand.ATO: (0.5, 0.25)}
+
+
+def score_amounts(budget: Budget, searched: bool) -> list[Fraction]:
+    """Return the epsilons that the score may have, the largest first, by whether the place is searched."""
+    rest = 1 - PLACE_PART if searched else Fraction(1)
+    return [budget.epsilon * rest * (1 - part) for part in MODEL_PARTS]
+
+
+def least_part(estimand: Estimand, searched: bool) -> Fraction:
+    """Return the least that a pair moves an effect, in parts of the outcome's range over the number of rows.
+
+    Scores of events are clipped to their whole range, which is twice the largest weight or more; others may be clipped
+    to what the innermost outcomes reach.
+    """
+    weight, size = _LEAST_WEIGHT.get(estimand, (1.0, 1.0))
+    inside = WIDEST * INNERMOST * 2.0 ** (-(HALVINGS - 1) / 2) if searched else 1.0
+    return Fraction(inside * weight / size)

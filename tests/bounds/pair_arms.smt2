@@ -1,0 +1,10 @@
+; page: src/counterveil/statistics/pairs/pair_moments.proof.md
+; states: for y, y' in [-1, 1] and s^2 <= 1: (y - y')^2 <= 4 and 2 s^2 + y^2 + y'^2 <= 4
+; constant: s^2; with 11/10 the statement is false
+(define-fun constant () Real 1.0)
+(declare-const y Real)
+(assert (and (<= (- 1) y) (<= y 1)))
+(declare-const y2 Real)
+(assert (and (<= (- 1) y2) (<= y2 1)))
+(assert (or (> (* (- y y2) (- y y2)) 4) (> (+ (* 2 constant) (* y y) (* y2 y2)) 4)))
+(check-sat)
