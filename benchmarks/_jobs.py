@@ -110,7 +110,7 @@ def job(
     by_spark: Callable[[str, Path, Any], float],
 ) -> dict[str, float]:
     """Return CPU and wall seconds, peak megabytes and the answer of a job, run in this process and its children."""
-    import counterveil.questions.curator  # noqa: F401
+    import counterveil.questions.session  # noqa: F401
 
     engine, _, what = name.partition(" ")
     if engine == "duckdb":

@@ -5,11 +5,11 @@ import time
 import warnings
 from pathlib import Path
 
-from tests.unit.console.visitor import CHARTER, PLACE, STUDY, Visitor, make_folder
+from tests.unit.console.visitor import ACCESS_POLICY, PLACE, STUDY, Visitor, make_folder
 
 import counterveil as cv
 from benchmarks.ledger import fill_quickly
-from counterveil.accounting import Charter, Uses, open_ledger
+from counterveil.accounting import AccessPolicy, Uses, open_ledger
 from counterveil.bounded_reading import parse_toml
 from counterveil.console.application import PAGES, Console
 from counterveil.console.sessions import Sessions
@@ -35,7 +35,9 @@ def run() -> list[dict[str, str]]:
         (folder / "studies" / "proposed" / "primary.toml").write_text(STUDY)
         study = cv.Study.from_toml(folder / "studies" / "primary.toml")
         with open_ledger(folder / "ledger.db", create=True) as book:
-            book.register("records", Budget(1), charter=Charter.from_dict(parse_toml(CHARTER)))
+            book.register(
+                "records", Budget(1), access_policy=AccessPolicy.from_dict(parse_toml(ACCESS_POLICY))
+            )
             fill_quickly(book, ENTRIES // 2, USES)
             asked = {"protects": "outcome", "epsilon": "0.5", "method": "weighting", "ledger": book}
             cv.ate(folder / "records.csv", study, **asked, request_id="last")

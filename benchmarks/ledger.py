@@ -80,7 +80,7 @@ def fill_quickly(ledger: Ledger, requests: int, uses: Uses) -> None:
             reserve = totals.to_dict() | {
                 "charge": PRICE.to_dict(),
                 "cost": cost.to_dict(),
-                "charter": None,
+                "access_policy": None,
                 "uses": uses.to_dict(),
                 "description": {"text": "x" * 600},
                 "simulated": False,
@@ -107,7 +107,7 @@ def filled_site(folder: Path, entries: int) -> tuple[Site, Uses]:
     file.declaration.write_text(trial.study.to_toml())
     uses = Uses(Unit.OUTCOME, "ate", "difference_in_means", trial.study.treatment, trial.study.outcome)
     with open_ledger(file.ledger, create=True) as ledger:
-        ledger.register("records", Budget(1), charter=policy.charter(trial.study))
+        ledger.register("records", Budget(1), access_policy=policy.access_policy(trial.study))
         fill_quickly(ledger, entries // 2, uses)
     return Site(file, clock=lambda: 0.0), uses
 

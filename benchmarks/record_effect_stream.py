@@ -94,7 +94,7 @@ def count_scratch() -> list[int]:
 def job(name: str, path: Path) -> dict[str, float]:
     """Return CPU and wall seconds, peak megabytes and reads of the file of a job, run in this process."""
     import counterveil as cv  # noqa: F401
-    import counterveil.questions.curator  # noqa: F401
+    import counterveil.questions.session  # noqa: F401
 
     if name == "again":
         os.environ["COUNTERVEIL_SCRATCH"] = "none"

@@ -27,7 +27,7 @@ def child_cpu(words: list[str]) -> float:
 def estimate_cpu(unit: str, epsilon: float, delta: float) -> tuple[float, float]:
     """CPU seconds of the first estimate after imports, and the median of later ones, none of them cached."""
     import counterveil as cv
-    import counterveil.questions.curator  # the imports are not what is measured here
+    import counterveil.questions.session  # the imports are not what is measured here
 
     rng = np.random.default_rng(0)
     study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)

@@ -28,7 +28,7 @@ _OUTSIDE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|//)", re.IGNORECASE)
 
 # Every page runs in a process of its own, forked from one that has imported what nearly all pages import.
 _PROCESSES = multiprocessing.get_context("forkserver")
-_PROCESSES.set_forkserver_preload(["counterveil.questions.curator", "counterveil.drafting.estimating"])
+_PROCESSES.set_forkserver_preload(["counterveil.questions.session", "counterveil.drafting.estimating"])
 
 
 @dataclass(frozen=True)

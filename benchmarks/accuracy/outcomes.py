@@ -124,8 +124,8 @@ def explained(key: Key, cell: dict[str, Cell], others: list[str]) -> str:
 def closer_of_ours(key: Key, cell: dict[str, Cell], own: list[str]) -> str:
     """Return which method of ours is closer than auto, if any is; one that buys no variance is another product."""
     auto = AUTO[key[1]]
-    alike = [name for name in own if name not in VALUE_ALONE]
-    best = max(alike, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
+    arm_correlation = [name for name in own if name not in VALUE_ALONE]
+    best = max(arm_correlation, key=lambda name: gap(cell[auto], cell[name]).mean, default=auto)
     return _reason(key, cell, best) if gap(cell[auto], cell[best]).mean > 0 else ""
 
 

@@ -39,7 +39,7 @@ _OURS = {
     "ours, auto, confounding bounded (record)": "ate/auto/record/confounding bounded",
     "ours, doubly robust (record)": "ate/doubly_robust/record",
     "ours, stratified (record)": "ate/stratified/record",
-    "ours, folds (record)": "ate/fold_aggregation/record",
+    "ours, folds (record)": "ate/sample_and_aggregate/record",
     "ours, difference in means (record)": "ate/trial/record/pooled",
 }
 

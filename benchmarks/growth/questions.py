@@ -132,9 +132,9 @@ RECORD_EFFECTS = {
     "ipw, paper": published("ipw", GAUSSIAN),
     "cross fit": published("cross_fit_proved", GAUSSIAN),
     "cross fit, paper": published("cross_fit", GAUSSIAN),
-    "fold aggregation": asked("ate", "fold_aggregation", RECORD, PURE),
+    "fold aggregation": asked("ate", "sample_and_aggregate", RECORD, PURE),
     "fold aggregation, aipw": asked(
-        "ate", "fold_aggregation", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
+        "ate", "sample_and_aggregate", RECORD, PURE, settings=cv.settings.Folds(learner="aipw")
     ),
     "matching": published("record_matching_proved", PURE),
     "matching, paper": published("record_matching", PURE),
@@ -215,7 +215,7 @@ FUNCTIONS = {
         made=("queries",),
         settings=cv.settings.Bins(by={"x1": (0.25, 0.5, 0.75), "x2": (0.5,)}),
     ),
-    "fold aggregation": asked("cate", "fold_aggregation", PURE, made=("queries",)),
+    "fold aggregation": asked("cate", "sample_and_aggregate", PURE, made=("queries",)),
     "influence, paper": published(
         "cate_finite",
         PURE,

@@ -140,6 +140,6 @@ def answer(design: Design, table: Table, key: Key, draw: int) -> Row:
         )
     except CounterveilError as refusal:
         return Row(*head, float("nan"), float("nan"), 0, "", refusal.code)
-    low, high = found.uncut_interval()
-    valid = int(found.interval_of is None)
+    low, high = found.untruncated_interval()
+    valid = int(found.interval_target is None)
     return Row(*head, found.estimate - truth, (high - low) / 2, valid, found.method, "")

@@ -70,7 +70,7 @@ def simulate(cell: Cell, draws: int, seed: int) -> Coverage:
             mechanism="gaussian" if cell.delta else None,
             noise=cv.SeededNoise(int(rng.integers(2**62))),
         )
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         bare = result.uncertainty.naive_half_width(0.95)
         hits += low <= truth <= high
         bare_hits += abs(result.estimate - truth) <= bare

@@ -67,7 +67,7 @@ def answers(data: Any, study: cv.Study, epsilon: float, draws: int) -> Iterator[
     """Yield the sampling error and the length of the interval of every answer."""
     for seed in range(draws):
         result = cv.ate(data, study, protects="outcome", epsilon=epsilon, noise=cv.SeededNoise(seed))
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         yield result.std_error.sampling, high - low
 
 

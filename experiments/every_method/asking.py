@@ -12,7 +12,7 @@ from counterveil.errors import CounterveilError
 from counterveil.questions.ate import METHODS as REGISTERED
 from counterveil.questions.ate import AteArguments
 from counterveil.questions.auto import AUTO, choose
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil_lab.reproduce.rivals.ours import KAPPA
 from experiments.every_method.designs import Instance
 
@@ -41,12 +41,12 @@ def strata(instance: Instance) -> cv.settings.Stratified:
 
 METHODS = {
     "doubly_robust": Asked(
-        "doubly_robust", lambda _: cv.settings.DoublyRobust(unaffordable="contrast", kappa=KAPPA)
+        "doubly_robust", lambda _: cv.settings.DoublyRobust(fallback="contrast", kappa=KAPPA)
     ),
     "stratified": Asked("stratified", strata),
     "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),
     "difference_in_means": Asked("trial", lambda _: cv.settings.Trial("none", "pooled")),
-    "fold_aggregation": Asked("fold_aggregation"),
+    "sample_and_aggregate": Asked("sample_and_aggregate"),
     # The last, because it takes one of the others.
     "auto": Asked("auto", lambda _: cv.settings.Auto(kappa=KAPPA)),
 }
@@ -96,7 +96,7 @@ def draw(instance: Instance, name: str, epsilon: str, delta: str, seed: int, kno
     }
     question, chosen = AteArguments(**arguments).about(table.study), ""
     if asked.method == AUTO:
-        choice = choose(cast("Session", Counted(table.study, table)), question)
+        choice = choose(cast("BaseSession", Counted(table.study, table)), question)
         question, chosen = choice.question, choice.question.method
     key = (question.method, epsilon, question.mechanism, repr(question.settings))
     if key not in known:
@@ -118,7 +118,7 @@ def _computed(instance: Instance, arguments: dict[str, Any], seed: int) -> Draw 
         result = cv.ate(instance.table, instance.table.study, noise=cv.SeededNoise(seed), **arguments)
     except CounterveilError as refusal:
         return refusal.code
-    low, high = result.uncut_interval()
+    low, high = result.untruncated_interval()
     plain = result.method.startswith(("unadjusted", "difference in means"))
     adjusted = not plain and result.condition is None
     adjusted = adjusted and result.details.get("adjusted", True) not in (False, "no")
@@ -126,7 +126,7 @@ def _computed(instance: Instance, arguments: dict[str, Any], seed: int) -> Draw 
         (result.estimate - instance.truth) / instance.unit,
         (high - low) / 2 / instance.unit,
         adjusted,
-        result.interval_of is None,
+        result.interval_target is None,
     )
 
 

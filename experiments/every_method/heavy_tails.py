@@ -128,7 +128,7 @@ def cell(tables: dict[int, Table], truth: float, epsilon: str) -> str:
             )
         except cv.CounterveilError:
             return "refused"
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         found.append((result.estimate - truth, (high - low) / 2))
     error, half = np.array(found).T
     covered = float((np.abs(error) <= half).mean())

@@ -14,7 +14,7 @@ from scipy.special import expit
 import counterveil as cv
 from counterveil.errors import CounterveilError
 
-METHODS = ("stratified", "doubly_robust", "fold_aggregation")
+METHODS = ("stratified", "doubly_robust", "sample_and_aggregate")
 EFFECT = 0.5
 
 
@@ -44,7 +44,7 @@ def cell(n: int, d: int, method: str, epsilon: str, draws: int) -> str:
         except CounterveilError as refusal:
             return refusal.code
         errors.append(result.estimate - EFFECT)
-        widths.append(float(np.ptp(result.uncut_interval())))
+        widths.append(float(np.ptp(result.untruncated_interval())))
     return f"{np.sqrt(np.mean(np.square(errors))):.3g} / {np.median(widths):.3g}"
 
 

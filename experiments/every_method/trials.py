@@ -148,7 +148,7 @@ def answers(
             except CounterveilError:
                 made[level, method, epsilon] = None
                 continue
-            low, high = result.uncut_interval()
+            low, high = result.untruncated_interval()
             made[level, method, epsilon] = (result.estimate - truth) / width, (high - low) / 2 / width
     return made
 

@@ -7,7 +7,7 @@ import numpy as np
 import counterveil as cv
 from counterveil.datasets.simulated import dataset_1, effect_1
 
-METHODS = ("auto", "bins", "fold_aggregation")
+METHODS = ("auto", "bins", "sample_and_aggregate")
 _QUERIES = 200
 
 

@@ -28,7 +28,9 @@ def looks_of(
     plan = cv.interim.planned("y", rows, epsilon=epsilon, spending=spending)
     found = []
     with cv.open_ledger(":memory:", create=True) as book:
-        book.register("trial", cv.Budget(epsilon), charter=cv.drafting.Charter(public=["arm"], looks=plan))
+        book.register(
+            "trial", cv.Budget(epsilon), access_policy=cv.drafting.AccessPolicy(public=["arm"], looks=plan)
+        )
         for number, several in enumerate(rows, 1):
             data = {"arm": arm[:several], "y": y[:several]}
             seen = cv.interim.look(

@@ -71,7 +71,7 @@ def actual(design: Design, level: str, budget: tuple[str, str], draws: int) -> f
             )
         except CounterveilError:
             return None
-        low, high = found.uncut_interval()
+        low, high = found.untruncated_interval()
         halves.append((high - low) / 2)
     return float(np.mean(halves))
 

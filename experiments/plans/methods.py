@@ -35,9 +35,9 @@ def actual(design: Design, asked: dict[str, Any], draws: int) -> tuple[float, fl
             found = cv.ate(design.drawn(number), design.study, noise=noise, **asked)
         except CounterveilError:
             return None
-        if found.interval_of is not None:
+        if found.interval_target is not None:
             return None
-        low, high = found.uncut_interval()
+        low, high = found.untruncated_interval()
         halves.append((high - low) / 2)
         covered.append(low <= design.truth("ATE") <= high)
         method = str(found.details.get("chosen_by_auto", asked["method"])).partition(":")[0]

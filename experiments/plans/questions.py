@@ -164,7 +164,9 @@ def looks() -> Iterator[Case]:
         plan = cv.interim.planned("y", rows, epsilon=epsilon)
         with cv.open_ledger(":memory:", create=True) as book:
             book.register(
-                "trial", cv.Budget(epsilon), charter=cv.drafting.Charter(public=["arm"], looks=plan)
+                "trial",
+                cv.Budget(epsilon),
+                access_policy=cv.drafting.AccessPolicy(public=["arm"], looks=plan),
             )
             for number, size in enumerate(rows, 1):
                 part = {name: values[:size] for name, values in data.items()}

@@ -21,7 +21,7 @@ MEAN_EFFECT = 0.1
 _OUTCOME_VARIANCE = 0.49 * 1.2 * 6.0 / (7.2**2 * 8.2)
 # Rows and epsilon of every site in turn; repeated for more sites.
 DESIGNS = {
-    "alike": ((600, 1.0),),
+    "arm_correlation": ((600, 1.0),),
     "unequal budgets": ((600, 1.0), (600, 0.05), (600, 8.0)),
     "unequal sizes and budgets": ((4000, 4.0), (200, 0.25), (800, 1.0), (200, 4.0)),
 }
@@ -81,7 +81,7 @@ def simulate(design: str, sites: int, tau: float, draws: int, seed: int) -> dict
         another = float(rng.normal(MEAN_EFFECT, tau))
         results = drawn(real, effects, rng)
         pooled = cv.pool(results, method="random_effects")
-        low, high = pooled.uncut_interval()
+        low, high = pooled.untruncated_interval()
         least, most = pooled.prediction_interval()
         found["equal weights"].append(_line(low, high, least <= another <= most))
         found["inverse variances"].append(_line(*_inverse_variances(results), np.nan))
@@ -132,7 +132,7 @@ def homogeneous(design: str, sites: int, draws: int, seed: int) -> dict[str, flo
     for _ in range(draws):
         results = drawn(real, np.full(sites, MEAN_EFFECT), rng)
         for method in ALIKE:
-            low, high = cv.pool(results, method=method).uncut_interval()
+            low, high = cv.pool(results, method=method).untruncated_interval()
             covered[method] += low <= MEAN_EFFECT <= high
     return {method: count / draws for method, count in covered.items()}
 

@@ -16,8 +16,8 @@ import counterveil as cv
 from experiments.pooling.differing import MEAN_EFFECT, drawn, templates
 
 CELLS = (
-    ("alike", 6, 0.1),
-    ("alike", 6, 0.0),
+    ("arm_correlation", 6, 0.1),
+    ("arm_correlation", 6, 0.0),
     ("unequal budgets", 12, 0.05),
     ("unequal sizes and budgets", 4, 0.05),
     ("unequal sizes and budgets", 2, 0.1),
@@ -31,7 +31,7 @@ def cell(design: str, sites: int, tau: float, draws: int) -> list[Any]:
         results = drawn(real, rng.normal(MEAN_EFFECT, tau, sites), rng)
         another = float(rng.normal(MEAN_EFFECT, tau))
         pooled = cv.pool(results, method="random_effects")
-        (low, high), (least, most) = pooled.uncut_interval(), pooled.prediction_interval()
+        (low, high), (least, most) = pooled.untruncated_interval(), pooled.prediction_interval()
         own = pooled.heterogeneity_interval()["tau"]
         kept.append([low <= MEAN_EFFECT <= high, least <= another <= most, own[0] <= tau <= own[1]])
         ends.append([*own, pooled.heterogeneity.tau])

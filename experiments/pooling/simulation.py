@@ -59,7 +59,7 @@ def simulate(
         results, effects = draw(cell, rng)
         for method in methods:
             pooled = cv.pool(results, method=method)
-            low, high = pooled.uncut_interval()
+            low, high = pooled.untruncated_interval()
             average = float(np.dot([site.weight for site in pooled.sites], effects))
             off = pooled.estimate - MEAN_EFFECT
             found[method].append((low <= average <= high, low <= MEAN_EFFECT <= high, high - low, off**2))

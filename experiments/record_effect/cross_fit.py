@@ -51,7 +51,7 @@ def cell(kind: str, rows: int, draws: int, epsilon: str, words: tuple[str, str, 
                 result = cv.ate(*source, protects="record", method=method, **asked)
         except cv.CounterveilError as refused:
             return f"refused ({refused.code})"
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         errors.append(result.estimate - study.truth)
         halves.append((high - low) / 2)
     error, half = np.array(errors), np.array(halves)

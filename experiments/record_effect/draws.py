@@ -28,7 +28,7 @@ def settings(name: str, d: int) -> cv.settings.DoublyRobust:
         covariance=public,
         means=(0.5,) * d if located else None,
         sds=(12**-0.5,) * d if located else None,
-        unaffordable="contrast",
+        fallback="contrast",
         kappa=KAPPA,
     )
 
@@ -53,7 +53,7 @@ def draw(kind: str, seed: int, n: int, method: str, epsilon: str, d: int = 20, w
         settings=settings(method, d) if robust else cv.settings.Trial("none", "pooled"),
         noise=cv.SeededNoise(seed),
     )
-    low, high = result.uncut_interval()
+    low, high = result.untruncated_interval()
     return Draw(
         result.estimate - study.truth,
         (high - low) / 2,

@@ -27,10 +27,10 @@ STUDIES = {
 }
 EPSILONS = ("1", "4", "8")
 DELTA = "1e-6"
-FALL_BACK = cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.25)
+FALL_BACK = cv.settings.DoublyRobust(fallback="contrast", kappa=0.25)
 METHODS: dict[str, dict[str, object]] = {
     "doubly robust": {"method": "doubly_robust", "estimand": "ATO", "settings": FALL_BACK},
-    "folds of OLS": {"method": "fold_aggregation"},
+    "folds of OLS": {"method": "sample_and_aggregate"},
     "difference in means": {"method": "trial", "settings": cv.settings.Trial("none", "pooled")},
 }
 
@@ -59,7 +59,7 @@ def cell(name: str, method: str, epsilon: str, draws: int) -> str:
     for seed in range(draws):
         words = {"protects": "record", "epsilon": epsilon, "delta": DELTA} | METHODS[method]
         result = cv.ate(table, data.study, noise=cv.SeededNoise(50_000 + seed), **words)
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         adjusted = result.details.get("adjusted", True) not in (False, "no")
         found.append((low <= truth <= high, (result.estimate - truth) ** 2, high - low, not adjusted))
     covered, square, width, fallen = np.array(found, dtype=float).T

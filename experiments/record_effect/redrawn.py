@@ -187,7 +187,7 @@ def redrawn_cell(name: str, seed: int, draws: int, epsilon: str, delta: str, est
             )
         except cv.CounterveilError:
             return "refused"
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         found.append(
             (low <= truth <= high, (result.estimate - truth) ** 2, high - low, aipw_width(study, y, estimand))
         )

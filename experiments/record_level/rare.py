@@ -160,7 +160,7 @@ def private(tables: list[Draw], epsilon: str, delta: str, **asked: object) -> Ce
         except CounterveilError as refusal:
             cell.refused = refusal.code
             continue
-        low, high = found.uncut_interval()
+        low, high = found.untruncated_interval()
         cell.errors.append(found.estimate - truth)
         cell.halves.append((high - low) / 2)
     return cell

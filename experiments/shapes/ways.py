@@ -79,7 +79,7 @@ BINARY = tuple(shape for shape in SHAPES if shape.binary)
 def _ate(level: str, designs: tuple[int, ...] = (0, 1, 2, 3), estimand: str = "ATE", **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         result = cv.ate(sample.data, sample.study(), protects=level, estimand=estimand, **(given | budget))
-        return Found.of(result.table, [sample.average(estimand)], result.interval_of is None)
+        return Found.of(result.table, [sample.average(estimand)], result.interval_target is None)
 
     same = estimand == "ATE"
     return Way(level, ask, designs, SHAPES, _free if same else None, _plain if same else None)
@@ -155,15 +155,15 @@ def _cate(level: str, **given: Any) -> Way:
         model = cv.cate(sample.data, sample.study(), protects=level, **(given | budget))
         truths = _at_points(sample)
         if len(model.table) == 1:
-            one = Found.of(model.table, [sample.average()], model.interval_of is None)
+            one = Found.of(model.table, [sample.average()], model.interval_target is None)
             errors = [model.table[0].estimate - float(truth) for truth in truths]
             return Found(errors, one.ends, one.valid)
         if "queries" in given:
-            return Found.of(model.table, list(truths), model.interval_of is None)
+            return Found.of(model.table, list(truths), model.interval_target is None)
         errors = [float(error) for error in model.effect(POINTS) - truths]
         low, high = model.interval(POINTS)
         ends = [(float(a), float(b)) for a, b in zip(low - truths, high - truths, strict=True)]
-        return Found(errors, ends, model.interval_of is None)
+        return Found(errors, ends, model.interval_target is None)
 
     def constant(sample: Sample, level: str, epsilon: float, delta: float, seed: int) -> Found:
         one, low, high = plain.plainest(sample, level, epsilon, delta, seed)
@@ -205,7 +205,7 @@ def _change(level: str) -> Way:
         study = sample.study(before="y1", before_range=(shape.low, shape.high))
         result = cv.ate(sample.data | {"y1": earlier}, study, protects=level, **budget)
         estimand = "ATE" if sample.design.trial else "ATT"
-        return Found.of(result.table, [sample.average(estimand)], result.interval_of is None)
+        return Found.of(result.table, [sample.average(estimand)], result.interval_target is None)
 
     return Way(level, ask)
 
@@ -295,7 +295,7 @@ def _clusters(level: str) -> Way:
         study = sample.study(cluster="g", covariates={})
         data = sample.data | {"g": np.arange(sample.rows) // 10}
         result = cv.ate(data, study, protects=level, **budget)
-        return Found.of(result.table, [sample.average()], result.interval_of is None)
+        return Found.of(result.table, [sample.average()], result.interval_target is None)
 
     return Way(level, ask, TRIAL, free=_free)
 
@@ -307,9 +307,9 @@ def _interim(level: str) -> Way:
         rows = [sample.rows // 2, sample.rows]
         names = [name for name in sample.data if name != "y"]
         spend = {key: budget[key] for key in ("epsilon", "delta")}
-        charter = cv.drafting.Charter(public=names, looks=cv.interim.planned("y", rows, **spend))
+        access_policy = cv.drafting.AccessPolicy(public=names, looks=cv.interim.planned("y", rows, **spend))
         with cv.open_ledger(":memory:", create=True) as book:
-            book.register("trial", cv.Budget(**spend), charter=charter)
+            book.register("trial", cv.Budget(**spend), access_policy=access_policy)
             for number, several in enumerate(rows, 1):
                 part = {name: values[:several] for name, values in sample.data.items()}
                 result = cv.interim.look(
@@ -357,7 +357,7 @@ def ways() -> dict[str, Way]:
         "record", TRIAL, method="trial", settings=cv.settings.Trial("covariates")
     )
     found["ate auto ATO, record"] = _ate("record", OBSERVATIONAL, estimand="ATO")
-    for method in ("doubly_robust", "fold_aggregation"):
+    for method in ("doubly_robust", "sample_and_aggregate"):
         found[f"ate {method.replace('_', ' ')}, record"] = _ate("record", OBSERVATIONAL, method=method)
     found["groups adjusted, record"] = _groups("record", OBSERVATIONAL, method="adjusted")
     found["cate at points, record"] = _cate("record", queries=POINTS)

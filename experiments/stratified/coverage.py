@@ -45,7 +45,7 @@ def cell(form: str, rows: int, epsilon: str, draws: int) -> Summary:
     draws = draws // 5 if form == PUBLISHED else draws
     for draw in range(draws):
         result = ask(synth_strata(seed=10_000 + draw, n=rows), form, epsilon, draw)
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         found.append((low <= truth <= high, high - low, (result.estimate - truth) ** 2))
     covered, width, square = np.array(found, dtype=float).T
     return Summary(float(covered.mean()), float(np.median(width)), float(np.sqrt(square.mean())))

@@ -73,7 +73,7 @@ cv_session <- function(data, study, epsilon = NULL, delta = 0, ledger = NULL, da
   package <- python()$package
   budget <- if (is.null(epsilon)) NULL else ask(package$Budget, list(epsilon, delta))
   value <- ask(
-    package$Curator, list(data, study),
+    package$Session, list(data, study),
     list(budget = budget, ledger = ledger, dataset = dataset, noise = noise)
   )
   structure(list(value = value), class = "cv_session")

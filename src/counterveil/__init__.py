@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from counterveil.questions.arms import arms
     from counterveil.questions.ate import ate
     from counterveil.questions.cate.cate import cate
-    from counterveil.questions.curator import Curator
     from counterveil.questions.event_study import event_study
     from counterveil.questions.groups.groups import groups
     from counterveil.questions.moments import moments
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from counterveil.questions.policy.policy import Policy, policy_value, targeting_curve
     from counterveil.questions.pooled.pool import pool
     from counterveil.questions.quantiles import quantiles
+    from counterveil.questions.session import Session
     from counterveil.questions.survival import survival
     from counterveil.report import plots
     from counterveil.results.side_by_side import etable
@@ -39,7 +39,7 @@ _HOMES = {
     "Budget": "privacy",
     "Categories": "data",
     "CounterveilError": "errors",
-    "Curator": "questions.curator",
+    "Session": "questions.session",
     "Policy": "questions.policy.policy",
     "Range": "data",
     "SeededNoise": "session",
@@ -74,10 +74,10 @@ __all__ = [
     "Budget",
     "Categories",
     "CounterveilError",
-    "Curator",
     "Policy",
     "Range",
     "SeededNoise",
+    "Session",
     "Study",
     "arms",
     "ate",

@@ -56,7 +56,7 @@ sys.stdout.write("before\n")
 question = {"protects": "record", "epsilon": 2, "noise": cv.SeededNoise(1)}
 for one in (learner, huge):
     settings = cv.settings.Folds(learner=one, bound=0.25)
-    cv.ate(rows(0), study, method="fold_aggregation", settings=settings, **question)
-cv.ate(rows(0), study, method="fold_aggregation", settings=cv.settings.Folds(learner="aipw"), **question)
+    cv.ate(rows(0), study, method="sample_and_aggregate", settings=settings, **question)
+cv.ate(rows(0), study, method="sample_and_aggregate", settings=cv.settings.Folds(learner="aipw"), **question)
 cv.ate(wide, study, method="trial", **question)
 sys.stdout.write("after\n")

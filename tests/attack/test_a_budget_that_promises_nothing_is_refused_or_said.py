@@ -38,10 +38,10 @@ QUESTIONS = [
 @pytest.mark.parametrize(("question", "asked"), QUESTIONS)
 def test_a_delta_from_one_over_n_on_is_refused_first(question, asked):
     for delta in ("0.2", f"1/{ROWS}"):
-        with cv.Curator(people(), STUDY, budget=cv.Budget(5, "1/2")) as curator:
+        with cv.Session(people(), STUDY, budget=cv.Budget(5, "1/2")) as session:
             with pytest.raises(CounterveilError, match="CV-P006"):
-                getattr(curator, question)(epsilon=1, delta=delta, **asked)
-            left = curator.remaining(asked.get("protects", "record"))
+                getattr(session, question)(epsilon=1, delta=delta, **asked)
+            left = session.remaining(asked.get("protects", "record"))
             assert (left.epsilon, left.delta) == (5, Fraction(1, 2))
 
 

@@ -24,49 +24,49 @@ def other_request():
 
 
 @pytest.fixture
-def curator():
-    with cv.Curator(DATA, STUDY, budget=cv.Budget(100, "1e-3")) as opened:
+def session():
+    with cv.Session(DATA, STUDY, budget=cv.Budget(100, "1e-3")) as opened:
         yield opened
 
 
-def effect(curator, learner):
+def effect(session, learner):
     settings = cv.settings.Folds(learner=learner, folds=5)
-    asked = {"protects": "record", "epsilon": 1, "method": "fold_aggregation", "request_id": "one"}
-    return curator.ate(**asked, settings=settings)
+    asked = {"protects": "record", "epsilon": 1, "method": "sample_and_aggregate", "request_id": "one"}
+    return session.ate(**asked, settings=settings)
 
 
 def constant(value):
     return lambda _x, _t, _y: value
 
 
-def test_two_lambdas_are_two_requests(curator):
-    first = effect(curator, lambda _x, _t, _y: 0.1)
+def test_two_lambdas_are_two_requests(session):
+    first = effect(session, lambda _x, _t, _y: 0.1)
     with other_request():
-        effect(curator, lambda _x, _t, _y: 0.2)
-    assert effect(curator, lambda _x, _t, _y: 0.1).estimate == first.estimate
+        effect(session, lambda _x, _t, _y: 0.2)
+    assert effect(session, lambda _x, _t, _y: 0.1).estimate == first.estimate
 
 
-def test_two_closures_are_two_requests(curator):
-    effect(curator, constant(0.1))
+def test_two_closures_are_two_requests(session):
+    effect(session, constant(0.1))
     with other_request():
-        effect(curator, constant(0.2))
-    assert effect(curator, constant(0.1))
+        effect(session, constant(0.2))
+    assert effect(session, constant(0.1))
 
 
-def test_two_values_of_a_global_are_two_requests(curator, monkeypatch):
-    effect(curator, lambda _x, _t, _y: GLOBAL)
+def test_two_values_of_a_global_are_two_requests(session, monkeypatch):
+    effect(session, lambda _x, _t, _y: GLOBAL)
     monkeypatch.setitem(globals(), "GLOBAL", 0.5)
     with other_request():
-        effect(curator, lambda _x, _t, _y: GLOBAL)
+        effect(session, lambda _x, _t, _y: GLOBAL)
 
 
-def test_two_penalties_are_two_requests(curator):
+def test_two_penalties_are_two_requests(session):
     def asked(alpha):
         own = cv.settings.Folds(
             learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
         )
-        return curator.ate(
-            protects="record", epsilon=1, method="fold_aggregation", settings=own, request_id="one"
+        return session.ate(
+            protects="record", epsilon=1, method="sample_and_aggregate", settings=own, request_id="one"
         )
 
     first = asked(1.0)
@@ -75,14 +75,14 @@ def test_two_penalties_are_two_requests(curator):
     assert asked(1.0).estimate == first.estimate
 
 
-def test_two_learners_of_a_function_are_two_requests(curator):
+def test_two_learners_of_a_function_are_two_requests(session):
     def asked(alpha):
         settings = cv.settings.FoldQueries(
             learner=cv.settings.ModelPair(Ridge(alpha=alpha), LogisticRegression()), folds=5
         )
         queries = {"age": [30.0, 50.0]}
-        return curator.cate(
-            epsilon=1, method="fold_aggregation", queries=queries, settings=settings, request_id="one"
+        return session.cate(
+            epsilon=1, method="sample_and_aggregate", queries=queries, settings=settings, request_id="one"
         )
 
     asked(1.0)
@@ -90,9 +90,9 @@ def test_two_learners_of_a_function_are_two_requests(curator):
         asked(50.0)
 
 
-def test_two_rules_are_two_requests(curator):
+def test_two_rules_are_two_requests(session):
     def asked(rule):
-        return curator.policy_value(policy=rule, epsilon=1, request_id="one")
+        return session.policy_value(policy=rule, epsilon=1, request_id="one")
 
     asked(lambda row: row["age"] > 40)
     with other_request():
@@ -107,26 +107,26 @@ class Slope:
         return self.slope * np.asarray(columns["age"])
 
 
-def test_two_models_of_one_class_are_two_requests(curator):
+def test_two_models_of_one_class_are_two_requests(session):
     def asked(slope):
-        return curator.targeting_curve(model=Slope(slope), thresholds=(0.2,), epsilon=1, request_id="one")
+        return session.targeting_curve(model=Slope(slope), thresholds=(0.2,), epsilon=1, request_id="one")
 
     asked(0.01)
     with other_request():
         asked(-0.01)
 
 
-def test_an_accepted_form_is_another_request_than_a_proved_one(curator):
+def test_an_accepted_form_is_another_request_than_a_proved_one(session):
     # Limits that leave enough room: the published claim is true, so that the form runs either way.
     asked = {"epsilon": 1, "request_id": "one", "settings": cv.settings.Matching(neighbours=1, limit=20)}
-    curator.ate(protects="outcome", method="matching", **asked)
+    session.ate(protects="outcome", method="matching", **asked)
     for accept in (None, "unproved"):
         with other_request():
-            cv.published.outcome_matching(curator, **asked, accept=accept)
+            cv.published.outcome_matching(session, **asked, accept=accept)
     asked["request_id"] = "two"
-    cv.published.outcome_matching(curator, **asked)
+    cv.published.outcome_matching(session, **asked)
     with other_request():
-        cv.published.outcome_matching(curator, **asked, accept="unproved")
+        cv.published.outcome_matching(session, **asked, accept="unproved")
 
 
 class Locked:
@@ -142,8 +142,8 @@ class Locked:
         return 0.1
 
 
-def test_what_cannot_be_identified_gets_no_request_id(curator):
+def test_what_cannot_be_identified_gets_no_request_id(session):
     with pytest.raises(cv.CounterveilError, match="CV-C010"):
-        effect(curator, Locked())
+        effect(session, Locked())
     settings = cv.settings.Folds(learner=Locked(), folds=5)
-    assert curator.ate(protects="record", epsilon=1, method="fold_aggregation", settings=settings)
+    assert session.ate(protects="record", epsilon=1, method="sample_and_aggregate", settings=settings)

@@ -24,11 +24,13 @@ def study(where):
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
         ledger.register("open", cv.Budget(10))
-        public = cv.drafting.Charter(public=["id", "age"])
-        ledger.register("private treatment", cv.Budget(10), charter=public)
-        ledger.register("listed", cv.Budget(10), charter=cv.drafting.Charter(subsets=["age >= 40"]))
-        everything = cv.drafting.Charter(public=["id", "age", "arm"])
-        ledger.register("public but the outcome", cv.Budget(10), charter=everything)
+        public = cv.drafting.AccessPolicy(public=["id", "age"])
+        ledger.register("private treatment", cv.Budget(10), access_policy=public)
+        ledger.register(
+            "listed", cv.Budget(10), access_policy=cv.drafting.AccessPolicy(subsets=["age >= 40"])
+        )
+        everything = cv.drafting.AccessPolicy(public=["id", "age", "arm"])
+        ledger.register("public but the outcome", cv.Budget(10), access_policy=everything)
         yield ledger
 
 
@@ -60,32 +62,32 @@ def test_where_all_but_the_outcome_is_public_a_condition_tells_nothing_more(book
 
 
 def test_at_outcome_level_a_private_column_chooses_no_rows(book):
-    private = cv.drafting.Charter(public=["age", "arm"])
-    book.register("private id", cv.Budget(10), charter=private)
+    private = cv.drafting.AccessPolicy(public=["age", "arm"])
+    book.register("private id", cv.Budget(10), access_policy=private)
     for where in (MIXED, UNTREATED):
         assert ask(book, "private id", where, "outcome") == "CV-L041"
 
 
-def test_arms_ask_the_charter_first(book):
+def test_arms_ask_the_access_policy_first(book):
     data = DATA | {"arm": np.arange(ROWS) % 3}
     several = cv.Study("arm", "y", (0, 1), arms=(0, 1, 2), reference=0, where=MIXED, randomised=True)
-    book.register("arms", cv.Budget(10), charter=cv.drafting.Charter(public=["arm"]))
+    book.register("arms", cv.Budget(10), access_policy=cv.drafting.AccessPolicy(public=["arm"]))
     with pytest.raises(cv.CounterveilError, match="CV-L041"):
         cv.arms(data, several, protects="outcome", epsilon=1, ledger=book, dataset="arms")
 
 
 def test_a_first_request_fixes_its_subset():
-    with cv.Curator(DATA, study("age >= 40"), budget=cv.Budget(5)) as curator:
-        curator.ate(protects="record", epsilon=1)
-        assert curator.account().charter.subsets == ("age >= 40",)
+    with cv.Session(DATA, study("age >= 40"), budget=cv.Budget(5)) as session:
+        session.ate(protects="record", epsilon=1)
+        assert session.account().access_policy.subsets == ("age >= 40",)
 
 
-def test_the_charter_of_a_study_lists_its_condition(tmp_path):
+def test_the_access_policy_of_a_study_lists_its_condition(tmp_path):
     from typer.testing import CliRunner
 
     from counterveil.cli.app import app
 
     (tmp_path / "study.toml").write_text(study("age >= 40").to_toml())
-    words = ["ledger", "charter", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
+    words = ["ledger", "access_policy", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
     run = CliRunner().invoke(app, words)
     assert 'subsets = ["age >= 40"]' in run.stdout

@@ -10,13 +10,13 @@ from counterveil.session import SeededNoise
 ROWS = 100
 
 
-def curator(covariates):
+def session(covariates):
     draw = np.random.default_rng(0)
     data = {f"a{k}": draw.random(ROWS) for k in range(covariates)}
     data |= {"t": np.arange(ROWS) % 2, "y": draw.random(ROWS)}
     domains = {f"a{k}": cv.Range(0, 1) for k in range(covariates)}
     study = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), covariates=domains, control=0)
-    return cv.Curator(data, study, budget=cv.Budget(10), noise=SeededNoise(1))
+    return cv.Session(data, study, budget=cv.Budget(10), noise=SeededNoise(1))
 
 
 def ask(held, covariates):
@@ -25,12 +25,12 @@ def ask(held, covariates):
 
 
 def test_twenty_are_refused_and_nothing_is_spent():
-    with curator(20) as held:
+    with session(20) as held:
         with pytest.raises(ParameterError, match="CV-P640"):
             ask(held, 20)
         assert held.account().requests == 0
 
 
 def test_nineteen_leave_something():
-    with curator(19) as held:
+    with session(19) as held:
         assert np.isfinite(ask(held, 19).estimate)

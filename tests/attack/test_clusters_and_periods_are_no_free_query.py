@@ -33,9 +33,9 @@ def book(tmp_path):
         yield ledger
 
 
-def ask(book, data, study, charter=None, protects="record", question=cv.ate, method="trial"):
+def ask(book, data, study, access_policy=None, protects="record", question=cv.ate, method="trial"):
     name = f"account {len(book.datasets())}"
-    book.register(name, cv.Budget(10), charter=charter)
+    book.register(name, cv.Budget(10), access_policy=access_policy)
     try:
         method = method if protects == "record" else "difference_in_means"
         asked = {"protects": protects, "epsilon": 2} | ({"method": method} if question is cv.ate else {})
@@ -54,62 +54,69 @@ def panel(*after):
     return cv.Study("arm", "y", (0, 1), person="id", time="year", before=[2001], after=after, randomised=True)
 
 
-CHARTER = {"person": "id"}
+ACCESS_POLICY = {"person": "id"}
 
 
 @pytest.mark.parametrize("assigned", [False, True])
-@pytest.mark.parametrize("charter", [None, cv.drafting.Charter(), cv.drafting.Charter(clusters=["site"])])
-def test_a_cluster_column_is_chosen_by_the_charter(book, assigned, charter):
-    found = {ask(book, CLUSTERED, clustered(name, assigned), charter) for name in ("diagnosis", "ward")}
+@pytest.mark.parametrize(
+    "access_policy", [None, cv.drafting.AccessPolicy(), cv.drafting.AccessPolicy(clusters=["site"])]
+)
+def test_a_cluster_column_is_chosen_by_the_access_policy(book, assigned, access_policy):
+    found = {ask(book, CLUSTERED, clustered(name, assigned), access_policy) for name in ("diagnosis", "ward")}
     assert found == {"CV-L082"}
 
 
 @pytest.mark.parametrize(
-    ("charter", "assigned", "code"),
+    ("access_policy", "assigned", "code"),
     [
-        (cv.drafting.Charter(clusters=["diagnosis"]), False, "answered"),
-        (cv.drafting.Charter(clusters=["diagnosis"]), True, "CV-L082"),
-        (cv.drafting.Charter(public=["diagnosis"]), True, "CV-L082"),
-        (cv.drafting.Charter(public=["diagnosis", "arm"]), True, "answered"),
-        (cv.drafting.Charter(assigned_clusters=["diagnosis"]), True, "answered"),
-        (cv.drafting.Charter(assigned_clusters=["diagnosis"]), False, "answered"),
+        (cv.drafting.AccessPolicy(clusters=["diagnosis"]), False, "answered"),
+        (cv.drafting.AccessPolicy(clusters=["diagnosis"]), True, "CV-L082"),
+        (cv.drafting.AccessPolicy(public=["diagnosis"]), True, "CV-L082"),
+        (cv.drafting.AccessPolicy(public=["diagnosis", "arm"]), True, "answered"),
+        (cv.drafting.AccessPolicy(assigned_clusters=["diagnosis"]), True, "answered"),
+        (cv.drafting.AccessPolicy(assigned_clusters=["diagnosis"]), False, "answered"),
     ],
 )
-def test_listed_clusters_are_answered(book, charter, assigned, code):
-    assert ask(book, CLUSTERED, clustered("diagnosis", assigned), charter) == code
+def test_listed_clusters_are_answered(book, access_policy, assigned, code):
+    assert ask(book, CLUSTERED, clustered("diagnosis", assigned), access_policy) == code
 
 
 @pytest.mark.parametrize(
-    "charter", [None, cv.drafting.Charter(**CHARTER), cv.drafting.Charter(subsets=["year > 2000"], **CHARTER)]
+    "access_policy",
+    [
+        None,
+        cv.drafting.AccessPolicy(**ACCESS_POLICY),
+        cv.drafting.AccessPolicy(subsets=["year > 2000"], **ACCESS_POLICY),
+    ],
 )
-def test_periods_that_differ_in_who_has_rows_get_the_same_refusal(book, charter):
-    asked = [ask(book, PANEL, panel(year), charter) for year in (2002, 2003)]
+def test_periods_that_differ_in_who_has_rows_get_the_same_refusal(book, access_policy):
+    asked = [ask(book, PANEL, panel(year), access_policy) for year in (2002, 2003)]
     assert asked == ["CV-L080", "CV-L080"]
-    assert ask(book, PANEL, panel(2002, 2003), charter, question=cv.event_study) == "CV-L080"
+    assert ask(book, PANEL, panel(2002, 2003), access_policy, question=cv.event_study) == "CV-L080"
 
 
 def test_listed_periods_are_answered_and_no_others(book):
-    listed = cv.drafting.Charter(subsets=["year is each of [2001, 2003]"], **CHARTER)
+    listed = cv.drafting.AccessPolicy(subsets=["year is each of [2001, 2003]"], **ACCESS_POLICY)
     assert ask(book, PANEL, panel(2003), listed) == "answered"
     assert ask(book, PANEL, panel(2002), listed) == "CV-L080"
 
 
 @pytest.mark.parametrize("study", [panel(2003), clustered("diagnosis"), clustered("ward")])
-def test_an_account_without_a_charter_takes_none_at_outcome_level_either(book, study):
+def test_an_account_without_an_access_policy_takes_none_at_outcome_level_either(book, study):
     data = PANEL if study.person is not None else CLUSTERED
     assert ask(book, data, study, protects="outcome") in ("CV-L080", "CV-L082")
     shown = study.public_columns(Unit.OUTCOME)
-    public = cv.drafting.Charter(public=shown, **(CHARTER if study.person is not None else {}))
+    public = cv.drafting.AccessPolicy(public=shown, **(ACCESS_POLICY if study.person is not None else {}))
     assert ask(book, data, study, public, protects="outcome") == "answered"
 
 
 @pytest.mark.parametrize("study", [panel(2003), clustered("diagnosis", True), clustered("ward")])
-def test_the_charter_that_is_drafted_permits_the_study(book, study):
-    from counterveil.session import drafted_charter
+def test_the_access_policy_that_is_drafted_permits_the_study(book, study):
+    from counterveil.session import drafted_access_policy
 
     data = PANEL if study.person is not None else CLUSTERED
-    drafted = drafted_charter(study, Unit.RECORD)
-    assert cv.drafting.Charter.from_dict(drafted.to_dict()) == drafted
+    drafted = drafted_access_policy(study, Unit.RECORD)
+    assert cv.drafting.AccessPolicy.from_dict(drafted.to_dict()) == drafted
     assert ask(book, data, study, drafted) == "answered"
 
 
@@ -118,4 +125,4 @@ def test_the_charter_that_is_drafted_permits_the_study(book, study):
 )
 def test_how_many_people_a_subset_has_is_shown_only_where_their_column_is_public(book, public, code):
     study = cv.Study("arm", "y", (0, 1), person="id", where="year > 2002", randomised=True)
-    assert ask(book, PANEL, study, cv.drafting.Charter(public=public, **CHARTER)) == code
+    assert ask(book, PANEL, study, cv.drafting.AccessPolicy(public=public, **ACCESS_POLICY)) == code

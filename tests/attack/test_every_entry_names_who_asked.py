@@ -31,17 +31,17 @@ def test_the_user_of_the_operating_system_unless_a_name_is_given(place, monkeypa
     monkeypatch.setenv("LOGNAME", "somebody else")
     user = pwd.getpwuid(os.getuid()).pw_name
     cv.ate(DATA, STUDY, protects="outcome", epsilon=1, ledger=place)
-    with cv.Curator(DATA, STUDY, ledger=place, analyst="Ada") as curator:
-        curator.ate(protects="outcome", epsilon=1)
+    with cv.Session(DATA, STUDY, ledger=place, analyst="Ada") as session:
+        session.ate(protects="outcome", epsilon=1)
     # The account; of each request its reservation, two releases and its answer.
     assert askers(place) == [user] * 5 + ["Ada"] * 4
 
 
 @pytest.mark.parametrize("name", ["", "a\nb", "\x1b[31mred", "x" * 201, " Ada"])
 def test_a_name_is_printable_and_short(place, name):
-    curator = cv.Curator(DATA, STUDY, ledger=place, analyst=name)
-    with curator, pytest.raises(cv.CounterveilError, match="CV-L011"):
-        curator.ate(protects="outcome", epsilon=1)
+    session = cv.Session(DATA, STUDY, ledger=place, analyst=name)
+    with session, pytest.raises(cv.CounterveilError, match="CV-L011"):
+        session.ate(protects="outcome", epsilon=1)
 
 
 def test_the_command_line_passes_a_name_on(place, tmp_path):

@@ -17,12 +17,12 @@ STUDY = cv.Study(
     randomised=True,
 )
 ASKED = {
-    "difference in means": lambda curator, **rest: curator.ate(
+    "difference in means": lambda session, **rest: session.ate(
         protects="outcome", method="difference_in_means", **rest
     ),
-    "trial": lambda curator, **rest: curator.ate(protects="record", method="trial", **rest),
-    "matching": lambda curator, **rest: curator.ate(protects="outcome", method="matching", **rest),
-    "groups": lambda curator, **rest: curator.groups(protects="outcome", by="b", **rest),
+    "trial": lambda session, **rest: session.ate(protects="record", method="trial", **rest),
+    "matching": lambda session, **rest: session.ate(protects="outcome", method="matching", **rest),
+    "groups": lambda session, **rest: session.groups(protects="outcome", by="b", **rest),
 }
 
 
@@ -38,13 +38,13 @@ def test_an_answer_is_kept_before_any_interval_is_computed(asked, failure, monke
     def fail(*_):
         raise failure
 
-    with cv.Curator(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(1)) as curator:
+    with cv.Session(people(), STUDY, budget=cv.Budget(1), noise=SeededNoise(1)) as session:
         with monkeypatch.context() as broken:
             for name in ("half_width", "tail", "inflation"):
                 broken.setattr(uncertainty, name, fail)
             with pytest.raises(failure):
-                asked(curator, epsilon=1, request_id="once").to_dict()
-        again = asked(curator, epsilon=1, request_id="once")
-        assert curator.account().spent.epsilon == 1
-        assert curator.account().requests == 1
-        assert again.to_dict() == asked(curator, epsilon=1, request_id="once").to_dict()
+                asked(session, epsilon=1, request_id="once").to_dict()
+        again = asked(session, epsilon=1, request_id="once")
+        assert session.account().spent.epsilon == 1
+        assert session.account().requests == 1
+        assert again.to_dict() == asked(session, epsilon=1, request_id="once").to_dict()

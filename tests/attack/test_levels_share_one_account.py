@@ -10,13 +10,13 @@ import pytest
 
 import counterveil as cv
 from counterveil.accounting import OverBudgetError, Uses
-from counterveil.drafting import Charter, Drop, Fill
+from counterveil.drafting import AccessPolicy, Drop, Fill
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
-from counterveil.session import drafted_charter
+from counterveil.session import drafted_access_policy
 
 PAIR = Unit.TREATMENT_AND_OUTCOME.value
-# One charter for all levels: an outcome-level study compares hospitals, a pair-level study takes a drug for treatment.
-CHARTER = Charter(public=["hospital", "age"], outcomes=["relapse", "drug"])
+# One access policy for all levels: an outcome-level study compares hospitals, a pair-level study a drug.
+ACCESS_POLICY = AccessPolicy(public=["hospital", "age"], outcomes=["relapse", "drug"])
 ABOUT = Uses(Unit.OUTCOME, "ate", "auto", "hospital", "relapse", ("age",))
 ASKED = (
     ABOUT,
@@ -29,7 +29,9 @@ PRIVATE = ("drug", "relapse", "hiv")
 
 
 def read_as_private(uses):
-    return {name for name in uses.columns if name not in uses.made_public and name not in CHARTER.public}
+    return {
+        name for name in uses.columns if name not in uses.made_public and name not in ACCESS_POLICY.public
+    }
 
 
 def losses(accepted, among):
@@ -44,7 +46,7 @@ def test_mixed_levels_never_reveal_more_than_was_granted(seed):
     rng = np.random.default_rng(seed)
     accepted = []
     with cv.open_ledger(":memory:") as ledger:
-        ledger.register("people", Budget(3), record_budget=Budget(1), charter=CHARTER)
+        ledger.register("people", Budget(3), record_budget=Budget(1), access_policy=ACCESS_POLICY)
         for number in range(40):
             uses = ASKED[rng.integers(len(ASKED)) if number else 2]
             cost = Fraction(int(rng.integers(1, 8)), 10)
@@ -81,8 +83,8 @@ MIXED, UNTREATED = "id in [0, 1, 2, 3]", "id in [0, 2, 4, 6]"
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
         known = ["id", "age", "mixed", "untreated"]
-        ledger.register("private arms", Budget(10), charter=Charter(public=known))
-        ledger.register("public arms", Budget(10), charter=Charter(public=[*known, "arm"]))
+        ledger.register("private arms", Budget(10), access_policy=AccessPolicy(public=known))
+        ledger.register("public arms", Budget(10), access_policy=AccessPolicy(public=[*known, "arm"]))
         ledger.register("open", Budget(10))
         yield ledger
 
@@ -120,12 +122,12 @@ def test_no_account_lets_treatments_choose_rows(book, dataset):
     assert code(book, dataset, study("arm == 1 or age > 30")) == "CV-P018"
 
 
-def test_a_drafted_charter_permits_its_study_and_no_weaker_level(book):
+def test_a_drafted_access_policy_permits_its_study_and_no_weaker_level(book):
     declared = study("age >= 30", missing={"age": Drop()})
-    drafted = drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
+    drafted = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
     assert drafted.public == ("age",)
     assert (dict(drafted.missing), drafted.subsets) == ({"age": "drop"}, ("age >= 30",))
-    book.register("drafted", Budget(10), charter=drafted)
+    book.register("drafted", Budget(10), access_policy=drafted)
     assert code(book, "drafted", declared) == "answered"
     assert code(book, "drafted", declared, "outcome") == "CV-L044"
     assert code(book, "drafted", study("age >= 31", missing={"age": Drop()})) == "CV-L080"
@@ -133,7 +135,7 @@ def test_a_drafted_charter_permits_its_study_and_no_weaker_level(book):
 
 def test_a_first_request_keeps_its_treatment_private(book):
     assert code(book, "open", study()) == "answered"
-    assert book.account("open").charter.public == ("age",)
+    assert book.account("open").access_policy.public == ("age",)
     assert code(book, "open", study(), "outcome") == "CV-L041"
 
 

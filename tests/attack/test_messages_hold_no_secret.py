@@ -114,14 +114,14 @@ def test_a_formula_that_cannot_be_read_is_quoted_without_its_password():
 
 @pytest.mark.parametrize("padding", [0, 20, 60, 90, 100, 110, 160, 170, 180, 190])
 def test_a_password_is_masked_before_a_text_is_cut(padding):
-    from counterveil.accounting import Charter
+    from counterveil.accounting import AccessPolicy
 
     word = "x" * padding + ADDRESS
     for make in (
-        lambda: Charter.from_dict({word: 1}),
-        lambda: Charter(missing={"age": word}),
-        lambda: Charter(protects=["outcome", word]),
-        lambda: Charter(most_epsilon=word),
+        lambda: AccessPolicy.from_dict({word: 1}),
+        lambda: AccessPolicy(missing={"age": word}),
+        lambda: AccessPolicy(protects=["outcome", word]),
+        lambda: AccessPolicy(max_epsilon=word),
     ):
         with pytest.raises(cv.CounterveilError, match="CV-L040") as refused:
             make()

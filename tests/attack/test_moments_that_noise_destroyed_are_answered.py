@@ -55,9 +55,9 @@ def test_every_reader_of_moments_is_total(kind, protects, last_only, monkeypatch
     asked = {"protects": protects, "epsilon": 1, "delta": "1e-6", "request_id": "one"}
     if protects == "record":
         asked["outcomes"] = ["dose"]
-    with cv.Curator(people(), STUDY, budget=cv.Budget(1, "1e-6")) as curator:
-        found = curator.moments(**asked)
-        assert curator.moments(**asked) == found
+    with cv.Session(people(), STUDY, budget=cv.Budget(1, "1e-6")) as session:
+        found = session.moments(**asked)
+        assert session.moments(**asked) == found
     assert type(found).load(found.save(tmp_path / "moments.json")) == found
     for text in (str(found), found.full(), found._repr_html_(), json.dumps(found.to_dict(), allow_nan=False)):
         assert text

@@ -20,8 +20,8 @@ def ask(book, protects, epsilon):
 @pytest.fixture
 def book(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
-        charter = cv.drafting.Charter(public=["treated"], outcomes=["relapse"])
-        ledger.register("people", cv.Budget(3), record_budget=cv.Budget(1), charter=charter)
+        access_policy = cv.drafting.AccessPolicy(public=["treated"], outcomes=["relapse"])
+        ledger.register("people", cv.Budget(3), record_budget=cv.Budget(1), access_policy=access_policy)
         yield ledger
 
 
@@ -46,8 +46,8 @@ def test_each_total_is_a_limit(book):
             ask(book, level, "0.1")
 
 
-def test_a_curator_says_what_is_left_at_each_level(book):
-    with cv.Curator(DATA, STUDY, ledger=book) as curator:
-        curator.ate(protects="outcome", epsilon="2.5")
-        assert curator.remaining().epsilon == Fraction(1, 2)
-        assert curator.remaining("record").epsilon == Fraction(1, 2)
+def test_a_session_says_what_is_left_at_each_level(book):
+    with cv.Session(DATA, STUDY, ledger=book) as session:
+        session.ate(protects="outcome", epsilon="2.5")
+        assert session.remaining().epsilon == Fraction(1, 2)
+        assert session.remaining("record").epsilon == Fraction(1, 2)

@@ -33,10 +33,10 @@ def test_a_lasting_ledger_refuses_them(place):
         assert book.account("people").spent.epsilon == 1
 
 
-def test_where_a_charter_allows_them_the_account_and_later_results_say_so(place):
-    charter = cv.drafting.Charter(public=["treated", "age"], unproved=True)
+def test_where_an_access_policy_allows_them_the_account_and_later_results_say_so(place):
+    access_policy = cv.drafting.AccessPolicy(public=["treated", "age"], unproved=True)
     with cv.open_ledger(place, create=True) as book:
-        book.register("people", cv.Budget(50), charter=charter)
+        book.register("people", cv.Budget(50), access_policy=access_policy)
         assert str(book.account("people")).startswith("people: finite-sample guarantee")
         cv.published.outcome_matching(DATA, STUDY, ledger=book, **PAPER)
         first = str(book.account("people")).splitlines()[0]

@@ -10,7 +10,7 @@ from counterveil.session import SeededNoise
 TRIAL = {"randomised": True, "treated_share": "1/2"}
 
 
-def curator(rows=20, outcome_range=(0, 1)):
+def session(rows=20, outcome_range=(0, 1)):
     draw = np.random.default_rng(0)
     data = {"a": draw.random(rows), "t": np.arange(rows) % 2, "y": draw.random(rows)}
     study = cv.Study(
@@ -21,7 +21,7 @@ def curator(rows=20, outcome_range=(0, 1)):
         control=0,
         **TRIAL,
     )
-    return cv.Curator(data, study, budget=cv.Budget("1e9", "1e-2"), noise=SeededNoise(1))
+    return cv.Session(data, study, budget=cv.Budget("1e9", "1e-2"), noise=SeededNoise(1))
 
 
 def refused(held, code, **asked):
@@ -36,18 +36,18 @@ def refused(held, code, **asked):
 )
 @pytest.mark.parametrize("protects", ["outcome", "record"])
 def test_budgets_that_are_not_doubles(budget, protects):
-    with curator() as held:
+    with session() as held:
         refused(held, "CV-P641", protects=protects, **budget)
 
 
 @pytest.mark.parametrize("bounds", [("-1e300", "1e300"), (0, "1e-190"), (0, "1e120")])
 def test_ranges_whose_squares_are_not_doubles(bounds):
-    with curator(outcome_range=bounds) as held:
+    with session(outcome_range=bounds) as held:
         refused(held, "CV-P642", method="trial")
 
 
 @pytest.mark.parametrize("rows", [4, 5, 6, 7])
 def test_fewer_than_eight_rows_with_a_declared_share(rows):
-    with curator(rows) as held:
+    with session(rows) as held:
         found = held.policy_value(policy=cv.Policy.where(a=(0, 0.5)), epsilon=1)
         assert np.isfinite(found.estimate)

@@ -27,8 +27,8 @@ def test_a_head_that_is_not_in_the_ledger_is_noticed():
     with open_ledger(":memory:", create=True) as ledger:
         ledger.register("trial", Budget(5))
         data = people(200, 1, confounded=False)
-        with cv.Curator(data, study(randomised=True), ledger=ledger, noise=cv.SeededNoise(1)) as curator:
-            curator.ate(method="difference_in_means", protects="outcome", epsilon=1)
+        with cv.Session(data, study(randomised=True), ledger=ledger, noise=cv.SeededNoise(1)) as session:
+            session.ate(method="difference_in_means", protects="outcome", epsilon=1)
         noted = ledger.head()
         assert ledger.verify(noted).ok
         assert ledger.verify(hashed("no", "entry")).ok is False

@@ -40,7 +40,7 @@ TRIALS = {
     "matching": ("matching", "outcome", {"randomised": True}, {}),
     "strata, outcomes private": ("stratified", "outcome", {"randomised": True}, {"strata": ("site",)}),
     "strata, records private": ("stratified", "record", {"randomised": True}, {"strata": ("site",)}),
-    "fold_aggregation": ("fold_aggregation", "record", {"randomised": True}, {}),
+    "sample_and_aggregate": ("sample_and_aggregate", "record", {"randomised": True}, {}),
 }
 
 
@@ -54,7 +54,7 @@ TRIALS = {
         "matching",
         "strata, outcomes private",
         "strata, records private",
-        "fold_aggregation",
+        "sample_and_aggregate",
     ),
 )
 def test_intervals_cover_the_effect(name):
@@ -64,7 +64,7 @@ def test_intervals_cover_the_effect(name):
     for seed in range(DRAWS):
         data = people(500, 1000 + seed, confounded=False)
         result = ask(data, study(**declared), method, protects, epsilon=4, seed=seed, settings=chosen)
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         covered += low <= EFFECT <= high
         lengths.append(high - low)
     assert covered >= LEAST

@@ -84,7 +84,7 @@ def test_covariance_of_an_effect_from_looks():
 def test_a_released_effect_as_a_model():
     known = Uncertainty(None, 0.04, 0.04, extra=0.01, bias=0.3)
     said = {"method": "m", "guarantee": None, "spent": None, "releases": (), "not_covered": (), "details": {}}
-    said |= {"diagnostics": {}, "interval_of": None, "condition": None, "assumes": FoldModels.OUTCOME}
+    said |= {"diagnostics": {}, "interval_target": None, "condition": None, "assumes": FoldModels.OUTCOME}
     result = SimpleNamespace(
         uncertainty=known,
         std_error=SimpleNamespace(noise=0.1),
@@ -129,7 +129,7 @@ def test_folds_answer_at_queries():
     answers = cv.cate(
         data,
         study(randomised=True),
-        method="fold_aggregation",
+        method="sample_and_aggregate",
         queries=GRID,
         epsilon=2000,
         delta=1e-6,

@@ -57,7 +57,7 @@ def test_average_over_folds(passed, bound):
     folds = 12
     settings = cv.settings.Folds(folds=folds, bound=bound)
     result = ask(
-        TRIAL, study(), "fold_aggregation", "record", epsilon=4, mechanism="laplace", settings=settings
+        TRIAL, study(), "sample_and_aggregate", "record", epsilon=4, mechanism="laplace", settings=settings
     )
     effect, squares, known = passed["effect"], passed["squares"], result.uncertainty
     size, centre = float(result.details["fold_bound"]), result.details["fold_bound_centre"]
@@ -178,9 +178,11 @@ def test_doubly_robust_adds_its_parts(estimand, delta):
             assert wider > 1.05
         assert known.extra_at(1 - level) == pytest.approx(wider * score + said["se_models"] ** 2)
         again = type(result).from_dict(result.to_dict())
-        assert again.uncut_interval(level) == result.uncut_interval(level)
+        assert again.untruncated_interval(level) == result.untruncated_interval(level)
         half = norm.ppf(1 - (1 - level) / 2) * sqrt(known.variance + known.extra_at(1 - level)) + known.bias
-        assert result.uncut_interval(level) == pytest.approx((result.estimate - half, result.estimate + half))
+        assert result.untruncated_interval(level) == pytest.approx(
+            (result.estimate - half, result.estimate + half)
+        )
     assert known.noise is None
     assert known.variance == known.variance_cap == pytest.approx(said["se_sampling"] ** 2)
     assert known.bias == pytest.approx(said.get("model_bias_bound", said.get("shared_noise_bound")))

@@ -44,4 +44,4 @@ def test_matching_on_released_scores(passed, monkeypatch):
     assert known.noise.variance == pytest.approx(effect.laplace)
     cap = WIDTH**2 * (c @ c) / 4
     assert known.variance == known.variance_cap == pytest.approx(cap, rel=1e-6)
-    assert result.interval_of is not None
+    assert result.interval_target is not None

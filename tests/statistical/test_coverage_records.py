@@ -26,7 +26,7 @@ def answers(study, draws, estimand, epsilon, delta="1e-6", first=0):
             estimand=estimand,
             noise=cv.SeededNoise(draw),
         )
-        low, high = result.uncut_interval()
+        low, high = result.untruncated_interval()
         covered += low <= truth <= high
         widths.append(high - low)
     return covered / draws, float(np.median(widths))

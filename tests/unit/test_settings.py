@@ -58,7 +58,7 @@ WRONG = {
     "Cate": [{"basis": "wavelet"}, {"degree": 0}, {"knots": 0}, {"products": 1}],
     "DifferenceInMeans": [{"variance_share": 1}, {"variance_share": -0.1}],
     "DoublyRobust": [
-        *({"degree": 3}, {"unaffordable": "guess"}, {"unaffordable": "contrast"}, {"kappa": 0}, {"kappa": 1.5}),
+        *({"degree": 3}, {"fallback": "guess"}, {"fallback": "contrast"}, {"kappa": 0}, {"kappa": 1.5}),
         *({"means": (0.0,)}, {"covariance": ((1.0,),), "degree": 2}),
         {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
     ],
@@ -67,7 +67,7 @@ WRONG = {
     "Matching": [{"neighbours": 0}, {"limit": 0}, {"limit": "many"}, {"c": nan}, {"variance_by": "pair"}],
     "Stratified": [{"limit": 1}, {"cuts": {"x": 1}}],
     "Trial": [{"adjustment": "moments"}, {"centre": "median"}, {"centre": "arms"}],
-    "WeightLimits": [{"most_weight": 0}, {"most_weight": 1.5}, {"own": {"a": -1}}, {"least_variance": {"a": nan}}],
+    "WeightLimits": [{"max_weight": 0}, {"max_weight": 1.5}, {"own": {"a": -1}}, {"min_variance": {"a": nan}}],
 }  # fmt: skip
 
 

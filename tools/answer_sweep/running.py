@@ -40,12 +40,12 @@ def run(asked: Asked, rows: int, kind: str, budget: dict[str, str], seed: int = 
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, 2 * MOST_SECONDS)
     whole = cv.Budget("1e9", "1e-2")
-    curator: cv.Curator | None = None
+    session: cv.Session | None = None
     refused = fault = answer = None
     try:
         declared = study(**asked.declared)
-        curator = cv.Curator(data_for(asked, rows, kind), declared, budget=whole, noise=SeededNoise(seed))
-        answer = asked.ask(curator, **budget)
+        session = cv.Session(data_for(asked, rows, kind), declared, budget=whole, noise=SeededNoise(seed))
+        answer = asked.ask(session, **budget)
         finish(answer)
     except CounterveilError as error:
         refused = error.code
@@ -53,7 +53,7 @@ def run(asked: Asked, rows: int, kind: str, budget: dict[str, str], seed: int = 
         fault = traceback.format_exc(limit=-3)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
-    charged = curator is not None and curator.account().requests > 0
+    charged = session is not None and session.account().requests > 0
     return Outcome(charged, refused, fault, time.process_time() - began, answer)
 
 

@@ -88,12 +88,12 @@ class Asked:
 
 
 def _ate(declared: dict[str, Any] | None = None, **given: Any) -> Asked:
-    return Asked(declared or {}, lambda curator, **budget: curator.ate(**(given | budget)))
+    return Asked(declared or {}, lambda session, **budget: session.ate(**(given | budget)))
 
 
 def _other(question: str, declared: dict[str, Any] | None = None, **given: Any) -> Asked:
     return Asked(
-        declared or {}, lambda curator, **budget: getattr(curator, question)(**(given | budget)), question
+        declared or {}, lambda session, **budget: getattr(session, question)(**(given | budget)), question
     )
 
 
@@ -103,7 +103,7 @@ def _published(
     accepted = {} if form.endswith("_proved") else {"accept": "unproved"}
     return Asked(
         declared or {},
-        lambda curator, **budget: getattr(cv.published, form)(curator, **(accepted | given | budget)),
+        lambda session, **budget: getattr(cv.published, form)(session, **(accepted | given | budget)),
         question,
     )
 
@@ -144,14 +144,14 @@ def ways() -> dict[str, Asked]:
     for method in ("doubly_robust", "stratified"):
         found[f"{method} record known share"] = _ate(SHARED, protects="record", method=method)
         found[f"{method} record uneven share"] = _ate(UNEVEN, protects="record", method=method)
-    for kind, given in (TRIALS | {"fold_aggregation": {"method": "fold_aggregation"}}).items():
+    for kind, given in (TRIALS | {"sample_and_aggregate": {"method": "sample_and_aggregate"}}).items():
         found[f"{kind} record uneven share"] = _ate(UNEVEN, protects="record", **given)
     for bins in (2, 18, 19, 20, 64):
         found[f"stratified {bins} bought cuts"] = _ate(PLAIN, **_strata(cuts={"a": bins}))
     for learner in ("ols", "aipw", _fails):
         folds = cv.settings.Folds(learner=learner)
-        found[f"fold_aggregation {learner if isinstance(learner, str) else 'failing'}"] = _ate(
-            protects="record", method="fold_aggregation", settings=folds
+        found[f"sample_and_aggregate {learner if isinstance(learner, str) else 'failing'}"] = _ate(
+            protects="record", method="sample_and_aggregate", settings=folds
         )
     for method in ("difference_in_means", "matching", "weighting", "auto"):
         found[f"{method} outcome clusters"] = _ate(CLUSTERS, protects="outcome", method=method)
@@ -225,7 +225,7 @@ def _questions() -> dict[str, Asked]:
         found[f"cate {method} outcomes in a trial"] = _other(
             "cate", SHARED, protects="outcome", method=method
         )
-    for method in ("bins", "fold_aggregation", "auto"):
+    for method in ("bins", "sample_and_aggregate", "auto"):
         found[f"cate {method} queries"] = _other("cate", method=method, queries=POINTS)
     kernel, influence = cv.published.KernelSettings(**QUICK), cv.published.InfluenceSettings(**QUICK)
     found["cate kernel paper"] = _published("cate_functional", "cate", queries=POINTS, settings=kernel)

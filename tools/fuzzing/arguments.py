@@ -24,7 +24,7 @@ _SETTINGS = (
 )
 _METHOD_OF = {
     "Auto": "auto", "DoublyRobust": "doubly_robust",
-    "Folds": "fold_aggregation", "Matching": "matching",
+    "Folds": "sample_and_aggregate", "Matching": "matching",
     "Stratified": "stratified", "Trial": "trial", "Weighting": "weighting",
 }  # fmt: skip
 
@@ -110,8 +110,8 @@ def _ledger(rng: random.Random, _folder: Path) -> Attempt:
                 ledger.verify(values[0])
             if how == 4:
                 given = {"ledger": rng.choice((ledger, values[1])), "dataset": values[0], "budget": values[2]}
-                with cv.Curator(people, trials.STUDY, **given) as curator:
-                    return Answer([str(curator.remaining())])
+                with cv.Session(people, trials.STUDY, **given) as session:
+                    return Answer([str(session.remaining())])
             return Answer([str(ledger.datasets())])
 
     return attempt

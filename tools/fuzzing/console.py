@@ -30,7 +30,7 @@ site = { categories = ["a", "b"] }
 _FIELDS = ("study", "question", "protects", "epsilon", "delta", "method", "estimand", "level", "mechanism", "by",
            "trim", "settings", "policy", "cost", "request", "before", "text", "name", "rows", "epsilons", "draws",
            "sd", "half_width", "effect", "data",
-           "charter", "record_epsilon", "note", "head", "full", "decision", "proposed", "token")  # fmt: skip
+           "access_policy", "record_epsilon", "note", "head", "full", "decision", "proposed", "token")  # fmt: skip
 _USUAL = {"study": "primary", "question": "ate", "protects": "outcome", "epsilon": "1/100", "method": "auto",
           "draws": "1", "rows": "20", "epsilons": "1", "name": "new", "request": "r"}  # fmt: skip
 _REFUSED = re.compile(r"CV-[A-Z]\d{3}")
@@ -50,7 +50,7 @@ def prepare(folder: Path) -> None:
     lines = [f"{number % 2},{number % 3 / 2},{'ab'[number % 2]},{TEXT_CANARY}" for number in range(24)]
     (home / "people.csv").write_text("\n".join(["t,y,site,secret", *lines]) + "\n")
     with open_ledger(home / "ledger.db", create=True) as book:
-        book.register("people", Budget(10**6), charter=cv.drafting.Charter(public=["t", "site"]))
+        book.register("people", Budget(10**6), access_policy=cv.drafting.AccessPolicy(public=["t", "site"]))
     sessions = Sessions()
     _WORLD.update(
         pages=PAGES,

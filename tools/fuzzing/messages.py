@@ -67,9 +67,9 @@ class World:
     @classmethod
     def made(cls, path: Path, declared: cv.Study, question: dict[str, str]) -> World:
         """Return a new world under a path."""
-        document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "most_weight": 0.5}
+        document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "max_weight": 0.5}
         document["question"] = question
-        document["sites"] = {name: {"most_rows": 500} for name in _SITES}
+        document["sites"] = {name: {"max_rows_per_person": 500} for name in _SITES}
         make_study(path / "study", document, declared, {})
         policy = _POLICY | {"estimators": [question["method"]], "protects": [question["protects"]]}
         policy |= {"measures": [question.get("measure", "difference")]}

@@ -29,7 +29,7 @@ _SITE = {
         "protects": ["outcome"],
         "study_epsilon": "1",
         "least_epsilon": "0",
-        "most_delta": "0",
+        "max_delta": "0",
         "least_rows": 0,
         "approval": "automatic",
         "diagnostics": False,

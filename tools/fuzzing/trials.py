@@ -31,7 +31,7 @@ BUDGET = cv.Budget(1000, "1/2")
 OUTCOME_METHODS = ("auto", "difference_in_means", "matching", "stratified", "weighting")
 RECORD_METHODS = (
     "auto", "trial", "doubly_robust", "stratified",
-    "fold_aggregation",
+    "sample_and_aggregate",
 )  # fmt: skip
 
 
@@ -105,12 +105,12 @@ def ask(source: Any, study: Any, name: str, arguments: dict[str, Any]) -> Answer
     with cv.open_ledger(":memory:", create=True) as ledger:
         ledger.register("people", BUDGET)
         try:
-            with cv.Curator(source, study, ledger=ledger, dataset="people") as curator:
+            with cv.Session(source, study, ledger=ledger, dataset="people") as session:
                 module, _, form = name.rpartition(".")
                 if module:
-                    result = getattr(cv.published, form)(curator, **arguments)
+                    result = getattr(cv.published, form)(session, **arguments)
                 else:
-                    result = getattr(curator, name)(**arguments)
+                    result = getattr(session, name)(**arguments)
         except CounterveilError as error:
             if ledger.account("people").requests:
                 raise BrokenRuleError(f"charged without an answer: {error.code}: {error.got[:80]}") from None

@@ -21,7 +21,7 @@ import counterveil as cv
 
 SEED = 1
 WHOLE = ("1e9", "1e-2")
-CURATOR, FRONT_DOOR = "curator", "front door"
+SESSION, FRONT_DOOR = "session", "front door"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Given:
     delta: str = "0"
     source: str = "numpy"
     change: Callable[[Columns], Columns] | None = None
-    door: str = CURATOR
+    door: str = SESSION
 
     @property
     def budget(self) -> dict[str, str]:
@@ -92,21 +92,21 @@ def answer(question: str, declared: dict[str, Any], given: Given, **arguments: A
     """
     if question == "cate":
         arguments["method"] = LEARNERS.get(arguments["method"], arguments["method"])
-    asked = Asked(declared, lambda curator, **budget: _asked_of(curator, question, arguments | budget))
+    asked = Asked(declared, lambda session, **budget: _asked_of(session, question, arguments | budget))
     return answer_asked(asked, given, question, arguments)
 
 
-def _asked_of(curator: cv.Curator, question: str, arguments: dict[str, Any]) -> Any:
+def _asked_of(session: cv.Session, question: str, arguments: dict[str, Any]) -> Any:
     if question == "ate" and arguments.get("protects") == "record" and not arguments.get("published"):
         form = PROVED.get(arguments["method"])
         if form is not None:
             left = {key: arguments[key] for key in arguments if key not in ("method", "protects")}
-            return getattr(cv.published, form)(curator, **left)
+            return getattr(cv.published, form)(session, **left)
     if not arguments.get("published"):
-        return getattr(curator, question)(**arguments)
+        return getattr(session, question)(**arguments)
     form = PUBLISHED[arguments["method"], arguments.get("protects", "record")]
     given = {key: arguments[key] for key in arguments if key not in ("published", "method", "protects")}
-    return getattr(cv.published, form)(curator, accept="unproved", **given)
+    return getattr(cv.published, form)(session, accept="unproved", **given)
 
 
 def answer_asked(
@@ -118,8 +118,8 @@ def answer_asked(
     declared, noise = study(**asked.declared), cv.SeededNoise(SEED)
     if given.door == FRONT_DOOR:
         return getattr(cv, question)(data, declared, noise=noise, **(arguments or {}), **given.budget)
-    with cv.Curator(data, declared, budget=cv.Budget(*WHOLE), noise=noise) as curator:
-        return asked.ask(curator, **given.budget)
+    with cv.Session(data, declared, budget=cv.Budget(*WHOLE), noise=noise) as session:
+        return asked.ask(session, **given.budget)
 
 
 def pooled(sites: dict[str, Any], **arguments: Any) -> Any:

@@ -66,7 +66,7 @@ def _questions() -> dict[str, tuple[str, dict[str, Any], dict[str, Any]]]:
         "contrast": ("ate", TRIAL, RECORD | TRIALS["contrast"]),
         "strata": ("ate", {}, RECORD | {"method": "stratified"}),
         "doubly robust": ("ate", {}, RECORD | {"method": "doubly_robust"}),
-        "folds": ("ate", {}, RECORD | {"method": "fold_aggregation"}),
+        "folds": ("ate", {}, RECORD | {"method": "sample_and_aggregate"}),
         "automatic": ("ate", {}, RECORD | {"method": "auto"}),
         "arms": ("arms", THREE_ARMS, OUTCOME | {"method": "difference_in_means"}),
         "groups": ("groups", SHARED, RECORD | {"by": ["b", "c"]}),
@@ -139,7 +139,7 @@ def _arguments() -> Iterator[Call]:
 
 
 def _queries() -> Iterator[Call]:
-    for method in ("auto", "bins", "fold_aggregation", "arms", "interacted"):
+    for method in ("auto", "bins", "sample_and_aggregate", "arms", "interacted"):
         for name, declared in (("unknown share", {}), ("known share", SHARED)):
             given = Given(2000, "20", "1e-6")
             said = f"effects at queries: {method}, {name}"
@@ -165,7 +165,7 @@ def _pooled() -> Iterator[Call]:
     limits = {
         "no limits": None,
         "limit 0.4": cv.settings.WeightLimits(0.4),
-        "own limit": cv.settings.WeightLimits(0.5, own={"west": 0.6}, least_variance={"north": 0.5}),
+        "own limit": cv.settings.WeightLimits(0.5, own={"west": 0.6}, min_variance={"north": 0.5}),
     }
     for kind in ("means", "records"):
         for method in ("mvagg", "ivw", "all", "largest", "random_effects"):

@@ -66,7 +66,7 @@ def _spent(answer: Any) -> dict[str, Any]:
 
 
 def _ate(answer: Any) -> dict[str, Any]:
-    return _spent(answer) | _effect(answer) | {"uncut interval 0.95": answer.uncut_interval(0.95)}
+    return _spent(answer) | _effect(answer) | {"uncut interval 0.95": answer.untruncated_interval(0.95)}
 
 
 def _arms(answer: Any) -> dict[str, Any]:

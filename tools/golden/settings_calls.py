@@ -72,7 +72,7 @@ _WEIGHTING: Values = {
     "covariates alone": {"features": ("covariates",)},
     "strata": {"features": ("covariates", "strata")},
     "signal and residual": {"signal": 0.05, "residual": 0.3},
-    "arms that are not alike": {"alike": 0},
+    "arms that are not alike": {"arm_correlation": 0},
     "variance by row": {"variance_by": "row"},
     "a tenth for the variance": {"variance_share": "0.1"},
     "nothing for the variance": {"variance_share": 0},
@@ -113,7 +113,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
                 "means": (0.5, 0.5, 0.33, 0.33),
                 "sds": (0.29, 0.5, 0.47, 0.47),
             },
-            "unadjusted": {"unaffordable": "contrast", "kappa": 0.2},
+            "unadjusted": {"fallback": "contrast", "kappa": 0.2},
         },
     ),
     "Stratified": (
@@ -135,7 +135,7 @@ def _record_level() -> Iterator[Call]:
     poor = (Given(200, "1"),)
     bounds: Values = {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}
     yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
-    unadjusted: Values = {"unadjusted": {"unaffordable": "contrast", "kappa": 0.2}}
+    unadjusted: Values = {"unadjusted": {"fallback": "contrast", "kappa": 0.2}}
     yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
 
 
@@ -147,7 +147,7 @@ def _folds() -> Iterator[Call]:
         "two learners": {"learner": LEARNERS, "folds": 6},
         "own function": {"learner": mean_difference, "bound": "2.5"},
     }
-    yield from _calls("Fold", folds, "ate", {}, method="fold_aggregation", **RECORD)
+    yield from _calls("Fold", folds, "ate", {}, method="sample_and_aggregate", **RECORD)
 
 
 def _questions() -> Iterator[Call]:
@@ -185,7 +185,7 @@ def _functions() -> Iterator[Call]:
         "eight folds": {"folds": 8},
         "two learners": {"learner": LEARNERS, "folds": 5},
     }
-    yield from _calls("FoldQuery", folds, "cate", {}, method="fold_aggregation", queries=POINTS)
+    yield from _calls("FoldQuery", folds, "cate", {}, method="sample_and_aggregate", queries=POINTS)
 
 
 def _published() -> Iterator[Call]:

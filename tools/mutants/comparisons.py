@@ -136,14 +136,14 @@ COMPARISONS: tuple[Mutant, ...] = (
     ),
     _of(
         "DualProblem.pulls",
-        "own + self.alike * own[::-1]",
+        "own + self.arm_correlation * own[::-1]",
         "own",
         "unit/statistics/linear/test_balancing_weights.py",
     ),
     _of(
         "balancing_weights._squared_imbalance",
-        "2.0 * float(alike @",
-        "float(alike @",
+        "2.0 * float(arm_correlation @",
+        "float(arm_correlation @",
         "unit/statistics/linear/test_balancing_weights.py",
     ),
     # Several arms.

@@ -43,7 +43,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "attack/test_a_subset_is_no_free_query.py",
     ),
     _of(
-        "Session.__init__",
+        "BaseSession.__init__",
         "attach and study.free_to_attach and",
         "attach and",
         "attack/test_a_subset_is_no_free_query.py",
@@ -55,7 +55,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "attack/test_clusters_and_periods_are_no_free_query.py",
     ),
     # The level of treatment and outcome.
-    _of("charter.rules_of", "(out and rule == DROP)", "False", _LEVELS),
+    _of("access policy.rules_of", "(out and rule == DROP)", "False", _LEVELS),
     _of("accounts.check_shown", "uses.unit.treatment_public and", "uses.unit.covariates_public and", _LEVELS),
     _of("question.refuse_shape", "by_arm = study.where is not None and", "by_arm = False and", _LEVELS),
     _of("asking._for_reports", "not found.guarantee.unit.treatment_public", "False", _LEVELS),
@@ -230,7 +230,7 @@ GUARANTEES: tuple[Mutant, ...] = (
     _of("Ledger.release", "if found is None and settled is None:", "if found is None:", _LEDGER),
     _of("Ledger._followed", "reserved.seq != reservation.seq", "False", _LEDGER),
     _of("Plan.one_by_one", "not self._disjoint and ", "", _RESUMING),
-    _of("Session.run", "if gate.forgetful:", "if False:", _RESUMING),
+    _of("BaseSession.run", "if gate.forgetful:", "if False:", _RESUMING),
     _of("verification._follow", "elif past.released(row, book):", "elif False:", _VERIFICATION),
     _of("chain.digest", 'f"{previous}\\n{body}"', "body", "contract/test_chain.py"),
     _of(
@@ -270,7 +270,7 @@ GUARANTEES: tuple[Mutant, ...] = (
         "unit/federation/test_policy.py",
         _SITE,
     ),
-    _of("policy.check", " or budget.delta > self.most_delta", "", "unit/federation/test_policy.py"),
+    _of("policy.check", " or budget.delta > self.max_delta", "", "unit/federation/test_policy.py"),
     _of("policy.check", " or ask.protects not in self.protects", "", "unit/federation/test_policy.py"),
     _of(
         "judging._check_question",

@@ -136,7 +136,7 @@ RECORDS: tuple[Mutant, ...] = (
         "weighted.mean**2 + weighted.effect_noise",
         _MODELS,
     ),
-    _of("folds.fold_aggregation", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
+    _of("folds.sample_and_aggregate", "estimate=float(clip.centre) + bound", "estimate=bound", _MODELS),
     _of("Clip.lost", "- _beyond(1 + off, sd)", "+ _beyond(1 + off, sd)", _MODELS),
     # Matching on released scores.
     _of("proved_matching.shrinkage_of", "(2 * p - 1) * q * (1 - q)", "q * (1 - q)", _RECORDS),

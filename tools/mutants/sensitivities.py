@@ -202,7 +202,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("folds/fold_average"),
     ),
     _of(
-        "fold_aggregation.fold_effects",
+        "sample_and_aggregate.fold_effects",
         "np.clip((effects - float(clip.centre)) / float(clip.bound), -1.0, 1.0)",
         "(effects - float(clip.centre)) / float(clip.bound)",
         "unit/statistics/folds/test_folds.py",

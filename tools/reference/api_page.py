@@ -29,10 +29,10 @@ HOW_TO = {
     "published": "[published forms](published.md)",
     "pool": "[pool sites](../how-to/pool-sites.md), [`PooledResult`](result.md#pooledresult)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
-    "Curator": "[register a budget](../how-to/register-a-budget.md)",
+    "Session": "[register a budget](../how-to/register-a-budget.md)",
     "Result": "[result](result.md)",
     "Study": "[study](study.md), [describe your data](../how-to/describe-your-data.md)",
-    "Charter": "[ledger](ledger.md#charter)",
+    "AccessPolicy": "[ledger](ledger.md#accesspolicy)",
     "open_ledger": "[ledger](ledger.md)",
     "results.Guarantee": "[result](result.md#guarantee)",
     "CounterveilError": "[errors](errors.md)",
@@ -102,9 +102,9 @@ def _answers() -> set[str]:
 
 
 def _group(name: str, thing: Any, answers: set[str]) -> str:
-    if hasattr(cv.Curator, name) or (inspect.isfunction(thing) and {"study", "results"} & set(_names(thing))):
+    if hasattr(cv.Session, name) or (inspect.isfunction(thing) and {"study", "results"} & set(_names(thing))):
         return GROUPS[0]
-    if thing is cv.Curator:
+    if thing is cv.Session:
         return GROUPS[1]
     if name in answers or name.partition(".")[0] == "results":
         return GROUPS[2]
@@ -144,12 +144,12 @@ def _error(thing: Any) -> bool:
 
 def _arguments(function: Any) -> list[str]:
     """Return the table of a function's arguments, without those that `cv.ate` has alike."""
-    alike = set() if function is cv.ate else set(_argument_rows(cv.ate))
+    arm_correlation = set() if function is cv.ate else set(_argument_rows(cv.ate))
     every = _argument_rows(function)
-    rows = [row for row in every if row not in alike]
+    rows = [row for row in every if row not in arm_correlation]
     lines = [*table(("argument", "type", "default", "meaning"), rows), ""] if rows else []
     if len(rows) < len(every):
-        others = ", ".join(row[0] for row in every if row in alike)
+        others = ", ".join(row[0] for row in every if row in arm_correlation)
         lines += [f"As for [`cv.ate`](#cvate): {others}.", ""]
     return lines
 
@@ -184,10 +184,10 @@ def undescribed() -> list[str]:
 def _class_tables(kind: type, is_answer: bool) -> list[str]:
     """Return the tables of a class, without what a public class that it inherits from has alike."""
     base = next((each for each in kind.__mro__[1:] if each.__name__ in cv.results.__all__), None)
-    alike = {row for _, rows in _tables(base, True) for row in rows} if base else set()
+    arm_correlation = {row for _, rows in _tables(base, True) for row in rows} if base else set()
     lines = []
     for headings, every in _tables(kind, is_answer or base is not None):
-        rows = [row for row in every if row not in alike]
+        rows = [row for row in every if row not in arm_correlation]
         lines += [*table(headings, rows), ""] if rows else []
     if base:
         full = f"cv.results.{base.__name__}"
@@ -237,9 +237,9 @@ def _public(kind: type, fields: set[str]) -> Iterator[tuple[str, Any]]:
 
 
 def _of_the_gate(kind: type, name: str) -> bool:
-    """Whether a member of the curator serves estimators and not those who ask."""
+    """Whether a member of the session serves estimators and not those who ask."""
     home = next(each for each in kind.__mro__ if name in vars(each))
-    return kind is cv.Curator and home is not kind and name not in ("account", "close", "simulated")
+    return kind is cv.Session and home is not kind and name not in ("account", "close", "simulated")
 
 
 def _method(name: str, thing: Any) -> tuple[str, str]:

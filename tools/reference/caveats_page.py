@@ -16,7 +16,7 @@ pooled results `AtSites` holds what each site says.
 """
 _TITLES = {
     "not_covered": "What intervals do not cover",
-    "interval_of": "What an interval is for, where not for the effect",
+    "interval_target": "What an interval is for, where not for the effect",
     "condition": "What an unadjusted interval depends on",
     "assumes": "Which models must be right",
     "population": "Who was kept",

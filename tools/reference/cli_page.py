@@ -25,7 +25,7 @@ HOW_TO = {
     "federation coordinator create": "[ask several hospitals at once](../how-to/federation.md)",
     "federation site create": "[ask several hospitals at once](../how-to/federation.md)",
     "groups": "[effects by group](../how-to/effects-by-group.md)",
-    "ledger charter": "[access policies](ledger.md#charter)",
+    "ledger access-policy": "[access policies](ledger.md#accesspolicy)",
     "ledger create": "[register a budget](../how-to/register-a-budget.md), [anchors](ledger.md#anchors)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",

@@ -1,6 +1,6 @@
 """Composition of privacy losses, calibration, and the ledger."""
 
-from counterveil.accounting.charter import Charter, Look, Looks, Uses
+from counterveil.accounting.access_policy import AccessPolicy, Look, Looks, Uses
 from counterveil.accounting.composition import Figure, compose, gaussian_equivalent, split_epsilon, split_mu
 from counterveil.accounting.filters import RULES, Remaining
 from counterveil.accounting.ledger import Ledger
@@ -10,9 +10,9 @@ from counterveil.accounting.refusals import OverBudgetError
 
 __all__ = [
     "RULES",
+    "AccessPolicy",
     "Account",
     "Answered",
-    "Charter",
     "Figure",
     "Ledger",
     "Look",

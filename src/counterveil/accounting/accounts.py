@@ -1,4 +1,4 @@
-"""What the entries of a store say about one account, and what its charter allows a request to use.
+"""What the entries of a store say about one account, and what its access policy allows a request to use.
 
 A fixed number of lookups, however many entries there are."""
 
@@ -12,8 +12,8 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 
 from counterveil.accounting import refusals
+from counterveil.accounting.access_policy import DROP, AccessPolicy, Looks, Uses, quoted, rules_of
 from counterveil.accounting.chain import canonical, read_entry, study_of, unseal
-from counterveil.accounting.charter import DROP, Charter, Looks, Uses, quoted, rules_of
 from counterveil.accounting.composition import shorten_up
 from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
 from counterveil.accounting.records import Account, Posting, Row, Store
@@ -56,10 +56,10 @@ class Standing:
         return None if row is None else read_entry(row)
 
     @cached_property
-    def charter(self) -> Charter | None:
-        """The charter that was registered, or that the first request fixed; None before the first."""
-        own = read_charter(self.registration)
-        return own if own is not None or self._latest is None else read_charter(self._latest)
+    def access_policy(self) -> AccessPolicy | None:
+        """The access policy that was registered, or that the first request fixed; None before the first."""
+        own = read_access_policy(self.registration)
+        return own if own is not None or self._latest is None else read_access_policy(self._latest)
 
     @cached_property
     def totals(self) -> Totals:
@@ -82,15 +82,17 @@ class Standing:
         return self._latest
 
 
-def read_charter(facts: Mapping[str, Any]) -> Charter | None:
-    """Return the charter in an entry, None where it has none."""
-    return None if facts["charter"] is None else _written_charter(canonical(facts["charter"]))
+def read_access_policy(facts: Mapping[str, Any]) -> AccessPolicy | None:
+    """Return the access policy in an entry, None where it has none."""
+    return (
+        None if facts["access_policy"] is None else _written_access_policy(canonical(facts["access_policy"]))
+    )
 
 
 @lru_cache(maxsize=64)
-def _written_charter(text: str) -> Charter:
-    """Return a charter by its text: every request of an account repeats it."""
-    return Charter.from_dict(json.loads(text))
+def _written_access_policy(text: str) -> AccessPolicy:
+    """Return an access policy by its text: every request of an account repeats it."""
+    return AccessPolicy.from_dict(json.loads(text))
 
 
 def account_of(store: Store, dataset: str) -> Account:
@@ -108,8 +110,8 @@ def account_of(store: Store, dataset: str) -> Account:
         record_remaining=levels.remaining(totals, Unit.RECORD),
         requests=totals.requests,
         unproved=totals.unproved,
-        charter=known.charter,
-        chartered=known.registration["charter"] is not None,
+        access_policy=known.access_policy,
+        access_policyed=known.registration["access_policy"] is not None,
         note=str(known.registration["note"]),
     )
 
@@ -123,7 +125,7 @@ def account_remarks(store: Store, dataset: str, unit: Unit, treatment: str) -> t
             f"the account {dataset!r} has run {unproved} of {requests} requests in a form without "
             "a finite-sample guarantee: its total is not proved"
         )
-    public = () if known.charter is None or unit.treatment_public else known.charter.public
+    public = () if known.access_policy is None or unit.treatment_public else known.access_policy.public
     shown = [name for name in public if name == treatment or not unit.covariates_public]
     if shown:
         said.append(
@@ -201,35 +203,35 @@ def study_after(store: Store, dataset: str, request_id: str, charge: Charge) -> 
     return study_total(study_spent(store, dataset, study_of(request_id)), request_id, charge)
 
 
-# Decides what an account allows: a request is compared with the charter. Nothing else decides this.
+# Decides what an account allows: a request is compared with the access policy. Nothing else decides this.
 #
-# Refusals depend on the charter and on the request, never on rows.
+# Refusals depend on the access policy and on the request, never on rows.
 
 
-_STEWARD = "the charter was fixed at registration or by the first study, and never changes"
+_STEWARD = "the access policy was fixed at registration or by the first study, and never changes"
 
 
 def check_request(
-    charter: Charter | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
+    access_policy: AccessPolicy | None, uses: Uses, face: Budget, request_id: str = "", lasting: bool = True
 ) -> None:
-    """Raise the refusal of a request that the charter does not allow; `face` is what the request asks to spend."""
-    check_study(charter, uses, lasting)
-    if charter is None:
+    """Raise the refusal of a request that the access policy does not allow; `face` is what it asks to spend."""
+    check_study(access_policy, uses, lasting)
+    if access_policy is None:
         return
-    if charter.methods is not None and uses.method not in charter.methods:
-        raise _not_allowed(f"one of the methods {quoted(charter.methods)}", f"method={uses.method!r}")
-    if charter.most_epsilon is not None and face.epsilon > charter.most_epsilon:
-        raise _not_allowed(f"epsilon at most {show(charter.most_epsilon)} a request", str(face))
-    if charter.most_delta is not None and face.delta > charter.most_delta:
-        raise _not_allowed(f"delta at most {show(charter.most_delta)} a request", str(face))
-    if charter.looks is not None:
-        _check_planned(charter.looks, uses, face, request_id)
+    if access_policy.methods is not None and uses.method not in access_policy.methods:
+        raise _not_allowed(f"one of the methods {quoted(access_policy.methods)}", f"method={uses.method!r}")
+    if access_policy.max_epsilon is not None and face.epsilon > access_policy.max_epsilon:
+        raise _not_allowed(f"epsilon at most {show(access_policy.max_epsilon)} a request", str(face))
+    if access_policy.max_delta is not None and face.delta > access_policy.max_delta:
+        raise _not_allowed(f"delta at most {show(access_policy.max_delta)} a request", str(face))
+    if access_policy.looks is not None:
+        _check_planned(access_policy.looks, uses, face, request_id)
 
 
-def check_rows(charter: Charter, rows: int) -> None:
-    """Raise the refusal of a request about fewer rows than the charter allows; their number is public."""
-    if rows < charter.least_rows:
-        raise _not_allowed(f"at least {charter.least_rows:,} rows", f"{rows:,} rows")
+def check_rows(access_policy: AccessPolicy, rows: int) -> None:
+    """Raise the refusal of a request about fewer rows than the access policy allows; their number is public."""
+    if rows < access_policy.least_rows:
+        raise _not_allowed(f"at least {access_policy.least_rows:,} rows", f"{rows:,} rows")
 
 
 def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, lasting: bool) -> None:
@@ -237,7 +239,7 @@ def check_offer(known: Standing, uses: Uses, face: Budget, request_id: str, last
 
     Where losses do not simply add up, only the draws say what a request costs, and the budget is left to `reserve`.
     """
-    check_request(known.charter, uses, face, request_id, lasting)
+    check_request(known.access_policy, uses, face, request_id, lasting)
     rule = known.levels.outcome
     if isinstance(rule, SumRule):
         totals_after(known, uses, rule.cost(Charge(face, ())), face)
@@ -274,53 +276,53 @@ def _check_planned(looks: Looks, uses: Uses, face: Budget, request_id: str) -> N
         raise refusal("CV-L083", expected=f"look {uses.look} with {planned}", got=str(face))
 
 
-def check_study(charter: Charter | None, uses: Uses, lasting: bool = True) -> None:
-    """Raise the refusal of a study that the charter does not allow at this level, whatever it would spend.
+def check_study(access_policy: AccessPolicy | None, uses: Uses, lasting: bool = True) -> None:
+    """Raise the refusal of a study that the access policy does not allow at this level, whatever it would spend.
 
-    Without a charter everything goes but a free choice of private rows, which only a ledger that does not last allows.
+    Without an access policy all goes but a free choice of private rows, which only a ledger that does not last allows.
     """
-    if charter is None:
+    if access_policy is None:
         if lasting:
             check_shown(None, uses)
         return
-    if uses.unit not in charter.protects:
-        allowed = " or ".join(f"protects={unit.value!r}" for unit in charter.protects)
+    if uses.unit not in access_policy.protects:
+        allowed = " or ".join(f"protects={unit.value!r}" for unit in access_policy.protects)
         raise _not_allowed(allowed, f"protects={uses.unit.value!r}")
-    if (uses.person, uses.protected_cluster) != (charter.person, charter.cluster):
+    if (uses.person, uses.protected_cluster) != (access_policy.person, access_policy.cluster):
         raise refusal(
             "CV-L049",
-            expected=_unit_words(charter.person, charter.cluster),
+            expected=_unit_words(access_policy.person, access_policy.cluster),
             got=_unit_words(uses.person, uses.protected_cluster),
             steward=_STEWARD,
         )
-    check_shown(charter, uses)
-    _check_look(charter.looks, uses)
-    public = frozenset(charter.public)
+    check_shown(access_policy, uses)
+    _check_look(access_policy.looks, uses)
+    public = frozenset(access_policy.public)
     private = [name for name in uses.made_public if name not in public]
     if private:
-        raise _made_public(private, uses, charter)
+        raise _made_public(private, uses, access_policy)
     if uses.unit.covariates_public:
         for name in uses.outcomes:
-            _check_outcome(charter, name)
-    check_missing(charter, uses.columns, uses.missing)
-    if uses.unproved and not charter.unproved:
+            _check_outcome(access_policy, name)
+    check_missing(access_policy, uses.columns, uses.missing)
+    if uses.unproved and not access_policy.unproved:
         raise refusal("CV-L045", method=uses.method)
 
 
-def check_shown(charter: Charter | None, uses: Uses) -> None:
+def check_shown(access_policy: AccessPolicy | None, uses: Uses) -> None:
     """Raise the refusal of a study that shows what is private: who is chosen, or which clusters there are.
 
     Whether the rows of a subset, and each arm of it, fit a study can be asked for nothing, and the clusters are counted
-    for nothing, so private columns must not be taken freely. Without a charter every column is private, at all levels.
+    for nothing, so private columns must not be taken freely. Without a policy every column is private, at all levels.
     """
-    public = frozenset(() if charter is None else charter.public)
-    if uses.unit.treatment_public and charter is not None:
+    public = frozenset(() if access_policy is None else access_policy.public)
+    if uses.unit.treatment_public and access_policy is not None:
         return
-    _check_subsets(charter, uses, public)
+    _check_subsets(access_policy, uses, public)
     if uses.named_cluster is None:
         return
-    named = frozenset(() if charter is None else charter.clusters)
-    assigned = frozenset(() if charter is None else charter.assigned_clusters)
+    named = frozenset(() if access_policy is None else access_policy.clusters)
+    assigned = frozenset(() if access_policy is None else access_policy.assigned_clusters)
     free = {uses.named_cluster, uses.treatment} if uses.assigned_cluster else {uses.named_cluster}
     listed = assigned if uses.assigned_cluster else named | assigned
     if uses.named_cluster not in listed and not public.issuperset(free):
@@ -335,8 +337,8 @@ def check_shown(charter: Charter | None, uses: Uses) -> None:
         )
 
 
-def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) -> None:
-    listed = frozenset(() if charter is None else charter.subsets)
+def _check_subsets(access_policy: AccessPolicy | None, uses: Uses, public: frozenset[str]) -> None:
+    listed = frozenset(() if access_policy is None else access_policy.subsets)
     # How many people or clusters a subset has shows too, so the columns that name them have to be public as well.
     free = public.issuperset({*uses.read} - {uses.outcome})
     for subset in uses.subsets:
@@ -351,7 +353,7 @@ def _check_subsets(charter: Charter | None, uses: Uses, public: frozenset[str]) 
 
 
 def _check_look(looks: Looks | None, uses: Uses) -> None:
-    """Raise CV-L083 for a look that the charter does not plan, and for other requests that read an outcome with looks.
+    """Raise CV-L083 for a look that the policy does not plan, and for other requests that read an outcome with looks.
 
     As a covariate the outcome is looked at too: balance, moments and models compare it between the arms.
     """
@@ -367,7 +369,7 @@ def _check_look(looks: Looks | None, uses: Uses) -> None:
         plan = "no looks" if looks is None else f"looks at {looks.outcome!r} alone"
         raise refusal(
             "CV-L083",
-            expected=f"an account whose charter plans this look; it plans {plan}",
+            expected=f"an account whose access policy plans this look; it plans {plan}",
             got=f"look {uses.look}",
         )
     elif not 1 <= uses.look <= len(looks.planned):
@@ -392,23 +394,23 @@ def check_order(
         )
 
 
-def check_missing(charter: Charter, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
-    """Raise CV-L043 where a study treats missing values of a private column in another way than the charter.
+def check_missing(access_policy: AccessPolicy, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
+    """Raise CV-L043 where a study treats missing values of a private column in another way than the access policy.
 
     `columns` starts with the treatment. Rows that a public column leaves out are a subset: attaching them tells whether
-    their arms are too small, so where the treatment is private the charter lists these columns too.
+    their arms are too small, so where the treatment is private the access policy lists these columns too.
     """
-    listed = rules_of(columns[0], missing, charter.public)
+    listed = rules_of(columns[0], missing, access_policy.public)
     for name in columns:
-        wanted, given = charter.missing.get(name), listed.get(name)
-        if given != wanted and (given is not None or name not in charter.public):
+        wanted, given = access_policy.missing.get(name), listed.get(name)
+        if given != wanted and (given is not None or name not in access_policy.public):
             raise refusal(
                 "CV-L043", name=name, expected=_rule_words(wanted), got=_rule_words(given), steward=_STEWARD
             )
 
 
-def check_same(dataset: str, registered: Charter | None, given: Charter) -> None:
-    """Raise CV-L046 where another charter is given than the one that the account has."""
+def check_same(dataset: str, registered: AccessPolicy | None, given: AccessPolicy) -> None:
+    """Raise CV-L046 where another access policy is given than the one that the account has."""
     if registered != given:
         raise refusal(
             "CV-L046",
@@ -421,21 +423,27 @@ def check_same(dataset: str, registered: Charter | None, given: Charter) -> None
         )
 
 
-def _check_outcome(charter: Charter, outcome: str) -> None:
-    if outcome in charter.public:
+def _check_outcome(access_policy: AccessPolicy, outcome: str) -> None:
+    if outcome in access_policy.public:
         got = f"the outcome {outcome!r}, which is public in this account"
-    elif charter.outcomes is not None and outcome not in charter.outcomes:
+    elif access_policy.outcomes is not None and outcome not in access_policy.outcomes:
         got = f"the outcome {outcome!r}"
     else:
         return
-    allowed = "a private column" if charter.outcomes is None else f"one of {quoted(charter.outcomes)}"
+    allowed = (
+        "a private column" if access_policy.outcomes is None else f"one of {quoted(access_policy.outcomes)}"
+    )
     raise refusal("CV-L042", allowed=allowed, got=got, steward=_STEWARD)
 
 
-def _made_public(private: list[str], uses: Uses, charter: Charter) -> CounterveilError:
+def _made_public(private: list[str], uses: Uses, access_policy: AccessPolicy) -> CounterveilError:
     listed = quoted(private[:10]) + (", ..." if len(private) > 10 else "")
     return refusal(
-        "CV-L041", listed=listed, public=quoted(charter.public[:20]), unit=uses.unit.value, steward=_STEWARD
+        "CV-L041",
+        listed=listed,
+        public=quoted(access_policy.public[:20]),
+        unit=uses.unit.value,
+        steward=_STEWARD,
     )
 
 

@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from counterveil.accounting import refusals
+from counterveil.accounting.access_policy import AccessPolicy, Uses
 from counterveil.accounting.accounts import (
     Standing,
     account_of,
@@ -31,7 +32,7 @@ from counterveil.accounting.accounts import (
     check_study,
     entry_of,
     newest_requests,
-    read_charter,
+    read_access_policy,
     registration_of,
     study_after,
     study_spent,
@@ -41,7 +42,6 @@ from counterveil.accounting.accounts import (
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
 from counterveil.accounting.chain import canonical, read_entry, seal, unseal
-from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels, check_charge
 from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
 from counterveil.accounting.sql_store import SqliteStore
@@ -85,14 +85,14 @@ class Ledger:
         budget: Budget,
         *,
         record_budget: Budget | None = None,
-        charter: Charter | None = None,
+        access_policy: AccessPolicy | None = None,
         rule: str | None = None,
         note: str = "",
     ) -> None:
-        """Register the total budget and the charter of a data set; neither can be changed.
+        """Register the total budget and the access policy of a data set; neither can be changed.
 
         `budget` is for all answers together. `record_budget` is the part of it that answers which protect whole
-        records may spend; all of it if omitted. Without a charter, the first request fixes one.
+        records may spend; all of it if omitted. Without an access policy, the first request fixes one.
         """
         refusals.check_name("dataset", dataset)
         for granted in (budget, record_budget):
@@ -104,8 +104,8 @@ class Ledger:
             if before is not None:
                 first = Levels.from_dict(unseal(before)).outcome
                 raise refusal("CV-L005", dataset=dataset, budget=first.budget, rule=first.name)
-            own = None if charter is None else charter.to_dict()
-            facts = levels.to_dict() | {"charter": own, "note": note, "asked_by": self._analyst}
+            own = None if access_policy is None else access_policy.to_dict()
+            facts = levels.to_dict() | {"access_policy": own, "note": note, "asked_by": self._analyst}
             self._append("register", dataset, "", facts)
 
     def reserve(
@@ -123,7 +123,7 @@ class Ledger:
         """Return a reservation whose cost is now spent, or the stored answer of the same request.
 
         A request that was reserved before and has no answer gets the same reservation again, at no cost.
-        What the request `uses` must be allowed by the account's charter; the first request fixes one where none
+        What the request `uses` must be allowed by the account's access policy; the first request fixes one where none
         was registered.
         """
         asker = self._analyst if asked_by is None else asked_by
@@ -138,7 +138,7 @@ class Ledger:
             seen = self._seen(dataset, request_id, fingerprint, (charge.to_dict(), description))
             if seen is not None:
                 return seen
-            looks = None if known.charter is None else known.charter.looks
+            looks = None if known.access_policy is None else known.access_policy.looks
             check_order(self._store, dataset, looks, uses, description)
             facts = self._charged(known, request_id, uses, charge) | {
                 "fingerprint": fingerprint,
@@ -153,25 +153,25 @@ class Ledger:
 
     def _charged(self, known: Standing, request_id: str, uses: Uses, charge: Charge) -> dict[str, object]:
         """Return what a request costs and the totals after it, or raise what its account does not allow."""
-        charter = known.charter
-        if charter is None:
+        access_policy = known.access_policy
+        if access_policy is None:
             # A ledger that dies with the process adds nothing up for others, so it may hold unproved forms.
-            charter = Charter.of_study(uses, unproved=not self._store.lasting)
-        check_request(charter, uses, charge.face, request_id)
+            access_policy = AccessPolicy.of_study(uses, unproved=not self._store.lasting)
+        check_request(access_policy, uses, charge.face, request_id)
         cost = known.levels.cost(charge)
         return totals_after(known, uses, cost, charge.face).to_dict() | {
             "charge": charge.to_dict(),
             "cost": cost.to_dict(),
             # Repeated by every request where the first one fixed it, so that one lookup finds it.
-            "charter": charter.to_dict() if known.registration["charter"] is None else None,
+            "access_policy": access_policy.to_dict() if known.registration["access_policy"] is None else None,
             "uses": uses.to_dict(),
         }
 
     def check_study(self, dataset: str, uses: Uses) -> None:
-        """Raise the refusal of a study that the account's charter does not allow, before any row is read."""
+        """Raise the refusal of a study that the account's access policy does not allow, before any row is read."""
         with self._reading():
-            charter = Standing(self._store, dataset).charter
-        check_study(charter, uses, self._store.lasting)
+            access_policy = Standing(self._store, dataset).access_policy
+        check_study(access_policy, uses, self._store.lasting)
 
     def check_offer(self, dataset: str, uses: Uses, face: Budget, request_id: str) -> None:
         """Raise what a request would be refused for, as far as its draws are not needed to tell; nothing is spent."""
@@ -179,24 +179,24 @@ class Ledger:
             check_offer(Standing(self._store, dataset), uses, face, request_id, self._store.lasting)
 
     def check_rows(self, dataset: str, rows: Callable[[], int]) -> None:
-        """Raise the refusal of a request about fewer rows than the charter allows; counted where it says so."""
+        """Raise the refusal of a request about fewer rows than the access policy allows; counted where it says so."""
         with self._reading():
-            charter = Standing(self._store, dataset).charter
-        if charter is not None and charter.least_rows:
-            check_rows(charter, rows())
+            access_policy = Standing(self._store, dataset).access_policy
+        if access_policy is not None and access_policy.least_rows:
+            check_rows(access_policy, rows())
 
     def check_missing(self, dataset: str, columns: tuple[str, ...], missing: Mapping[str, str]) -> None:
-        """Raise CV-L043 for missing-value rules that the account's charter does not allow, before rows are read."""
+        """Raise CV-L043 for missing-value rules that the access policy does not allow, before rows are read."""
         with self._reading():
-            charter = Standing(self._store, dataset).charter
-        if charter is not None:
-            check_missing(charter, columns, missing)
+            access_policy = Standing(self._store, dataset).access_policy
+        if access_policy is not None:
+            check_missing(access_policy, columns, missing)
 
-    def check_charter(self, dataset: str, charter: Charter) -> None:
-        """Raise CV-L046 where the account was registered with another charter, or without one."""
+    def check_access_policy(self, dataset: str, access_policy: AccessPolicy) -> None:
+        """Raise CV-L046 where the account was registered with another access policy, or without one."""
         with self._reading():
             row = registration_of(self._store, dataset)
-            check_same(dataset, read_charter(read_entry(row)), charter)
+            check_same(dataset, read_access_policy(read_entry(row)), access_policy)
 
     def release(
         self, reservation: Reservation, name: str, bounds: list[str], draw: Callable[[], list[str]]

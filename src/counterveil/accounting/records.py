@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from counterveil.accounting.charter import Charter
+from counterveil.accounting.access_policy import AccessPolicy
 from counterveil.accounting.composition import Figure
 from counterveil.accounting.filters import Remaining
 from counterveil.privacy import Budget, Unit, show
@@ -15,7 +15,7 @@ from counterveil.privacy import Budget, Unit, show
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """One registered data set: what was granted, what is spent, what remains, and what its charter allows.
+    """One registered data set: what was granted, what is spent, what remains, and what its access policy allows.
 
     `spent` and `remaining` count all answers: each of them costs outcomes. `record_spent` and `record_remaining`
     count the answers that protect whole records.
@@ -32,8 +32,10 @@ class Account:
     record_spent: Figure
     record_remaining: Remaining
     unproved: int
-    charter: Charter | None
-    chartered: bool  # whether the charter was registered; else the first request fixed it, or will
+    access_policy: AccessPolicy | None
+    access_policyed: (
+        bool  # whether the access policy was registered; else the first request fixed it, or will
+    )
 
     def left(self, unit: Unit) -> Remaining:
         """Return the remaining budget of requests that protect `unit`."""
@@ -62,28 +64,28 @@ class Account:
             "record_remaining": self.record_remaining.to_dict(),
             "requests": self.requests,
             "unproved": self.unproved,
-            "charter": None if self.charter is None else self.charter.to_dict(),
-            "charter_from": self.charter_from,
+            "access_policy": None if self.access_policy is None else self.access_policy.to_dict(),
+            "access_policy_from": self.access_policy_from,
             "note": self.note,
         }
 
     @property
-    def charter_from(self) -> str:
-        """Who fixed the charter."""
-        if self.charter is None:
+    def access_policy_from(self) -> str:
+        """Who fixed the access policy."""
+        if self.access_policy is None:
             return "none yet: the first request fixes it"
-        return "registered" if self.chartered else "fixed by the first request"
+        return "registered" if self.access_policyed else "fixed by the first request"
 
     def lines(self) -> list[str]:
-        """Return what the totals mean and what the charter allows, a sentence a line."""
+        """Return what the totals mean and what the access policy allows, a sentence a line."""
         lines = [
             f"requests: {self.requests}; rule {self.rule!r}",
             'Every answer counts toward "outcomes", the limit for all private values of one person together. Only '
             'answers with protects="record" count toward "records" as well: what can be asked for there is the '
             "smaller rest of the two.",
-            f"charter ({self.charter_from}):",
+            f"access policy ({self.access_policy_from}):",
         ]
-        lines += [] if self.charter is None else [f"- {line}" for line in self.charter.lines()]
+        lines += [] if self.access_policy is None else [f"- {line}" for line in self.access_policy.lines()]
         return [*lines, *([f"note: {self.note!r}"] if self.note else [])]
 
     def __str__(self) -> str:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from counterveil.accounting.access_policy import AccessPolicy, Uses
 from counterveil.accounting.accounts import check_request, read_total, study_spent, study_total
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.anchoring import Anchors, checked
 from counterveil.accounting.chain import GENESIS, digest, fault, study_of, unseal
-from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import GaussianRule, Levels, Totals, limit_holds
 from counterveil.accounting.records import Row, Store, VerifyReport
 from counterveil.errors import CounterveilError, LedgerError, refusal
@@ -27,8 +27,10 @@ class _Book:
 
     levels: Levels
     totals: Totals
-    charter: Charter | None
-    chartered: bool  # whether the charter is that of the registration; else the first request fixes it
+    access_policy: AccessPolicy | None
+    access_policyed: (
+        bool  # whether the access policy is that of the registration; else the first request fixes it
+    )
     # The hash of the entry that registered it.
     registered: str
     # The number of its newest reserve entry among those that were read.
@@ -93,8 +95,8 @@ class Past:
         if row is not None:
             facts = unseal(row)
             book.totals = Totals.from_dict(facts)
-            if not book.chartered:
-                book.charter = Charter.from_dict(facts["charter"])
+            if not book.access_policyed:
+                book.access_policy = AccessPolicy.from_dict(facts["access_policy"])
 
 
 def verify_rows(
@@ -161,8 +163,8 @@ def _register(row: Row, facts: dict[str, Any], past: Past) -> str | None:
 
 def _registered(row: Row, facts: dict[str, Any]) -> _Book:
     levels = Levels.from_dict(facts)
-    charter = None if facts["charter"] is None else Charter.from_dict(facts["charter"])
-    return _Book(levels, levels.nothing(), charter, charter is not None, row.hash)
+    access_policy = None if facts["access_policy"] is None else AccessPolicy.from_dict(facts["access_policy"])
+    return _Book(levels, levels.nothing(), access_policy, access_policy is not None, row.hash)
 
 
 def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
@@ -172,13 +174,15 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
         return "it names another registration of its data set"
     charge = Charge.from_dict(facts["charge"])
     uses = Uses.from_dict(facts["uses"])
-    charter = book.charter or Charter.of_study(uses, unproved=bool(facts["charter"]["unproved"]))
-    if facts["charter"] != (None if book.chartered else charter.to_dict()):
-        return "its charter is not that of its account"
+    access_policy = book.access_policy or AccessPolicy.of_study(
+        uses, unproved=bool(facts["access_policy"]["unproved"])
+    )
+    if facts["access_policy"] != (None if book.access_policyed else access_policy.to_dict()):
+        return "its access policy is not that of its account"
     try:
-        check_request(charter, uses, charge.face, row.request_id)
+        check_request(access_policy, uses, charge.face, row.request_id)
     except LedgerError as refusal:
-        return f"the charter of its account does not allow it ({refusal.code})"
+        return f"the access policy of its account does not allow it ({refusal.code})"
     cost = book.levels.cost(charge)
     totals = book.totals.after(uses.unit, cost, uses.unproved)
     if facts["cost"] != cost.to_dict():
@@ -192,7 +196,7 @@ def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | 
         return "the running total of its study is wrong"
     if study:
         book.studies[study] = read_total(facts["study"])
-    book.totals, book.charter, book.newest = totals, charter, row.seq
+    book.totals, book.access_policy, book.newest = totals, access_policy, row.seq
     book.seen[row.request_id] = (str(facts["fingerprint"]), False)
     return None
 

@@ -136,9 +136,9 @@ class Dialogue:
 
     def _person(self, typed: str) -> Mapping[str, Any]:
         parts = [part.strip() for part in typed.split(",")]
-        table: dict[str, Any] = dict(zip(("column", "order", "most_rows"), parts, strict=False))
-        if "most_rows" in table:
-            table["most_rows"] = label(table["most_rows"])
+        table: dict[str, Any] = dict(zip(("column", "order", "max_rows_per_person"), parts, strict=False))
+        if "max_rows_per_person" in table:
+            table["max_rows_per_person"] = label(table["max_rows_per_person"])
         return {"person": table}
 
     def _covariates_text(self) -> str:

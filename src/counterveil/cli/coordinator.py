@@ -43,7 +43,7 @@ def create(
     pooling: Annotated[
         str, option("NAME", "How answers are pooled: --method of `counterveil pool`.")
     ] = "mvagg",
-    most_weight: Annotated[float, option("NUMBER", "Largest weight of one site.")] = 0.5,
+    max_weight: Annotated[float, option("NUMBER", "Largest weight of one site.")] = 0.5,
 ) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
 
@@ -64,7 +64,7 @@ def create(
         "retry": retry,
         "quorum": max(2, len(named)) if quorum is None else quorum,
         "pooling": pooling,
-        "most_weight": most_weight,
+        "max_weight": max_weight,
         "question": {"method": method} | asked,
         "sites": {name: {"epsilon": given["epsilon"]} for name in named},
     }

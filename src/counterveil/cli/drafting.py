@@ -109,7 +109,7 @@ def draft(
     randomised: Randomised = None,
     person: Person = None,
     order: Order = None,
-    most_rows: MostRows = None,
+    max_rows_per_person: MostRows = None,
     cluster: Cluster = None,
     covariate: Covariate = None,
     ignore: Ignore = None,
@@ -131,7 +131,7 @@ def draft(
     from counterveil.data.progress import Waiting
 
     data, as_json = charge["data"], charge["as_json"]
-    people = {"column": person, "order": order, "most_rows": most_rows}
+    people = {"column": person, "order": order, "max_rows_per_person": max_rows_per_person}
     told: dict[str, Any] = {
         "treatment": treatment,
         "treated": label(treated),
@@ -172,13 +172,7 @@ def draft(
                 )
         if out is not None:
             made.save(out)
-        facts = {
-            "study": made.toml,
-            "places": made.places,
-            "set_aside": made.set_aside,
-            "open_questions": [each.to_dict() for each in made.open_questions],
-        }
-        say(facts, _told(made, out, data), as_json, charged if estimate_ranges else None)
+        say(_facts(made), _told(made, out, data), as_json, charged if estimate_ranges else None)
 
 
 _TEMPLATE = """\
@@ -235,6 +229,12 @@ def _told(made: Draft, out: Path | None, data: str) -> str:
     return "\n".join([*lines, f"Continue: counterveil draft {data} --out {out} (or edit the file)"])
 
 
+def _facts(made: Any) -> dict[str, Any]:
+    """Return a draft as JSON-ready facts."""
+    asked = [each.to_dict() for each in made.open_questions]
+    return {"study": made.toml, "places": made.places, "set_aside": made.set_aside, "open_questions": asked}
+
+
 def _described(ranges: list[str] | None, labels: list[str] | None) -> dict[str, Any]:
     """Return the ranges and labels that were said of columns, by their names or patterns."""
     from counterveil.drafting.codebooks import choices
@@ -264,7 +264,7 @@ def check(given: Given, show_labels: ShowLabels = False) -> None:
     """Check that the data fit the study file, and list everything that does not, with the lines that mend it.
 
     For the holder of the data: what is found depends on their rows. Whether the declared ranges suit the values is
-    private and not said. With a ledger, the study is compared with the account's charter first. In a database only the
+    private and not said. With a ledger, the study is compared with its access policy first. In a database only the
     columns are checked.
     """
     from counterveil.data import Study, open_table

@@ -28,11 +28,11 @@ def look(
 ) -> None:
     """Estimate the effect at a planned look while data come in.
 
-    The account's charter plans the looks (`counterveil ledger charter --looks`). The intervals of all looks cover
+    The access policy plans the looks (`counterveil ledger access-policy --looks`). The intervals of all looks cover
     together. A look that was answered before costs nothing.
     """
     import counterveil as cv
-    from counterveil.accounting.charter import request_of
+    from counterveil.accounting.access_policy import request_of
 
     study, book = request.study, request.charged.ledger
     if book is None:
@@ -316,7 +316,7 @@ def pool(
     ],
     method: Annotated[str, option("NAME", '"mvagg", "ivw", "all", "largest" or "random_effects".')] = "mvagg",
     level: Level = 0.95,
-    most_weight: Annotated[
+    max_weight: Annotated[
         float | None,
         option("NUMBER", "Largest weight of one site; the variances that sites report are then ignored."),
     ] = None,
@@ -330,5 +330,5 @@ def pool(
     import counterveil as cv
 
     check_target(report)
-    bounds = None if most_weight is None else cv.settings.WeightLimits(most_weight)
+    bounds = None if max_weight is None else cv.settings.WeightLimits(max_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)

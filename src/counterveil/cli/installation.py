@@ -184,14 +184,14 @@ def demo(
     if not ledger.exists():
         with cv.open_ledger(ledger, create=True) as book:
             book.register("lalonde", cv.Budget(epsilon=3))
-    with cv.Curator(training.frame, training.study, ledger=ledger, dataset="lalonde") as curator:
+    with cv.Session(training.frame, training.study, ledger=ledger, dataset="lalonde") as session:
         # A named request: run again, the demo gets the stored answer free of charge.
         with Waiting("estimating; a first run also compiles its loops"):
-            result = curator.ate(protects="outcome", epsilon=1, request_id="demo")
+            result = session.ate(protects="outcome", epsilon=1, request_id="demo")
         report = result.to_html(folder / "report.html")
         print(result)
         print(f"\nReport written to {report}\n")
-        print_accounts(curator.ledger)
+        print_accounts(session.ledger)
 
 
 def demo_federation(

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 ledger_app = commands("Privacy budgets: create a ledger, show what was spent, verify it.")
 
 _DRAFT = """\
-# Draft of a charter: what this account permits. It cannot be changed once registered, so check every line.
+# Draft of an access policy: what this account permits. It cannot be changed once registered, so check every line.
 # public: columns whose exact values, counts and balance may be shown. Every other column is private.
 # outcomes: private columns that requests which take covariates as public may use; leave out to permit any.
 # protects: levels of protection that are permitted. methods: names; leave out to permit all.
-# most_epsilon, most_delta: largest values for one request; leave out for no limit but the total.
+# max_epsilon, max_delta: largest values for one request; leave out for no limit but the total.
 # least_rows: fewest rows that a request may be about, which is public.
 # unproved: whether forms without a finite-sample guarantee may run.
 # [missing]: "fill" keeps it private which rows of a private column lack a value; "drop" makes it public.
@@ -52,7 +52,7 @@ def create(
         str | None,
         option("NAME", 'Composition rule: "sum" (if omitted), or "gaussian" if delta is positive.'),
     ] = None,
-    charter: Annotated[
+    access_policy: Annotated[
         Path | None,
         option("FILE", "What the account permits (TOML); if omitted, the first request determines it."),
     ] = None,
@@ -67,28 +67,28 @@ def create(
     analyst: Analyst = None,
     as_json: AsJson = False,
 ) -> None:
-    """Register a data set with its total budget and its charter.
+    """Register a data set with its total budget and its access policy.
 
-    The ledger is created if it does not exist. A registered budget and a charter cannot be changed.
+    The ledger is created if it does not exist. A registered budget and an access policy cannot be changed.
     """
-    from counterveil.accounting import Charter, open_ledger
+    from counterveil.accounting import AccessPolicy, open_ledger
     from counterveil.privacy import Budget
 
     budget = Budget(epsilon, delta)
     record = None
     if record_epsilon is not None or record_delta is not None:
         record = Budget(record_epsilon or epsilon, delta if record_delta is None else record_delta)
-    allowed = None if charter is None else Charter.from_toml(charter)
+    allowed = None if access_policy is None else AccessPolicy.from_toml(access_policy)
     with open_ledger(ledger, create=True, anchor=anchor) as book:
         if analyst is not None:
             book.analyst = analyst
-        book.register(dataset, budget, record_budget=record, charter=allowed, rule=rule, note=note)
+        book.register(dataset, budget, record_budget=record, access_policy=allowed, rule=rule, note=note)
         _print(book, as_json)
 
 
-@ledger_app.command("charter", cls=Command, short_help="Draft a charter from a study file.")
+@ledger_app.command("access-policy", cls=Command, short_help="Draft an access policy from a study file.")
 @shared("study", "protects", "as_json")
-def draft_charter(
+def draft_access_policy(
     given: Given,
     looks: Annotated[
         str | None, option("ROWS", "Plan looks at the outcome while data come in: 300,600,1000 rows.")
@@ -102,17 +102,17 @@ def draft_charter(
         str, option("NAME", "How the looks share the error: obrien_fleming, pocock or always_valid.")
     ] = "obrien_fleming",
 ) -> None:
-    """Draft a charter from a study file, for the data steward to check.
+    """Draft an access policy from a study file, for the data steward to check.
 
-    Pass the corrected file to `counterveil ledger create --charter`.
+    Pass the corrected file to `counterveil ledger create --access-policy`.
     """
-    from counterveil.accounting import Charter
+    from counterveil.accounting import AccessPolicy
     from counterveil.data import Study
     from counterveil.privacy import Unit
-    from counterveil.session import drafted_charter
+    from counterveil.session import drafted_access_policy
 
     study = Study.from_toml(given["study"])
-    draft = drafted_charter(study, Unit.parse(given["protects"]))
+    draft = drafted_access_policy(study, Unit.parse(given["protects"]))
     if looks is not None or epsilon is not None:
         from counterveil.questions import interim
 
@@ -124,7 +124,7 @@ def draft_charter(
             level=level,
             spending=spending,
         )
-        draft = Charter.from_dict(draft.to_dict() | {"looks": plan.to_dict()})
+        draft = AccessPolicy.from_dict(draft.to_dict() | {"looks": plan.to_dict()})
     print(json.dumps(draft.to_dict(), indent=2) if given["as_json"] else _DRAFT + draft.to_toml().rstrip())
 
 

@@ -110,7 +110,7 @@ def _sections(facts: dict[str, Any]) -> str:
 def _headline(facts: dict[str, Any]) -> str:
     """Return one effect with its interval in words; nothing where there are several, or no interval for the effect."""
     effects = facts.get("effects", [])
-    if len(effects) != 1 or facts.get("interval_of"):
+    if len(effects) != 1 or facts.get("interval_target"):
         return ""
     error, ends = effects[0]["std_error"]["total"], effects[0]["interval"]
     return f"{rounded(effects[0]['estimate'], error)} ({percent(facts['level'])} interval {from_to(ends, error)})"

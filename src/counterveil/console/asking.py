@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from counterveil.accounting import Charter, Uses
+from counterveil.accounting import AccessPolicy, Uses
 from counterveil.accounting.accounts import check_request
 from counterveil.bounded_reading import UnreadableError, parse_json, written_float
 from counterveil.console.datasets import levels
@@ -26,7 +26,6 @@ from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, Asked
 from counterveil.questions.ate import AteArguments, method_names
 from counterveil.questions.cate.cate import CateArguments, cate_methods
-from counterveil.questions.curator import Curator
 from counterveil.questions.event_study import EventStudyArguments
 from counterveil.questions.groups.groups import GroupsArguments
 from counterveil.questions.groups.question import ONE_SCORE
@@ -35,6 +34,7 @@ from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
 from counterveil.questions.policy.policy import Policy, PolicyValueArguments
 from counterveil.questions.quantiles import QuantilesArguments
+from counterveil.questions.session import Session
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.questions.typed_settings import settings_from_text
 from counterveil.results.measures import MEASURES
@@ -137,7 +137,7 @@ class FormRequest:
         return asked.arguments(**arguments).checked(self.study)
 
     def uses(self) -> Uses:
-        """Return what the charter is compared with."""
+        """Return what the access policy is compared with."""
         asked = Question.ask(
             protects=self.given["protects"],
             epsilon=self.given["epsilon"],
@@ -165,7 +165,7 @@ def form(visit: Visit) -> Page:
             text = visit.workspace.study(chosen)
             wanted = FormRequest(data, text, text.study(), given)
             left = [str(data.account.left(unit).epsilon > 0) for unit in Unit]
-            key = "\n".join((text.name, text.text, repr(data.account.charter), *left))
+            key = "\n".join((text.name, text.text, repr(data.account.access_policy), *left))
             offer, refused = _OFFERS.of(key, lambda: offered(wanted))
             cuts, known = _cuts(given["by"]), wanted.study.covariates
             groups = [(name, isinstance(domain, Range), cuts) for name, domain in known.items()]
@@ -212,9 +212,9 @@ def offered(wanted: FormRequest) -> tuple[Offer, CounterveilError | None]:
     Each is tried with the functions that decide about a request.
     """
     account, refused = wanted.data.account, None
-    charter, face = account.charter, Budget(1)
-    if charter is not None and charter.most_epsilon is not None:
-        face = Budget(min(face.epsilon, charter.most_epsilon))
+    access_policy, face = account.access_policy, Budget(1)
+    if access_policy is not None and access_policy.max_epsilon is not None:
+        face = Budget(min(face.epsilon, access_policy.max_epsilon))
     found: list[tuple[str, str, str]] = []
     for question, unit in product(QUESTIONS, Unit):
         for method in QUESTIONS[question].methods:
@@ -223,7 +223,7 @@ def offered(wanted: FormRequest) -> tuple[Offer, CounterveilError | None]:
             try:
                 tried = replace(wanted, given=given)
                 tried.asked(**_example(wanted.study))
-                check_request(charter, tried.uses(), face)
+                check_request(access_policy, tried.uses(), face)
             except CounterveilError as error:
                 refused = refused or error
                 continue
@@ -253,7 +253,7 @@ def confirm(visit: Visit) -> Page:
         state = book.state_of(account.dataset, wanted.given["request"])
         if state is None:
             book.check_offer(account.dataset, uses, asked.budget, wanted.given["request"])
-    first = account.charter is None
+    first = account.access_policy is None
     return Page(
         "confirm.html",
         {
@@ -266,7 +266,7 @@ def confirm(visit: Visit) -> Page:
             "state": state,
             "public": wanted.study.public_facts(wanted.unit),
             "shown": uses.made_public,
-            "fixes": Charter.of_study(uses).lines() if first else [],
+            "fixes": AccessPolicy.of_study(uses).lines() if first else [],
         },
     )
 
@@ -307,15 +307,15 @@ def _answer(visit: Visit, wanted: FormRequest, asked: Asked[Any]) -> int:
         )
     name = wanted.data.account.dataset
     with visit.workspace.opened(wanted.data.ledger, inspect=False) as book:
-        with Curator(
+        with Session(
             wanted.data.source.open(),
             wanted.study,
             ledger=book,
             dataset=name,
             attach=asked.attach,
             analyst=visit.person.name,
-        ) as curator:
-            asked.answer(curator)
+        ) as session:
+            asked.answer(session)
         return book.of_request(name, wanted.given["request"])[0].seq
 
 

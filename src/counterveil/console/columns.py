@@ -361,7 +361,7 @@ def _units(
     ):
         if row is not None:
             old = _table(before, key)
-            kept = {name: old[name] for name in ("most_rows",) if name in old and order is not None}
+            kept = {name: old[name] for name in ("max_rows_per_person",) if name in old and order is not None}
             table = {"column": row.name} | flags | own | kept
             made[key] = row.name if len(table) == 1 else table
     return made

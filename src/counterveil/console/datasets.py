@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from counterveil.accounting import Account, Charter, Posting, open_ledger
+from counterveil.accounting import AccessPolicy, Account, Posting, open_ledger
 from counterveil.accounting.refusals import check_name
 from counterveil.console.studies import StudyLine, fitting, study_lines
 from counterveil.console.visit import Page, Redirect, Visit
@@ -50,7 +50,7 @@ def _next(lines: list[StudyLine], proposed: list[StudyLine]) -> dict[str, Any]:
 
 
 def one_dataset(visit: Visit) -> Page:
-    """Return the page of one account: budget, charter, studies to ask with, and the newest requests."""
+    """Return the page of one account: budget, access policy, studies to ask with, and the newest requests."""
     found = visit.workspace.dataset(visit.path["key"])
     with visit.workspace.opened(found.ledger) as book:
         newest = book.newest(found.account.dataset, _REQUESTS)
@@ -63,8 +63,10 @@ def one_dataset(visit: Visit) -> Page:
         {
             "dataset": _summary(found),
             "statement": found.account.statement(),
-            "charter": [] if found.account.charter is None else found.account.charter.lines(),
-            "charter_from": found.account.charter_from,
+            "access_policy": []
+            if found.account.access_policy is None
+            else found.account.access_policy.lines(),
+            "access_policy_from": found.account.access_policy_from,
             "requests": [request_line(entry, answered[entry.request_id]) for entry in newest],
             "studies": [
                 line.name for line in fitting(study_lines(visit), visit, found.source) if not line.open
@@ -89,7 +91,7 @@ def new_dataset(visit: Visit) -> Page:
 def confirm_register(visit: Visit) -> Page:
     """Return the page that says what would be registered, and that it cannot be undone."""
     wanted = _wanted(visit)
-    policy = wanted["charter"]
+    policy = wanted["access_policy"]
     facts = {
         "wanted": wanted,
         "policy": None if policy is None else policy.lines(),
@@ -103,7 +105,7 @@ def register(visit: Visit) -> Redirect:
     """Register a data set with its budget and its access policy, neither of which can be changed."""
     wanted = _wanted(visit)
     # What was confirmed is what is registered: a policy of a study that changed since is not.
-    if _digest(wanted["charter"]) != visit.word("policy"):
+    if _digest(wanted["access_policy"]) != visit.word("policy"):
         raise refusal("CV-W008", what="the access policy")
     with open_ledger(visit.workspace.new_ledger().place, create=True) as book:
         book.analyst = visit.person.name
@@ -111,7 +113,7 @@ def register(visit: Visit) -> Redirect:
     return Redirect("/")
 
 
-def _digest(policy: Charter | None) -> str:
+def _digest(policy: AccessPolicy | None) -> str:
     return "" if policy is None else policy.digest()
 
 
@@ -127,7 +129,7 @@ def _wanted(visit: Visit) -> dict[str, Any]:
         "dataset": visit.word("name"),
         "budget": budget,
         "record_budget": Budget(record, budget.delta) if record else None,
-        "charter": policy,
+        "access_policy": policy,
         "note": visit.word("note"),
     }
 
@@ -136,7 +138,7 @@ def _units(visit: Visit) -> tuple[Unit, ...]:
     return tuple(unit for unit in Unit if visit.word(f"protects-{unit.value}"))
 
 
-def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> Charter:
+def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> AccessPolicy:
     """Return the policy that permits a study at these levels, with the further columns and limits of a form."""
     if not units:
         raise refusal("CV-W004", expected="at least one level of protection", got="none")
@@ -149,8 +151,8 @@ def _policy_of(study: Study, units: tuple[Unit, ...], visit: Visit) -> Charter:
     terms["outcomes"] = study.outcomes if named else None
     methods = [name for name in method_names() if visit.word(f"method-{name}")]
     terms["methods"] = methods if len(methods) < len(method_names()) else None
-    terms |= {key: visit.word(key) or None for key in ("most_epsilon", "most_delta")}
-    return Charter(**terms)
+    terms |= {key: visit.word(key) or None for key in ("max_epsilon", "max_delta")}
+    return AccessPolicy(**terms)
 
 
 def _summary(found: DataSet) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _KINDS: tuple[tuple[type[CounterveilError], int], ...] = (
     (DataError, 409),
     (MissingExtraError, 501),
 )
-# What refusals of these kinds depend on: parameters, charters and budgets, never rows.
+# What refusals of these kinds depend on: parameters, access policies and budgets, never rows.
 _PUBLIC = (ParameterError, ClaimError, BudgetError, LedgerError, MissingExtraError)
 
 

@@ -236,14 +236,14 @@ def accept(visit: Visit) -> Redirect:
 
 
 def check(visit: Visit) -> Page:
-    """Return what stands between a study and an answer: its charter for everybody, its rows for the steward."""
+    """Return what stands between a study and an answer: its access policy for everybody, its rows for the steward."""
     found = _named(visit)
     data = visit.workspace.dataset(visit.word("data"))
     protects = Unit.parse(visit.word("protects") or "outcome")
     study, findings = _read(found)
-    refused = [] if study is None else _charter_findings(visit, data, study, protects)
+    refused = [] if study is None else _access_policy_findings(visit, data, study, protects)
     findings += refused
-    # An analyst could test cells with a study, and rows are looked at only for a study that the charter allows.
+    # An analyst could test cells with a study, and rows are looked at only for a study that the access policy allows.
     looked = visit.person.steward and data.source is not None and not refused
     rows = None
     if looked and data.source is not None:
@@ -287,8 +287,8 @@ def _named(visit: Visit) -> StudyText:
     return visit.workspace.study(visit.path["name"], proposed)
 
 
-def _charter_findings(visit: Visit, data: DataSet, study: Study, unit: Unit) -> list[Finding]:
-    """Return what the account's charter does not allow of a study; no row is read."""
+def _access_policy_findings(visit: Visit, data: DataSet, study: Study, unit: Unit) -> list[Finding]:
+    """Return what the account's access policy does not allow of a study; no row is read."""
     asked = Question.ask(
         protects=unit.value,
         epsilon=1,

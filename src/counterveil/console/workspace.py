@@ -331,7 +331,7 @@ def _files(folder: Path, endings: tuple[str, ...]) -> list[Path]:
 
 
 def _is_study(path: Path) -> bool:
-    """Return whether a TOML file declares a treatment; a folder holds charters and others too."""
+    """Return whether a TOML file declares a treatment; a folder holds access policies and others too."""
     try:
         return path.is_file() and not {"treatment", "study"}.isdisjoint(read_toml(path))
     except UnreadableError:

@@ -21,7 +21,7 @@ from counterveil.data.strata import (
 )
 from counterveil.data.study import Study
 from counterveil.data.table import (
-    Carrier,
+    Backend,
     Pass,
     Table,
     check_study,
@@ -32,8 +32,8 @@ from counterveil.data.table import (
 
 __all__ = [
     "OUTCOME_STEPS",
+    "Backend",
     "Binary",
-    "Carrier",
     "Categories",
     "Drop",
     "Fill",

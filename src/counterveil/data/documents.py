@@ -102,9 +102,14 @@ def _open(count: int) -> CounterveilError:
 
 
 # What the tables [person] and [cluster] of a study file declare, as arguments of `Study`.
-_PERSON = {"column": "person", "rules": "per_person", "order": "order", "most_rows": "most_rows"}
+_PERSON = {
+    "column": "person",
+    "rules": "per_person",
+    "order": "order",
+    "max_rows_per_person": "max_rows_per_person",
+}
 _CLUSTER = {"column": "cluster", "protected": "protects_cluster", "assigned": "assigned_by_cluster"}
-_WHOLE = _CLUSTER | {"rules": "per_cluster", "order": "order", "most_rows": "most_rows"}
+_WHOLE = _CLUSTER | {"rules": "per_cluster", "order": "order", "max_rows_per_person": "max_rows_per_person"}
 
 
 def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +119,7 @@ def _unit_arguments(document: Mapping[str, Any]) -> dict[str, Any]:
         ("person", f"a table [person] of {', '.join(_PERSON)}", "patient_id"),
         (
             "cluster",
-            "a table [cluster] of column, protected, assigned; and of rules, order, most_rows if it is protected",
+            "a table [cluster] of column, protected, assigned; of rules, order, max_rows_per_person if it is protected",
             "school",
         ),
     ):

@@ -17,7 +17,7 @@ R = TypeVar("R")
 _SPELLINGS = {"randomized": "randomised"}
 _ROLES = 'cv.Study("treated", "score", (0, 10), {"age": (18, 90)})'
 _EVENT = 'cv.Study("treated", outcome="years", event="died", horizon=5)'
-_LEARNERS = 'method="fold_aggregation", settings=cv.settings.Folds(learner=cv.settings.ModelPair(...))'
+_LEARNERS = 'method="sample_and_aggregate", settings=cv.settings.Folds(learner=cv.settings.ModelPair(...))'
 _NEIGHBOURS = 'method="matching", settings=cv.settings.Matching(neighbours=5)'
 _SCORES = 'method="weighting", trim=0.1'
 _REGRESS = 'cv.moments(data, study, epsilon=1).regress("score ~ treated + age")'
@@ -30,7 +30,9 @@ ELSEWHERE = {
     "focal": 'estimand="ATT"',
     # DoubleML, EconML
     **dict.fromkeys(("ml_g", "ml_l", "ml_m", "ml_r", "model_y", "model_t", "model_final"), _LEARNERS),
-    **dict.fromkeys(("n_folds", "n_rep"), 'method="fold_aggregation", settings=cv.settings.Folds(folds=20)'),
+    **dict.fromkeys(
+        ("n_folds", "n_rep"), 'method="sample_and_aggregate", settings=cv.settings.Folds(folds=20)'
+    ),
     **dict.fromkeys(("y_col", "d_cols", "x_cols", "Y", "T", "X", "W", "treat", "covs"), _ROLES),
     **dict.fromkeys(("score", "dml_procedure"), 'method="doubly_robust"'),
     # statsmodels, pyfixest

@@ -14,7 +14,7 @@ from counterveil.data.encoding import OUTCOME_STEPS, outcome_unit, to_steps
 from counterveil.data.outcomes import Before
 from counterveil.data.passes import Sums
 from counterveil.data.study import Study
-from counterveil.data.table import Carrier, Table
+from counterveil.data.table import Backend, Table
 from counterveil.numerics.arms import TwoArms, arm_totals
 
 
@@ -59,7 +59,7 @@ def change_unit(study: Study) -> Fraction:
     return outcome_unit(study_of_changes(study).outcome_bounds)
 
 
-def complete_sizes(source: Carrier) -> tuple[int, int]:
+def complete_sizes(source: Backend) -> tuple[int, int]:
     """Return how many people have a measurement in every period, and how many of them are treated."""
     ((rows, treated),) = source.run(_sizes)
     return int(rows), int(treated)
@@ -70,7 +70,7 @@ def _sizes(block: Table) -> Sums:
     return (np.array([rows.rows, np.count_nonzero(rows.treated)]),)
 
 
-def period_totals(source: Carrier, place: int) -> tuple[list[TwoArms], list[TwoArms]]:
+def period_totals(source: Backend, place: int) -> tuple[list[TwoArms], list[TwoArms]]:
     """Return both arms' totals of every period's measurements, and of the changes since the one at `place`."""
     levels, since = source.run(partial(_totals, place=place))
     return [TwoArms.of(line) for line in levels], [TwoArms.of(line) for line in since]

@@ -1,7 +1,7 @@
-"""A pass turns one block of rows into whole numbers; a carrier runs it over all its blocks and adds them up.
+"""A pass turns one block of rows into whole numbers; a backend runs it over all its blocks and adds them up.
 
 A pass is a function of public or released numbers that can be pickled, so that it runs in this process and in an
-executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every carrier,
+executor of a cluster alike. Sums are whole numbers and a row's terms depend on that row alone: every backend,
 every cut into blocks and every order gives the same sums, to the bit.
 
 On one machine copies of this process (forks) take blocks as they are free. They share its memory and its open files, so
@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from counterveil.data.progress import Progress
 from counterveil.errors import refusal
 
-# Arrays of whole numbers, of 64 bits or of Python's; what carriers return are Python's.
+# Arrays of whole numbers, of 64 bits or of Python's; what backends return are Python's.
 Sums: TypeAlias = tuple[NDArray[Any], ...]
 
 # Rows of a block, a multiple of the blocks in which kernels add rows up.

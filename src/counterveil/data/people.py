@@ -301,9 +301,9 @@ def reduced(columns: dict[str, Column], study: Study) -> dict[str, Column]:
     person = study.person
     place, people = _identified(columns[person.column], study, person.column)
     rows = _in_order(columns, study, place)
-    if person.most_rows is not None:
+    if person.max_rows_per_person is not None:
         first = np.searchsorted(place[rows], np.arange(people))
-        rows = rows[np.arange(len(rows)) - first[place[rows]] < person.most_rows]
+        rows = rows[np.arange(len(rows)) - first[place[rows]] < person.max_rows_per_person]
     found: dict[str, Column] = {}
     for name in _reduced_columns(study):
         index = study.label_index(name)

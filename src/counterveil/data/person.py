@@ -57,14 +57,14 @@ class Person:
         column: the column that identifies a person.
         rules: the rule of every column of the study, by its name.
         order: the column that puts a person's rows in order; None where no rule needs one.
-        most_rows: only a person's first rows count, so many of them; None for all.
+        max_rows_per_person: only a person's first rows count, so many of them; None for all.
         whole_cluster: whether it is a cluster of people whose rows become one.
     """
 
     column: str
     rules: Mapping[str, str]
     order: str | None = None
-    most_rows: int | None = None
+    max_rows_per_person: int | None = None
     whole_cluster: bool = False
 
     @classmethod
@@ -73,7 +73,7 @@ class Person:
         column: object,
         rules: object,
         order: object,
-        most_rows: object,
+        max_rows_per_person: object,
         roles: Mapping[str, Role],
         whole_cluster: bool = False,
     ) -> Person | None:
@@ -82,10 +82,10 @@ class Person:
         `roles` are those of a study's columns. With `whole_cluster` the column names clusters, whose rows become one.
         """
         if column is None:
-            if (rules, order, most_rows) != (None, None, None):
+            if (rules, order, max_rows_per_person) != (None, None, None):
                 raise refusal(
                     "CV-S016",
-                    expected="person= beside per_person=, order= and most_rows=",
+                    expected="person= beside per_person=, order= and max_rows_per_person=",
                     got="no person",
                     fix=_FIX,
                 )
@@ -99,18 +99,27 @@ class Person:
             raise refusal(
                 "CV-S016", expected="two different columns as person and order", got=shown(order), fix=_FIX
             )
-        if most_rows is not None:
-            if not isinstance(most_rows, int) or isinstance(most_rows, bool) or most_rows < 1:
+        if max_rows_per_person is not None:
+            if (
+                not isinstance(max_rows_per_person, int)
+                or isinstance(max_rows_per_person, bool)
+                or max_rows_per_person < 1
+            ):
                 raise refusal(
-                    "CV-S016", expected="most_rows=: a whole number from 1 on", got=shown(most_rows), fix=_FIX
+                    "CV-S016",
+                    expected="max_rows_per_person=: a whole number from 1 on",
+                    got=shown(max_rows_per_person),
+                    fix=_FIX,
                 )
             if order is None:
                 fix = "name the column that says which rows come first"
-                raise refusal("CV-S016", expected="an order beside most_rows=", got="no order", fix=fix)
+                raise refusal(
+                    "CV-S016", expected="an order beside max_rows_per_person=", got="no order", fix=fix
+                )
         assert isinstance(column, str)
         assert order is None or isinstance(order, str)
         found = _rules(roles, rules, order, whole_cluster)
-        return cls(column, found, order, most_rows, whole_cluster)
+        return cls(column, found, order, max_rows_per_person, whole_cluster)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,8 +134,8 @@ class Person:
         found: dict[str, Any] = {"column": self.column}
         if self.order is not None and time is None:
             found["order"] = self.order
-        if self.most_rows is not None:
-            found["most_rows"] = self.most_rows
+        if self.max_rows_per_person is not None:
+            found["max_rows_per_person"] = self.max_rows_per_person
         rules = {
             name: rule
             for name, rule in self.rules.items()
@@ -142,7 +151,11 @@ class Person:
             by_rule.setdefault(rule, []).append(repr(name))
         said = "; ".join(f"{rule} of {listed(names)}" for rule, names in by_rule.items())
         said += "" if self.order is None else f", in the order of {self.order!r}"
-        said += "" if self.most_rows is None else f", over the first {self.most_rows} rows of a {one}"
+        said += (
+            ""
+            if self.max_rows_per_person is None
+            else f", over the first {self.max_rows_per_person} rows of a {one}"
+        )
         facts = [
             f"the number of {several}, by {self.column!r}, and the order of what identifies them",
             f"how the rows of a {one} become one: {said}",

@@ -32,7 +32,7 @@ from counterveil.data.sources.opening import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
-from counterveil.data.table import Carrier, Table, joined_tables, refuse_in_spark
+from counterveil.data.table import Backend, Table, joined_tables, refuse_in_spark
 from counterveil.data.wrong_data import too_many_groups
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers
@@ -74,7 +74,7 @@ def rows_are_made(study: Study) -> bool:
     return made or study.where is not None
 
 
-def strata_of_rows(rows: Carrier, layout: Layout) -> Strata:
+def strata_of_rows(rows: Backend, layout: Layout) -> Strata:
     """Return the strata of rows wherever they lie; CV-S020 for rows in Spark that are in too many strata.
 
     Only counts and sums leave where the rows are.
@@ -139,7 +139,7 @@ def histogram_of_source(
     return _histogram(strata_of_source(source, study, layout))
 
 
-def histogram_of_rows(rows: Carrier, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
+def histogram_of_rows(rows: Backend, name: str, cuts: tuple[Fraction, ...]) -> NDArray[np.int64]:
     """Return how many rows fall into each bin that `cuts` make of a numeric covariate."""
     return _histogram(strata_of_rows(rows, Layout.of(rows.study, (name,), {name: cuts})))
 

@@ -114,7 +114,7 @@ class Study:
         person: str | None = None,
         per_person: Mapping[str, str] | None = None,
         order: str | None = None,
-        most_rows: int | None = None,
+        max_rows_per_person: int | None = None,
         before: str | Sequence[Label] | None = None,
         before_range: tuple[Number, Number] | None = None,
         change_range: tuple[Number, Number] | None = None,
@@ -146,7 +146,7 @@ class Study:
         self._declare_arms(covariates, before_values, ratio, labels, person)
         self._declare_design(missing, randomised, treated_share, score)
         rows = ((person, per_person), (cluster, protects_cluster, assigned_by_cluster, per_cluster))
-        self._declare_rows(*rows, (order, time, most_rows), (where, others))
+        self._declare_rows(*rows, (order, time, max_rows_per_person), (where, others))
         self._put(estimated=MappingProxyType(_estimated(estimated, self.columns)), _known={})
 
     def _declare_outcome(
@@ -310,7 +310,7 @@ class Study:
 
     @property
     def unit_columns(self) -> dict[str, Any]:
-        """The column of the people or clusters that are protected with all their rows, as a charter names it."""
+        """The column of the people or clusters that are protected with all their rows, as an access policy names it."""
         if self.person is None:
             return {}
         return {"cluster" if self.person.whole_cluster else "person": self.person.column}

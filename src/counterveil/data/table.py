@@ -361,7 +361,7 @@ class Pass(Protocol):
         ...
 
 
-class Carrier(Protocol):
+class Backend(Protocol):
     """Rows that fit a study, wherever they lie, over which passes run."""
 
     @property

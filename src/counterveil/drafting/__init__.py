@@ -1,9 +1,9 @@
-"""What the holder of data declares: codebooks, drafts of studies, rules for missing values, charters, and checks."""
+"""What the holder of data declares: codebooks, drafts, rules for missing values, access policies, and checks."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from counterveil.accounting import Charter
+from counterveil.accounting import AccessPolicy
 from counterveil.data import Drop, Fill
 from counterveil.data.checking import Finding
 from counterveil.drafting.check import check
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from counterveil.drafting.estimating import estimate_ranges
 
 __all__ = [
-    "Charter",
+    "AccessPolicy",
     "Draft",
     "Drop",
     "Entry",

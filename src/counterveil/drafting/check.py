@@ -31,8 +31,8 @@ def check(
         study: a `Study`, or the path of a study file; "study.toml#NAME" names one of several in a file.
         show_labels: list undeclared labels and how many rows have each; refused with a ledger, through which analysts
             ask.
-        ledger: compare the study with the charter of an account of this ledger too. Rows are looked at only if the
-            charter allows the study.
+        ledger: compare the study with the access policy of an account of this ledger. Rows are looked at only if the
+            access policy allows the study.
         dataset: account in the ledger; may be omitted if the ledger has only one.
     """
     return checked(source, study, show_labels=show_labels, ledger=ledger, dataset=dataset).findings
@@ -52,7 +52,7 @@ def checked(
     document, declared, found = declarations(study)
     if declared is None:
         return Checked(tuple(found), None)
-    refused = [] if ledger is None else _refused_by_charter(declared, ledger, dataset)
+    refused = [] if ledger is None else _refused_by_access_policy(declared, ledger, dataset)
     if refused:
         return Checked((*found, *refused), declared)
     seen = check_data(source, document, declared, show_labels)
@@ -60,7 +60,7 @@ def checked(
     return replace(seen, findings=findings, rows=None if found else seen.rows)
 
 
-def _refused_by_charter(study: Study, place: str | Path | Ledger, dataset: str | None) -> list[Finding]:
+def _refused_by_access_policy(study: Study, place: str | Path | Ledger, dataset: str | None) -> list[Finding]:
     """Return why an account takes no question about this study, at whatever level; none where it does."""
     ledger = place if isinstance(place, Ledger) else open_ledger(place)
     try:

@@ -20,7 +20,7 @@ from counterveil.drafting.draft import Draft, draft
 from counterveil.errors import refusal
 from counterveil.privacy import Budget, Number, Unit, show
 from counterveil.results.question import uses_of
-from counterveil.session import BitSource, Gate, Kind, Plan, Request, Session
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Request
 from counterveil.statistics.ranges_and_labels import range_of, release_labels, release_range
 
 METHOD = "ranges_and_labels"
@@ -84,7 +84,7 @@ def estimate_ranges(
     _check_delta(plan, wanted)
     with (
         _opened(ledger) as book,
-        Session(
+        BaseSession(
             source,
             _technical(made, wanted, _rules(book, dataset)),
             budget=None if book is not None else budget,
@@ -113,8 +113,8 @@ def _opened(place: str | Path | Ledger | None) -> Iterator[Ledger | None]:
 def _rules(book: Ledger | None, dataset: str | None) -> Mapping[str, str]:
     """Return the account's rules for missing values: here they fall into a cell of their own, whatever the rule."""
     accounts = [] if book is None else [each for each in book.datasets() if dataset in (None, each.dataset)]
-    charter = accounts[0].charter if len(accounts) == 1 else None
-    return {} if charter is None else charter.missing
+    access_policy = accounts[0].access_policy if len(accounts) == 1 else None
+    return {} if access_policy is None else access_policy.missing
 
 
 def _wanted(made: Draft, columns: list[str] | None) -> Wanted:
@@ -178,12 +178,12 @@ def _technical(made: Draft, wanted: Wanted, rules: Mapping[str, str]) -> Study:
 
 
 def _answer(
-    session: Session, plan: Plan, wanted: Wanted, request_id: str | None, lasting: bool
+    session: BaseSession, plan: Plan, wanted: Wanted, request_id: str | None, lasting: bool
 ) -> dict[str, Any]:
     """Return the released counts and labels of all columns; what cannot be read is refused before the charge."""
     study = session.study
     uses = uses_of(study, Unit.RECORD, "draft", METHOD)
-    if lasting and session.account().charter is None:
+    if lasting and session.account().access_policy is None:
         raise refusal("CV-L081", dataset=session.dataset)
     session.admit(uses)
     columns = session.first_rows(wanted.columns)

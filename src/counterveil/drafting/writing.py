@@ -178,8 +178,8 @@ def _units(made: Draft) -> Iterator[str]:
         if order is not None:
             table["order"] = order.name
         if person.entry.high is not None:
-            table.setdefault("most_rows", person.entry.high)
-        if "most_rows" in table:
+            table.setdefault("max_rows_per_person", person.entry.high)
+        if "max_rows_per_person" in table:
             table.setdefault("order", OPEN)
         yield _said(
             "person",

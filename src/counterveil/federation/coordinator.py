@@ -139,7 +139,7 @@ class Round:
         """Return what became of an answer, keeping the end of the site's ledger where it is believed."""
         folder = self.folder
         try:
-            judged(folder.request(site), reply, folder.study.most_rows.get(site), folder.head(site))
+            judged(folder.request(site), reply, folder.study.max_rows_per_person.get(site), folder.head(site))
         except SetAsideError as reason:
             return aside(str(reason))
         if reply.head is not None:
@@ -224,8 +224,8 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     try:
         reply = folder.reply(site)
         if reply is not None and reply.ok:
-            known, most_rows = folder.head(site), folder.study.most_rows.get(site)
-            result = judged(folder.request(site), reply, most_rows, known)
+            known, max_rows_per_person = folder.head(site), folder.study.max_rows_per_person.get(site)
+            result = judged(folder.request(site), reply, max_rows_per_person, known)
             return SiteState(site, epsilon, describe(reply), None, result)
     except SetAsideError as reason:
         return SiteState(site, epsilon, aside(str(reason)), "CV-F041", None)
@@ -258,7 +258,7 @@ def pooled(
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
     if method is not None:
-        check_pooling(method, results, study.most_rows, study.ask.measure)
+        check_pooling(method, results, study.max_rows_per_person, study.ask.measure)
     effect = pool(
         results,
         method=method or study.pooling,
@@ -274,15 +274,15 @@ def pooled(
 def _weight_limits(folder: StudyFolder, results: Mapping[str, Result]) -> WeightLimits:
     """Return what bounds each weight: a public rule, and what the coordinator knows of the sites' sizes."""
     study, declared = folder.study, Expected.of(folder.study.declaration)
-    known = {site: study.most_rows[site] for site in results if site in study.most_rows}
+    known = {site: study.max_rows_per_person[site] for site in results if site in study.max_rows_per_person}
     shares: dict[str, float] = {}
     if len(known) == len(results):
         shares = {site: rows / sum(known.values()) for site, rows in known.items()}
     rows = {site: rows_of(result) or 1 for site, result in results.items()}
     return WeightLimits(
-        most_weight=study.most_weight,
-        own={site: max(study.most_weight, share) for site, share in shares.items()},
-        least_variance={site: declared.least_noise(study.asks[site], rows[site]) for site in results},
+        max_weight=study.max_weight,
+        own={site: max(study.max_weight, share) for site, share in shares.items()},
+        min_variance={site: declared.least_noise(study.asks[site], rows[site]) for site in results},
     )
 
 

@@ -350,7 +350,7 @@ def _check_plain(declared: Expected, result: Result) -> None:
     treated, control = (counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control"))
     wanted = MeanContrast(declared.width, treated, control)
     rare = rare_events((declared.low, declared.high), (treated, control))
-    hold(treated + control == rows_of(result) and result.variance_apart)
+    hold(treated + control == rows_of(result) and result.independent_variance)
     hold(sensitivity_of(known.noise) == wanted.estimate)
     hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
     hold(known.extra_at(NEVER) == known.bias == 0)
@@ -480,7 +480,7 @@ def _chance(result: Result, rows: int) -> float:
 def _rows_of_scores(ask: Ask, result: Result) -> float:
     """Return how many scores the variance is one of the mean of: those of folds, or of rows."""
     rows = rows_of(result) or 1
-    if ask.method not in ("fold_aggregation", "auto") or "folds" not in result.details:
+    if ask.method not in ("sample_and_aggregate", "auto") or "folds" not in result.details:
         return rows
     folds = Fields("details", result.details).whole("folds", 2, rows)
     # Raised so that normal quantiles are Student's.
@@ -577,10 +577,10 @@ def _judging_check_extra(means: JointMeans, off: float) -> None:
     hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
-def judged(request: SiteRequest, reply: Reply, most_rows: int | None, known: Head | None) -> Result:
+def judged(request: SiteRequest, reply: Reply, max_rows_per_person: int | None, known: Head | None) -> Result:
     """Return the result of a reply, or raise the reason for setting the site aside.
 
-    `most_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
+    `max_rows_per_person` is what the study file says of the site, `known` the last end of its ledger that was seen.
     """
     if not reply.answers(request) or reply.result is None:
         raise SetAsideError(NOT_AN_ANSWER)
@@ -590,7 +590,7 @@ def judged(request: SiteRequest, reply: Reply, most_rows: int | None, known: Hea
         raise SetAsideError(OUT_OF_REACH if error.got == FAR_OUTSIDE else NO_RESULT) from None
     declared = Expected.of(request.declaration)
     _check_question(request, declared, result)
-    _check_rows(result, most_rows)
+    _check_rows(result, max_rows_per_person)
     try:
         checked = _checked(request, declared, result)
     except (UnreadableError, KeyError, ArithmeticError, ValueError):
@@ -627,15 +627,18 @@ def _checked(request: SiteRequest, declared: Expected, result: Result) -> Result
         check_means(request.ask, declared, result)
         return result
     plain = difference_result(result)
-    hold(plain.limits == (declared.limits if plain.interval_of is None else None), OTHER_LIMITS)
+    hold(plain.limits == (declared.limits if plain.interval_target is None else None), OTHER_LIMITS)
     check_difference(request.ask, declared, plain)
     assert isinstance(result.numbers, Linear)
     return replace(result, numbers=replace(result.numbers, limits=declared.limits))
 
 
-def _check_rows(result: Result, most_rows: int | None) -> None:
+def _check_rows(result: Result, max_rows_per_person: int | None) -> None:
     rows = rows_of(result)
-    hold(rows is not None and rows <= (MOST_ROWS if most_rows is None else most_rows), TOO_MANY_ROWS)
+    hold(
+        rows is not None and rows <= (MOST_ROWS if max_rows_per_person is None else max_rows_per_person),
+        TOO_MANY_ROWS,
+    )
 
 
 def _check_head(head: Head | None, known: Head | None) -> None:

@@ -39,7 +39,7 @@ def make_site(
     files.make_secret(file.keys / files.SECRET)
     with open_ledger(file.ledger, create=True) as ledger:
         if file.dataset not in {account.dataset for account in ledger.datasets()}:
-            ledger.register(file.dataset, budget, charter=file.policy.charter(study))
+            ledger.register(file.dataset, budget, access_policy=file.policy.access_policy(study))
     return file
 
 

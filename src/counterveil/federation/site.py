@@ -32,14 +32,14 @@ from counterveil.federation.site_files import (
 )
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
-from counterveil.questions.curator import Curator
+from counterveil.questions.session import Session
 from counterveil.questions.typed_settings import settings_from_values
 from counterveil.settings.ranges import out_of_range
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.
 _LEDGER = {"CV-L006": refusals.LOST, "CV-L007": refusals.OTHER_QUESTION}
-# What the charter of the site's account does not allow: see counterveil.accounting.accounts.
+# What the access policy of the site's account does not allow: see counterveil.accounting.accounts.
 _LEDGER |= dict.fromkeys((f"CV-L04{last}" for last in (1, 2, 3, 4, 5, 9)), refusals.NOT_ALLOWED)
 _LEDGER |= dict.fromkeys((f"CV-L08{last}" for last in (0, 2, 3)), refusals.NOT_ALLOWED)
 # What a declaration can raise that no reader made.
@@ -135,29 +135,29 @@ class Site:
         method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
         try:
-            with Curator(
+            with Session(
                 source,
                 self.study,
                 ledger=self.file.ledger,
                 dataset=self.file.dataset,
                 attach=not method.on_aggregates,
                 analyst=f"coordinator at {self.file.coordinator}"[:200],
-            ) as curator:
-                if self._rows(curator, method) < self.file.policy.least_rows:
+            ) as session:
+                if self._rows(session, method) < self.file.policy.least_rows:
                     raise RefusedError(refusals.TOO_FEW)
-                return ask_of(curator, arguments).to_dict()
+                return ask_of(session, arguments).to_dict()
         except BudgetError:
             raise RefusedError(refusals.NO_BUDGET) from None
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
 
-    def _rows(self, curator: Curator, method: Method) -> int:
+    def _rows(self, session: Session, method: Method) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
         if method.in_batches:
-            return curator.batches.rows
+            return session.batches.rows
         if not method.on_aggregates:
-            return curator.table.rows
-        return curator.strata(Layout.of(self.study, ())).rows if self.file.policy.least_rows else 0
+            return session.table.rows
+        return session.strata(Layout.of(self.study, ())).rows if self.file.policy.least_rows else 0
 
     def _reserved(self, request: SiteRequest) -> bool:
         """Return whether the ledger was charged for this request id before."""

@@ -97,10 +97,10 @@ def _of_records(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, dict[str,
     bounded = isinstance(kappa, int | float) and not isinstance(kappa, bool)
     bound = float(kappa or 0.0) if bounded else 0.0
     return {
-        "trial": {"interval_of": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
+        "trial": {"interval_target": _SILENT if is_trial else (Target.CONFOUNDED_DIFFERENCE,)},
         "doubly_robust": {
             "condition": (None, NotAdjusted(bound)) if bounded else _SILENT,
             "assumes": _SILENT if is_trial else (None, *_MODELS),
         },
-        "fold_aggregation": {"assumes": _SILENT if is_trial else (None, *FoldModels)},
+        "sample_and_aggregate": {"assumes": _SILENT if is_trial else (None, *FoldModels)},
     }

@@ -10,7 +10,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from counterveil.accounting import Charter, Ledger
+from counterveil.accounting import AccessPolicy, Ledger
 from counterveil.bounded_reading import UnreadableError
 from counterveil.data import Study
 from counterveil.errors import CounterveilError, LedgerError, ParameterError, refusal
@@ -55,7 +55,7 @@ class SitePolicy:
     protects: tuple[str, ...]
     least_epsilon: Fraction
     study_epsilon: Fraction
-    most_delta: Fraction
+    max_delta: Fraction
     least_rows: int
     approval: str
     diagnostics: bool
@@ -71,7 +71,7 @@ class SitePolicy:
             protects=table.texts("protects", ("outcome",)),
             least_epsilon=exact(table.get("least_epsilon", _NUMBER, 0), "least_epsilon"),
             study_epsilon=exact(table.get("study_epsilon", _NUMBER), "study_epsilon"),
-            most_delta=exact(table.get("most_delta", _NUMBER, 0), "most_delta"),
+            max_delta=exact(table.get("max_delta", _NUMBER, 0), "max_delta"),
             least_rows=table.get("least_rows", int, 0),
             approval=table.get("approval", str, AUTOMATIC),
             diagnostics=table.get("diagnostics", bool, False),
@@ -97,16 +97,16 @@ class SitePolicy:
             "protects": list(self.protects),
             "least_epsilon": str(self.least_epsilon),
             "study_epsilon": str(self.study_epsilon),
-            "most_delta": str(self.most_delta),
+            "max_delta": str(self.max_delta),
             "least_rows": self.least_rows,
             "approval": self.approval,
             "diagnostics": self.diagnostics,
         }
 
-    def charter(self, study: Study) -> Charter:
-        """Return the charter of the site's account; of this policy only the levels are in it, the rest may change."""
+    def access_policy(self, study: Study) -> AccessPolicy:
+        """Return the access policy of the site's account; of this policy it holds the levels, the rest may change."""
         shown = shown_columns(study, map(Unit, self.protects))
-        return Charter(outcomes=study.outcomes, protects=self.protects, **shown, **study.unit_columns)
+        return AccessPolicy(outcomes=study.outcomes, protects=self.protects, **shown, **study.unit_columns)
 
     def check(self, ask: Ask, spent: Fraction) -> None:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
@@ -118,7 +118,7 @@ class SitePolicy:
             budget = Budget(ask.epsilon, ask.delta)
         except ParameterError:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY) from None
-        if budget.epsilon < self.least_epsilon or budget.delta > self.most_delta:
+        if budget.epsilon < self.least_epsilon or budget.delta > self.max_delta:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY)
         if spent + budget.epsilon > self.study_epsilon:
             raise refusals.RefusedError(refusals.OUTSIDE_POLICY)

@@ -45,8 +45,8 @@ class StudyFile:
     """What is asked of whom; `asks` has each site's question, which differ in epsilon alone.
 
     `deadline` is how many seconds one run waits, `retry` after how many a silent site is asked again;
-    `quorum` is the number of answers from which a result is made. `most_weight` is the most weight of one site in
-    the average; `most_rows` has the number of rows that a site is known to have at most, where that is known.
+    `quorum` is the number of answers from which a result is made. `max_weight` is the most weight of one site in
+    the average; `max_rows_per_person` has the number of rows that a site is known to have at most, where that is known.
     """
 
     study_id: str
@@ -58,8 +58,8 @@ class StudyFile:
     retry: float
     quorum: int
     pooling: str
-    most_weight: float
-    most_rows: dict[str, int]
+    max_weight: float
+    max_rows_per_person: dict[str, int]
 
     @classmethod
     def read(cls, folder: Path) -> StudyFile:
@@ -72,7 +72,7 @@ class StudyFile:
         """Return the study in the tables of a study file."""
         table = TomlTable(_WHAT, document)
         table.known(
-            "id", "address", "deadline", "retry", "quorum", "pooling", "most_weight", "question", "sites"
+            "id", "address", "deadline", "retry", "quorum", "pooling", "max_weight", "question", "sites"
         )
         ask = Ask.from_document(table.get("question", dict))
         if ask.method == "auto":
@@ -88,16 +88,18 @@ class StudyFile:
         )
         if not (0 < deadline <= _LONGEST_WAIT and 0 < retry <= _LONGEST_WAIT):
             raise _wrong("deadline and retry: positive seconds, a year at most", f"{deadline}, {retry}")
-        most_weight = float(table.get("most_weight", _NUMBER, _MOST_WEIGHT))
-        if not 0 < most_weight <= 1:
-            raise _wrong("most_weight: above 0, at most 1", f"{most_weight}")
-        most_rows = {
-            name: said.get("most_rows", int) for name, said in sites.items() if "most_rows" in said.values
+        max_weight = float(table.get("max_weight", _NUMBER, _MOST_WEIGHT))
+        if not 0 < max_weight <= 1:
+            raise _wrong("max_weight: above 0, at most 1", f"{max_weight}")
+        max_rows_per_person = {
+            name: said.get("max_rows_per_person", int)
+            for name, said in sites.items()
+            if "max_rows_per_person" in said.values
         }
-        if any(rows < 1 for rows in most_rows.values()):
-            raise _wrong("most_rows: at least 1", "less")
+        if any(rows < 1 for rows in max_rows_per_person.values()):
+            raise _wrong("max_rows_per_person: at least 1", "less")
         pooling = table.get("pooling", str, "mvagg")
-        check_pooling(pooling, asks, most_rows, ask.measure)
+        check_pooling(pooling, asks, max_rows_per_person, ask.measure)
         return cls(
             study_id=check_id("study id", table.get("id", str)),
             address=check_address(table.get("address", str)),
@@ -108,8 +110,8 @@ class StudyFile:
             retry=retry,
             quorum=quorum,
             pooling=pooling,
-            most_weight=most_weight,
-            most_rows=most_rows,
+            max_weight=max_weight,
+            max_rows_per_person=max_rows_per_person,
         )
 
 
@@ -117,18 +119,23 @@ def _wrong(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
 
 
-def check_pooling(pooling: str, sites: Iterable[str], most_rows: Mapping[str, int], measure: str) -> None:
+def check_pooling(
+    pooling: str, sites: Iterable[str], max_rows_per_person: Mapping[str, int], measure: str
+) -> None:
     """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
     known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
     if pooling not in known:
         raise _wrong(f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}")
-    if pooling == "largest" and any(site not in most_rows for site in sites):
-        raise _wrong('pooling = "largest" with most_rows for every site', "a site without most_rows")
+    if pooling == "largest" and any(site not in max_rows_per_person for site in sites):
+        raise _wrong(
+            'pooling = "largest" with max_rows_per_person for every site',
+            "a site without max_rows_per_person",
+        )
 
 
 def _site(name: str, said: Any) -> TomlTable:
     table = TomlTable(f"site {name!r} of the study file", said if isinstance(said, Mapping) else {"": said})
-    table.known("epsilon", "most_rows")
+    table.known("epsilon", "max_rows_per_person")
     return table
 
 

@@ -362,13 +362,13 @@ FIELDS: dict[str, tuple[type, ...]] = {
         *(Downweighted, Shrinkage),
         *(OneLook, SitesLeftOut, SitesWithoutAnswer),
     ),
-    "interval_of": (Target, WeightedContrast, LearnersAnswer, AtSites),
+    "interval_target": (Target, WeightedContrast, LearnersAnswer, AtSites),
     "condition": (NotAdjusted, AtSites),
     "assumes": (FoldModels, LinearScores, LinearIn, KnownScore, AtSites),
     "population": (KeptPeople, KeptByTrim, AtSites),
 }
 # What is stored only where there is something to say.
-OPENING = ("interval_of", "condition", "assumes", "population")
+OPENING = ("interval_target", "condition", "assumes", "population")
 
 # What leaves room for omitted confounders.
 CONFOUNDED: frozenset[Caveat | type] = frozenset(

@@ -1,4 +1,4 @@
-"""How a published form is asked: of data and a study, or of an open curator, and only if the analyst accepts it.
+"""How a published form is asked: of data and a study, or of an open session, and only if the analyst accepts it.
 
 `EffectForm` and `QueryForm` are the two kinds of forms. Their `__call__` is what analysts see.
 """
@@ -28,7 +28,7 @@ from counterveil.results.question import (
     refuse_overlap,
 )
 from counterveil.results.result import Result
-from counterveil.session import BitSource, Gate, Plan, Request, Session
+from counterveil.session import BaseSession, BitSource, Gate, Plan, Request
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"
@@ -40,7 +40,7 @@ Answer = TypeVar("Answer", Result, CateAnswers)
 
 
 def unproved(
-    session: Session,
+    session: BaseSession,
     question: Question,
     plan: Plan,
     compute: Callable[[Gate], Facts],
@@ -76,7 +76,7 @@ class PublishedQuestion(CateQuestion):
         return Budget(factor * self.budget.epsilon, self.budget.delta)
 
     def uses(self, study: Study, question: str = "published") -> Uses:
-        """Return what the ledger compares with the account's charter."""
+        """Return what the ledger compares with the account's access policy."""
         # Without acceptance an unproved form does not run, so that none can pass as proved.
         return replace(Question.uses(self, study, question), unproved=self.accept is not None)
 
@@ -87,7 +87,7 @@ class PublishedQuestion(CateQuestion):
 
 @dataclass(frozen=True, slots=True)
 class FormSource:
-    """Where a form finds its rows: data with a study and perhaps a ledger, or a curator that has all of it."""
+    """Where a form finds its rows: data with a study and perhaps a ledger, or a session that has all of it."""
 
     data: object
     study: Study | None
@@ -96,34 +96,34 @@ class FormSource:
     noise: BitSource | None = None
 
     def __post_init__(self) -> None:
-        curator = isinstance(self.data, Session)
+        session = isinstance(self.data, BaseSession)
         others = {"study": self.study, "ledger": self.ledger, "dataset": self.dataset, "noise": self.noise}
         given = [name for name, value in others.items() if value is not None]
-        if curator and given:
+        if session and given:
             raise refusal("CV-P565", given=", ".join(given))
-        if not curator:
+        if not session:
             check_study(self.study)
 
     @property
     def declared(self) -> Study:
         """The study of the rows."""
-        study = self.data.study if isinstance(self.data, Session) else self.study
+        study = self.data.study if isinstance(self.data, BaseSession) else self.study
         assert study is not None  # checked above
         return study
 
     def attached(self) -> tuple[FormSource, int]:
         """Return the source with its rows read, and how many they are; rows that do not fit are refused."""
-        if isinstance(self.data, Session):
+        if isinstance(self.data, BaseSession):
             return self, self.data.table.rows
         table = self.data if isinstance(self.data, Table) else Table.attach(self.data, self.declared)
         return replace(self, data=table), table.rows
 
-    def open(self, budget: Budget) -> AbstractContextManager[Session]:
+    def open(self, budget: Budget) -> AbstractContextManager[BaseSession]:
         """Return the session that answers; one without a ledger gets its own, which holds `budget`."""
-        if isinstance(self.data, Session):
+        if isinstance(self.data, BaseSession):
             return nullcontext(self.data)
         given = None if self.ledger is not None else budget
-        return Session(
+        return BaseSession(
             self.data, self.declared, budget=given, ledger=self.ledger, dataset=self.dataset, noise=self.noise
         )
 
@@ -132,7 +132,7 @@ class FormSource:
 def answer(
     source: FormSource,
     question: PublishedQuestion,
-    form: Callable[[Session, PublishedQuestion], Answer],
+    form: Callable[[BaseSession, PublishedQuestion], Answer],
 ) -> Answer:
     """Return the answer of a form, charged to the source's ledger."""
     with source.open(question.own_budget) as session:
@@ -160,7 +160,7 @@ class EffectForm:
     name: str
     unit: Unit
     settings: type | None
-    run: Callable[[Session, PublishedQuestion], Result]
+    run: Callable[[BaseSession, PublishedQuestion], Result]
     printed: bool = True
 
     def __post_init__(self) -> None:
@@ -188,8 +188,8 @@ class EffectForm:
         """Return the effect as the paper prints it or as it can be proved, with a guarantee that says what is true.
 
         Args:
-            data: rows, as for `counterveil.ate`; or an open `Curator`, whose study and ledger are then used.
-            study: roles, public bounds and categories of the columns; left out with a curator.
+            data: rows, as for `counterveil.ate`; or an open `Session`, whose study and ledger are then used.
+            study: roles, public bounds and categories of the columns; left out with a session.
             accept: "unproved", from an analyst who knows that the privacy claim is not proved in finite samples.
             settings: the form's own settings, where it has any.
             epsilon, delta, estimand, level, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -220,7 +220,7 @@ class QueryForm:
 
     name: str
     settings: type
-    run: Callable[[Session, PublishedQuestion], CateAnswers]
+    run: Callable[[BaseSession, PublishedQuestion], CateAnswers]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "__doc__", _help(self.run, QueryForm.__call__))
@@ -247,8 +247,8 @@ class QueryForm:
         """Return the effects at the queries as the paper prints them, with a guarantee that says what is true.
 
         Args:
-            data: rows, as for `counterveil.ate`; or an open `Curator`, whose study and ledger are then used.
-            study: roles, public bounds and categories of the columns; left out with a curator.
+            data: rows, as for `counterveil.ate`; or an open `Session`, whose study and ledger are then used.
+            study: roles, public bounds and categories of the columns; left out with a session.
             queries: people to ask about, as a table of covariates.
             delta: None takes the smaller of 1e-6 and 1/(10 n).
             accept: "unproved", from an analyst who knows that the privacy claim is false.

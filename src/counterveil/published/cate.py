@@ -27,7 +27,7 @@ from counterveil.privacy.caveats import Caveat, Target
 from counterveil.published.asking import PublishedQuestion
 from counterveil.results.answering import Facts
 from counterveil.results.functions import Queries
-from counterveil.session import Kind, Plan, Session
+from counterveil.session import BaseSession, Kind, Plan
 from counterveil.settings.ranges import NONE, POSITIVE, Settings, between, one_of, setting, whole
 from counterveil.statistics.folds.learners import quietly
 
@@ -433,7 +433,7 @@ def paper_plan(question: PublishedQuestion) -> Plan:
 
 
 def paper_answers(
-    session: Session,
+    session: BaseSession,
     question: PublishedQuestion,
     answers: Floats,
     *,
@@ -441,7 +441,7 @@ def paper_answers(
     remark: str,
     method: str,
     release: str,
-    interval_of: Target,
+    interval_target: Target,
 ) -> Facts:
     """Return the answers with a guarantee that says that it is refuted."""
     queries = asked_queries(question)
@@ -457,5 +457,5 @@ def paper_answers(
         distinct=len(queries),
         rank=len(queries),
         details={"rows": session.table.rows, "mechanism": "gaussian, as published"},
-        interval_of=interval_of,
+        interval_target=interval_target,
     )

@@ -26,7 +26,7 @@ from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
 from counterveil.published.gate import release_scaled
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.statistics.folds.kernels import FoldNuisances, Predict
 from counterveil.statistics.folds.learners import models_of_fold, quietly
 
@@ -62,7 +62,7 @@ class PublishedScore:
     rows: int
 
 
-def _cross_fit(session: Session, question: PublishedQuestion) -> Result:
+def _cross_fit(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the cross-fitted effect with noise by its influence function (Schroeder et al. 2025); asymptotic."""
     require_covariates(session.study, "cross_fit")
     plan = paper_plan(question)

@@ -39,7 +39,7 @@ from counterveil.published.cate import (
 from counterveil.published.gate import release_vector_scaled
 from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 
 _SEED = 0
 _STEP = 1e-6
@@ -60,7 +60,7 @@ class PublishedQueries:
     scale: float
 
 
-def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswers:
+def _finite_queries(session: BaseSession, question: PublishedQuestion) -> CateAnswers:
     """Return effects at queries with noise by influence functions, as in DP-CATE (Theorem 1); refuted."""
     settings = question.settings or InfluenceSettings()
     queries = asked_queries(question)
@@ -89,7 +89,7 @@ def _finite_queries(session: Session, question: PublishedQuestion) -> CateAnswer
             method=f"{settings.learner}-learner, second stage {learner_label(settings.effect)}, influence-function "
             "noise, as published",
             release="normal noise on each, of a scale that follows the rows and is not told",
-            interval_of=Target.NO_QUANTITY,
+            interval_target=Target.NO_QUANTITY,
         )
 
     # With the settings that hold where none were given.

@@ -41,7 +41,7 @@ from counterveil.published.cate import (
 )
 from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 
 _SEED = 0
 # Keeps the normal equations of many close centres solvable; far below the noise of any fit.
@@ -212,7 +212,7 @@ class PublishedFunction:
         return fitted(points)
 
 
-def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
+def _functional(session: BaseSession, question: PublishedQuestion) -> CateAnswers:
     """Return a kernel regression plus a Gaussian process at queries, as in DP-CATE (Theorem 2); refuted."""
     settings = question.settings or KernelSettings()
     queries = asked_queries(question)
@@ -244,7 +244,7 @@ def _functional(session: Session, question: PublishedQuestion) -> CateAnswers:
             method=f"{settings.learner}-learner by kernel regression, Gaussian process noise ({settings.algorithm}), "
             "as published",
             release=f"one path of a Gaussian process, standard deviation {form.scale:.4g} at a point",
-            interval_of=Target.KERNEL_REGRESSION,
+            interval_target=Target.KERNEL_REGRESSION,
         )
 
     # With the settings that hold where none were given.

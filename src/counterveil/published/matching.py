@@ -42,7 +42,7 @@ from counterveil.published.proved_matching import (
 )
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Responses
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
@@ -96,7 +96,7 @@ class CapacityMatching:
         return self.estimate / self.scales(epsilon)[0]
 
 
-def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
+def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private outcomes, as in PrivATE (label level)."""
     _check_outcome(question)
     require_covariates(session.study, "matching")
@@ -133,7 +133,7 @@ def _outcome_matching(session: Session, question: PublishedQuestion) -> Result:
             diagnostics=design_diagnostics(
                 design.features, design.treated, design.score, matched.matching.coefficients
             ),
-            variance_apart=True,
+            independent_variance=True,
         )
 
     return unproved(session, question, plan, compute, OUTCOME_PAGE, (proof, remark))
@@ -208,7 +208,7 @@ class PublishedMatch:
     excess: float
 
 
-def _record_matching(session: Session, question: PublishedQuestion) -> Result:
+def _record_matching(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the effect by matching with private records, as in PrivATE (sample level); refuted."""
     require_covariates(session.study, "matching")
     plan = record_matching_plan(question, Kind.CELLS, "laplace")
@@ -244,7 +244,7 @@ def _record_matching(session: Session, question: PublishedQuestion) -> Result:
                 "debiased_estimate": float(effect) / shrinkage.factor,
                 "min_epsilon_loss": lost,
             },
-            interval_of=Target.SHRUNK_CONTRAST,
+            interval_target=Target.SHRUNK_CONTRAST,
         )
 
     claim, drawn = (Proof.REFUTED, RECORD_REMARK), ("laplace_pair", "response")

@@ -36,7 +36,7 @@ from counterveil.published.proved_weighting import shrunk
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.orthogonal import (
@@ -142,7 +142,7 @@ class Halves:
     share: float
 
 
-def _cross_fit(session: Session, question: Question) -> Result:
+def _cross_fit(session: BaseSession, question: Question) -> Result:
     """Return the cross-fitted effect with private models, as proved; refused where the models would be noise."""
     table = session.table
     design = design_of(session.study, table.rows, question)

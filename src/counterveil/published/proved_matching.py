@@ -31,7 +31,7 @@ from counterveil.published.asking import EffectForm
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Released, Responses, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Responses
 from counterveil.statistics.moments.sensitivity import PenalisedFit
 
 
@@ -84,7 +84,7 @@ class ResponseShrinkage:
     factor: float
 
 
-def _record_matching(session: Session, question: Question) -> Result:
+def _record_matching(session: BaseSession, question: Question) -> Result:
     """Return the matched contrast of randomized treatments, as in PrivATE (sample level), as proved."""
     require_covariates(session.study, "record_matching_proved")
     plan = record_matching_plan(question, Kind.VECTOR, question.mechanism)
@@ -115,7 +115,7 @@ def _record_matching(session: Session, question: Question) -> Result:
                 "debiased_estimate": float(effect) / shrinkage.factor,
                 "se_debiased": shrunk.total_sd / shrinkage.factor,
             },
-            interval_of=Target.SHRUNK_CONTRAST,
+            interval_target=Target.SHRUNK_CONTRAST,
         )
 
     return settled(Result, session, question, plan, compute, pages=PAGES)

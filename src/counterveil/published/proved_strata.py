@@ -43,7 +43,7 @@ from counterveil.results.answering import Facts, built
 from counterveil.results.codec import unsure_noise
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.statistics.strata.exact_matching import caveats
 
 PAGES = (
@@ -65,7 +65,7 @@ class Drawn:
     share: float  # of the estimand's people; 1 for ATE
 
 
-def _smooth_matching(session: Session, question: Question) -> Result:
+def _smooth_matching(session: BaseSession, question: Question) -> Result:
     """Return the effect by exact matching on all covariates with noise that follows a smooth bound, as proved."""
     if not question.budget.pure:
         raise refusal("CV-P363", budget=question.budget)
@@ -97,7 +97,7 @@ def _smooth_matching(session: Session, question: Question) -> Result:
             "budget": plan.shares,
             **({"target_share": drawn.share} if shared else {}),
         },
-        variance_apart=not shared,
+        independent_variance=not shared,
     )
     return built(Result, session, question, found)
 

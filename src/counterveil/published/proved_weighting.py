@@ -45,7 +45,7 @@ from counterveil.published.asking import EffectForm
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
 from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
@@ -102,7 +102,7 @@ def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
 # What the results of inverse weighting say in words: what was released, what the interval does not cover.
 
 
-def interval_of(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:
+def interval_target(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:
     """Return None where the propensity is declared by a trial's design, else what the interval is for."""
     if study.treated_share is not None:
         return None
@@ -184,7 +184,7 @@ class IpwDesign:
     plan: Plan
 
 
-def _ipw(session: Session, question: Question) -> Result:
+def _ipw(session: BaseSession, question: Question) -> Result:
     """Return the effect by inverse probability weighting with clipped scores, as proved."""
     table = session.table
     design = design_of(session.study, table.rows, question)
@@ -199,7 +199,7 @@ def _ipw(session: Session, question: Question) -> Result:
             releases=releases(study, design, weighing),
             not_covered=not_covered(design, question.estimand),
             details=details(study, session.table.rows, design, nuisances, weighing),
-            interval_of=interval_of(study, nuisances, weighing),
+            interval_target=interval_target(study, nuisances, weighing),
         )
 
     return settled(Result, session, question, design.plan, compute, pages=PAGES)

@@ -28,7 +28,7 @@ from counterveil.published.gate import ClassicalPlan, release_classical, release
 from counterveil.published.strata_sensitivity import StratumCounts, largest_discounted, two_fronts
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Plan, Released
 from counterveil.statistics.strata.exact_matching import caveats
 
 PAGE = "published/smooth_sensitivity.proof.md"
@@ -54,7 +54,7 @@ class PublishedStrata:
     rows: int
 
 
-def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
+def _smooth_matching(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the effect by exact matching with smooth sensitivity, as in SmoothDPMatching (Koga et al.); refuted."""
     _check(question)
     question.require_acceptance(Proof.REFUTED, REMARK)
@@ -86,8 +86,8 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
                 "beta": found.smoothness,
                 "sensitivity_bound": bound,
             },
-            interval_of=Target.PUBLISHED_ESTIMATE,
-            variance_apart=True,
+            interval_target=Target.PUBLISHED_ESTIMATE,
+            independent_variance=True,
         )
 
     claim, drawn = (Proof.REFUTED, REMARK), ("laplace", "gaussian")
@@ -98,7 +98,7 @@ def _smooth_matching(session: Session, question: PublishedQuestion) -> Result:
 smooth_matching = EffectForm("smooth_matching", Unit.RECORD, None, _smooth_matching)
 
 
-def published(session: Session, layout: Layout, epsilon: float, delta: float) -> PublishedStrata:
+def published(session: BaseSession, layout: Layout, epsilon: float, delta: float) -> PublishedStrata:
     """Return the statistics of the attached table; private numbers."""
     table, strata = session.table, strata_of_table(session.table, layout, prefix=True)
     rows, beta = table.rows, printed_smoothness(epsilon, delta)
@@ -125,7 +125,7 @@ def release(gate: Gate, found: PublishedStrata) -> tuple[Fraction, Fraction, Rel
     )
 
 
-def study_width(session: Session) -> float:
+def study_width(session: BaseSession) -> float:
     """Return the width of the outcome's range."""
     return float(session.study.outcome_bounds.width)
 

@@ -29,7 +29,7 @@ from counterveil.published.gate import textbook_constant
 from counterveil.published.matching import fit_without_intercept
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.session.plan import in_branches
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
@@ -66,7 +66,7 @@ class PublishedSum:
     true: float
 
 
-def _ipw(session: Session, question: PublishedQuestion) -> Result:
+def _ipw(session: BaseSession, question: PublishedQuestion) -> Result:
     """Return the effect by inverse probability weighting, as in PP-IPW (Lee et al.); refuted."""
     require_covariates(session.study, "ipw")
     plan = paper_plan(question)
@@ -101,7 +101,7 @@ def _ipw(session: Session, question: PublishedQuestion) -> Result:
                 "max_sensitivity": published.true,
                 "max_delta_loss": lost_delta(question, published),
             },
-            interval_of=target,
+            interval_target=target,
         )
 
     pages = (PAGE, "session/branches.proof.md")

@@ -1,1 +1,1 @@
-"""Questions: `ate`, `cate` and the others, each answered through a curator."""
+"""Questions: `ate`, `cate` and the others, each answered through a session."""

@@ -24,7 +24,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 from counterveil.statistics.pairs.arms import pair_arms
@@ -131,7 +131,7 @@ def _refuse_other_studies(study: Study, question: Question) -> None:
     refuse_extremes(study, question.budget)
 
 
-def _answer(session: Session, question: Question) -> ArmsResult:
+def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach("arms of private treatments")

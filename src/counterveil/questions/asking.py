@@ -34,7 +34,7 @@ from counterveil.questions.table_one import table_one
 from counterveil.results.measures import refuse_range as refuse_range_of
 from counterveil.results.question import Question, with_trends
 from counterveil.results.released import ReleasedAnswer
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 
 Answer = TypeVar("Answer")
 Found = TypeVar("Found", covariant=True)
@@ -49,10 +49,10 @@ class Asked(Generic[Answer]):
     """
 
     budget: Budget
-    compute: Callable[[Session], Answer]
+    compute: Callable[[BaseSession], Answer]
     attach: bool = True
 
-    def answer(self, session: Session) -> Answer:
+    def answer(self, session: BaseSession) -> Answer:
         """Return the answer of a session; that about changes says what it assumes."""
         found = self.compute(session)
         if not isinstance(found, ReleasedAnswer) or session.study.before is None:
@@ -129,7 +129,7 @@ def _is_usual(value: object, usual: object) -> bool:
     return value is usual or (usual is not None and str(value) in (str(usual), f"{usual}.0"))
 
 
-def ask_of(session: Session, arguments: Arguments[Answer]) -> Answer:
+def ask_of(session: BaseSession, arguments: Arguments[Answer]) -> Answer:
     """Return the answer of an open session."""
     asked = arguments.checked(session.study)
     # Once for all parts: each of them looks at rows, and ends up silent if it is not already.
@@ -137,15 +137,15 @@ def ask_of(session: Session, arguments: Arguments[Answer]) -> Answer:
         return _for_reports(asked.answer(session), session, arguments)
 
 
-def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Session, P], Answer]:
+def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[BaseSession, P], Answer]:
     """Return the method that asks an open session; it takes the fields of the question's class, and says so."""
 
-    def ask(self: Session, /, *args: P.args, **named: P.kwargs) -> Answer:
+    def ask(self: BaseSession, /, *args: P.args, **named: P.kwargs) -> Answer:
         refuse_arguments(kind.name, own.parameters, named, len(args))
         return ask_of(self, make(*args, **named))
 
     kind, method = make, ask  # type: Any, Any
-    method.__name__, method.__qualname__, method.__doc__ = kind.name, f"Curator.{kind.name}", kind.__doc__
+    method.__name__, method.__qualname__, method.__doc__ = kind.name, f"Session.{kind.name}", kind.__doc__
     own, hints = signature(kind), get_type_hints(kind)
     answer = get_args(get_type_hints(kind.checked)["return"])[0]
     method.__annotations__ = {name: hints[name] for name in own.parameters} | {"return": answer}
@@ -154,7 +154,7 @@ def method_of(make: Callable[P, Arguments[Answer]]) -> Callable[Concatenate[Sess
     return ask
 
 
-def _for_reports(found: Answer, session: Session, arguments: Arguments[Answer]) -> Answer:
+def _for_reports(found: Answer, session: BaseSession, arguments: Arguments[Answer]) -> Answer:
     """Return an answer with what reports add: how to ask for it again and, where they are public, covariates by arm."""
     if not isinstance(found, ReleasedAnswer):
         return found
@@ -182,7 +182,7 @@ def ask_once(
     with (
         silence(),
         one_thread(),
-        Session(
+        BaseSession(
             data, study, budget=budget, ledger=ledger, dataset=dataset, noise=noise, attach=asked.attach
         ) as session,
     ):

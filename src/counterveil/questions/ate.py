@@ -31,7 +31,7 @@ from counterveil.results.question import (
     usual_estimand,
 )
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import (
     Auto,
     DifferenceInMeans,
@@ -43,7 +43,7 @@ from counterveil.settings import (
     Weighting,
 )
 from counterveil.settings.ranges import Settings
-from counterveil.statistics.folds.aggregation import fold_aggregation
+from counterveil.statistics.folds.aggregation import sample_and_aggregate
 from counterveil.statistics.linear.arm_pair import matched_means, plain_means, weighted_means
 from counterveil.statistics.linear.difference_in_means import difference_in_means
 from counterveil.statistics.linear.matching import matching
@@ -57,7 +57,7 @@ from counterveil.statistics.pairs.effect import pair_means, pairs
 from counterveil.statistics.strata.cluster_cells import clustered_trial
 from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
 
-Estimator = Callable[[Session, Question], Result]
+Estimator = Callable[[BaseSession, Question], Result]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Method:
     of_means: Mapping[Unit, Estimator] = field(default_factory=dict)
 
 
-def automatic(session: Session, question: Question) -> Result:
+def automatic(session: BaseSession, question: Question) -> Result:
     """Return the answer of the method that public numbers choose, and say which one it is."""
     # A ledger that adds up Gaussian noise counts pure noise dearly: there a delta means Gaussian noise throughout.
     sums = session.account().rule == "sum"
@@ -132,7 +132,7 @@ METHODS: dict[str, Method] = {
         of_means={Unit.OUTCOME: stratified_means},
     ),
     "weighting": Method({Unit.OUTCOME: weighting}, Weighting, of_means={Unit.OUTCOME: weighted_means}),
-    "fold_aggregation": Method({Unit.RECORD: fold_aggregation}, Folds),
+    "sample_and_aggregate": Method({Unit.RECORD: sample_and_aggregate}, Folds),
 }
 
 
@@ -219,14 +219,14 @@ class AteArguments(Arguments[Result]):
         return question
 
 
-def answer(session: Session, question: Question) -> Result:
+def answer(session: BaseSession, question: Question) -> Result:
     """Return the answer of the estimator that the question names, and whose it is if rows were chosen."""
     found = _trimmed(session, question)
     where = session.study.where
     return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
 
 
-def _trimmed(session: Session, question: Question) -> Result:
+def _trimmed(session: BaseSession, question: Question) -> Result:
     """Return the same for those whose scores leave overlap if trimmed."""
     if question.trim is None:
         return _answer(session, question)
@@ -240,7 +240,7 @@ def _trimmed(session: Session, question: Question) -> Result:
 
 
 @silence()
-def _answer(session: Session, question: Question) -> Result:
+def _answer(session: BaseSession, question: Question) -> Result:
     """Return the answer of the estimator that the question names."""
     method = METHODS[question.method]
     session.admit(question.uses(session.study))

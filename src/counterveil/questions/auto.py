@@ -16,7 +16,7 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, Unit
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.settings import Auto, DoublyRobust, Trial
 from counterveil.statistics.folds.aggregation import expected_width as folds_width
 from counterveil.statistics.moments.adjusted import SCORE_REACH, ArmDesign, arm_design, arms_affordable
@@ -47,7 +47,7 @@ class Choice:
     why: str
 
 
-def choose(session: Session, question: Question) -> Choice:
+def choose(session: BaseSession, question: Question) -> Choice:
     """Return the question with its method; rows are counted where the choice depends on their number."""
     study = session.study
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
@@ -73,7 +73,7 @@ def choose(session: Session, question: Question) -> Choice:
     return _for_records(session, question)
 
 
-def _for_trial(session: Session, question: Question) -> Choice:
+def _for_trial(session: BaseSession, question: Question) -> Choice:
     features = feature_map(session.study, 1).size
     free = features > 0 and question.unit is Unit.OUTCOME
     if free and session.batches.rows >= _ROWS_A_FEATURE * features:
@@ -91,7 +91,7 @@ def _for_trial(session: Session, question: Question) -> Choice:
     return Choice(replace(pure, method="trial", settings=settings), why)
 
 
-def _for_changes(session: Session, question: Question) -> Choice:
+def _for_changes(session: BaseSession, question: Question) -> Choice:
     """Return the plain comparison of changes, for a study that declares nothing to adjust for."""
     why = "changes of both arms are compared under parallel trends, without covariates"
     if question.unit is Unit.OUTCOME:
@@ -100,7 +100,7 @@ def _for_changes(session: Session, question: Question) -> Choice:
     return Choice(replace(pure, method="trial", settings=chosen(session, pure, Trial())), why)
 
 
-def _for_records(session: Session, question: Question) -> Choice:
+def _for_records(session: BaseSession, question: Question) -> Choice:
     """Return the adjusting method of the shortest expected interval."""
     adjusting, widths = _adjusting(question), expected_widths(session, question)
     kappa = adjusting.settings.kappa
@@ -121,7 +121,7 @@ def _for_records(session: Session, question: Question) -> Choice:
     return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
 
 
-def expected_widths(session: Session, question: Question) -> dict[str, float]:
+def expected_widths(session: BaseSession, question: Question) -> dict[str, float]:
     """Return the methods that model private records and are affordable, each with its expected width.
 
     Widths are in those of an interval without privacy, from public numbers alone.
@@ -129,7 +129,7 @@ def expected_widths(session: Session, question: Question) -> dict[str, float]:
     adjusting = _adjusting(question)
     features, design = arm_design(session, adjusting, adjusting.settings)
     found = {"doubly_robust": _width(features, design)} if arms_affordable(design) else {}
-    folds = replace(question.in_pure_noise(), method="fold_aggregation", settings=None)
+    folds = replace(question.in_pure_noise(), method="sample_and_aggregate", settings=None)
     # With Gaussian noise moments by arm are the shorter ones wherever they are affordable.
     if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian" or (found and not design.pure):
         return found
@@ -138,7 +138,7 @@ def expected_widths(session: Session, question: Question) -> dict[str, float]:
     except ParameterError:
         return found
     most = _FOLD_NOISE["none" if adjusting.settings.kappa is None else "declared"]
-    return found | ({"fold_aggregation": width} if noise <= most else {})
+    return found | ({"sample_and_aggregate": width} if noise <= most else {})
 
 
 def _width(features: FeatureMap, design: Design) -> float:
@@ -157,7 +157,7 @@ def _width(features: FeatureMap, design: Design) -> float:
 def _adjusting(question: Question) -> Question:
     """Return the question for the doubly robust method, with the declared bound on confounding."""
     kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
-    settings = DoublyRobust(unaffordable="refuse" if kappa is None else "contrast", kappa=kappa)
+    settings = DoublyRobust(fallback="refuse" if kappa is None else "contrast", kappa=kappa)
     return replace(question, method="doubly_robust", settings=settings)
 
 

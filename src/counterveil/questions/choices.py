@@ -16,11 +16,11 @@ AteMethod = (
         "doubly_robust",
         "stratified",
         "weighting",
-        "fold_aggregation",
+        "sample_and_aggregate",
     ]
     | str
 )
-CateMethod = Literal["auto", "t_learner", "r_learner", "series", "bins", "fold_aggregation"] | str
+CateMethod = Literal["auto", "t_learner", "r_learner", "series", "bins", "sample_and_aggregate"] | str
 GroupsMethod = Literal["auto", "difference_in_means", "weighting", "matching", "adjusted", "arms"] | str
 OutcomesMethod = Literal["auto", "difference_in_means", "weighting", "matching", "trial"] | str
 PolicyMethod = Literal["auto", "scores", "adjusted"] | str

@@ -27,7 +27,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
     usual_estimand,
 )
-from counterveil.session import BitSource, Plan, Session
+from counterveil.session import BaseSession, BitSource, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.linear.event_study import outcome_event_study
@@ -132,7 +132,7 @@ class EventStudyArguments(Arguments[EventStudyResult]):
 
 
 @silence()
-def answer_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
+def answer_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the effects by period of an open session."""
     session.admit(question.uses(session.study, "event_study"))
     if question.method == "difference_in_means":
@@ -148,7 +148,7 @@ def answer_event_study(session: Session, question: Question, place: int) -> Even
     return found if where is None else replace(found, details=found.details | {"rows_where": where.text})
 
 
-def _with_smaller_noise(session: Session, question: Question) -> Question:
+def _with_smaller_noise(session: BaseSession, question: Question) -> Question:
     """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
 
     A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.

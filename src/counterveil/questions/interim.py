@@ -1,6 +1,6 @@
 """Looks at an effect while data come in: `interim.planned(...)` before the first row, `interim.look(...)` at each.
 
-A plan divides the budget and the error among its looks, and a charter keeps it. Then the intervals of all looks cover
+A plan divides the budget and the error among its looks, which a policy keeps. Then the intervals of all looks cover
 together at the planned level, wherever the study stops. `interim.sequence(...)` plans looks without a last one.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from scipy.special import ndtr, ndtri
 
 from counterveil.accounting import Ledger, Look, Looks
-from counterveil.accounting.charter import MOST_LOOKS
+from counterveil.accounting.access_policy import MOST_LOOKS
 from counterveil.data import Study
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Budget, Number, exact
@@ -26,7 +26,7 @@ from counterveil.questions.ate import AteArguments, answer
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings.ranges import Settings
 
 
@@ -82,7 +82,7 @@ def planned(
     level: float = 0.95,
     spending: str = "obrien_fleming",
 ) -> Looks:
-    """Return a plan of looks for the charter of an account: `cv.drafting.Charter(..., looks=planned(...))`.
+    """Return a plan of looks for the access policy of an account: `cv.drafting.AccessPolicy(..., looks=planned(...))`.
 
     Args:
         outcome: the column that is looked at.
@@ -166,7 +166,7 @@ def look(
 ) -> Result:
     """Return the effect at a planned look, with an interval that covers together with those of all other looks.
 
-    The charter of the account says what the look spends. Asked again, a look is answered from the ledger.
+    The access policy of the account says what the look spends. Asked again, a look is answered from the ledger.
 
     Args:
         data: everyone who is there by now, as for `counterveil.ate`.
@@ -175,12 +175,12 @@ def look(
         ledger: where the account with the plan is.
         protects, method, estimand, mechanism, settings, dataset, noise: as for `counterveil.ate`.
     """
-    with Session(data, study, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
+    with BaseSession(data, study, ledger=ledger, dataset=dataset, noise=noise, attach=False) as session:
         return answer_look(session, number, protects, method, estimand, mechanism, settings)
 
 
 def answer_look(
-    session: Session,
+    session: BaseSession,
     number: int,
     protects: Protects,
     method: AteMethod,
@@ -189,8 +189,8 @@ def answer_look(
     settings: Settings | None,
 ) -> Result:
     """Return the effect at a planned look of an open session."""
-    charter = session.account().charter
-    looks = None if charter is None else charter.looks
+    access_policy = session.account().access_policy
+    looks = None if access_policy is None else access_policy.looks
     if looks is None or type(number) is not int or not 1 <= number <= len(looks.planned):
         raise (
             no_plan() if looks is None else _invalid(f"number= from 1 to {len(looks.planned)}", shown(number))
@@ -217,8 +217,8 @@ def answer_look(
 
 
 def no_plan() -> CounterveilError:
-    """Return CV-P730 for a look without a ledger whose charter plans it."""
-    return _invalid("a ledger with an account whose charter plans looks", "no plan")
+    """Return CV-P730 for a look without a ledger whose access policy plans it."""
+    return _invalid("a ledger with an account whose access policy plans looks", "no plan")
 
 
 def _invalid(expected: str, got: str) -> CounterveilError:

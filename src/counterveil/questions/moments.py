@@ -23,7 +23,7 @@ from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, refuse_extremes, refuse_few_clusters
 from counterveil.results.regression import CONSTANT, Matrix, Moments, RobustMiddle, parse_formula
-from counterveil.session import BitSource, Gate, Session
+from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.statistics.moments.records import Records
 from counterveil.statistics.moments.regression import (
     MOST_COLUMNS,
@@ -141,7 +141,7 @@ _SANDWICH = ("middle of a sandwich for HC1 errors: counts of lengths, then secon
 
 @silence()
 def answer_moments(
-    session: Session, question: Question, columns: Columns, robust: tuple[str, ...]
+    session: BaseSession, question: Question, columns: Columns, robust: tuple[str, ...]
 ) -> Moments:
     """Return the released moments of an open session."""
     session.admit(question.uses(session.study, "moments"))

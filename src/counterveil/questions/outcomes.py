@@ -27,7 +27,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import BitSource, Kind, Plan, Session
+from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.several_outcomes import record_effects
@@ -191,7 +191,7 @@ def _refuse_arms(study: Study, question: Question) -> None:
         )
 
 
-def _answer(session: Session, question: Question, listed: Outcomes) -> OutcomesResult:
+def _answer(session: BaseSession, question: Question, listed: Outcomes) -> OutcomesResult:
     session.admit(question.uses(session.study, "outcomes"))
     # So that data which do not fit are refused before anything is spent.
     if question.method in ("difference_in_means", "trial"):
@@ -205,7 +205,7 @@ def _answer(session: Session, question: Question, listed: Outcomes) -> OutcomesR
     return record_effects(session, question, listed)
 
 
-def _with_smaller_noise(session: Session, question: Question, listed: Outcomes) -> Question:
+def _with_smaller_noise(session: BaseSession, question: Question, listed: Outcomes) -> Question:
     """Return the question with the smaller of pure and Gaussian noise where the mechanism was left open.
 
     A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.

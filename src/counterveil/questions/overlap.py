@@ -17,7 +17,7 @@ from counterveil.questions.choices import Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
-from counterveil.session import BitSource, Gate, Session
+from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.statistics.moments.arm_balance import (
     PAGE,
     BalanceColumns,
@@ -89,7 +89,7 @@ class OverlapArguments(Arguments[OverlapSummary]):
 
 
 @silence()
-def answer_overlap(session: Session, question: Question) -> OverlapSummary:
+def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
     """Return balance and overlap of the arms of an open session."""
     session.admit(question.uses(session.study, "overlap"))
     session.attach_batches()

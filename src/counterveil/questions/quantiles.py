@@ -26,7 +26,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.survival import check_share
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
 
 # Methods by what they protect.
@@ -148,7 +148,7 @@ def _edges(study: Study, grid: object) -> tuple[Fraction, ...] | None:
 
 @silence()
 def _answer(
-    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
 ) -> QuantilesResult:
     session.admit(question.uses(session.study, "quantiles"))
     answer = quantiles_by_weights if question.method == "weighting" else quantiles_of_arms

@@ -22,7 +22,7 @@ from counterveil.results.question import (
     refuse_unknown_method,
 )
 from counterveil.results.survival import SurvivalResult
-from counterveil.session import BitSource, Session
+from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Survival
 from counterveil.statistics.linear.survival import survival_by_weights
 from counterveil.statistics.strata.survival import SurvivalRequest as AskedByStrata
@@ -110,7 +110,7 @@ class SurvivalArguments(Arguments[SurvivalResult]):
 
 
 @silence()
-def answer_survival(session: Session, question: Question) -> SurvivalResult:
+def answer_survival(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms of an open session."""
     session.admit(question.uses(session.study, "survival"))
     answer = survival_by_weights if question.method == "weighting" else survival_by_strata

@@ -122,8 +122,6 @@ def sacro(held: Holdings) -> dict[str, str]:
 
 def registry(held: Holdings) -> dict[str, str]:
     """Return an entry for the registry of deployments; what a ledger does not know is marked."""
-    proved = all(answer.proved for answer in held.answers)
-    units = dict.fromkeys(answer.guarantee.adjacency for answer in held.answers)
     public = dict.fromkeys(fact for answer in held.answers for fact in answer.guarantee.public)
     mechanisms = dict.fromkeys(answer.mechanisms for answer in held.answers)
     entry = {
@@ -146,18 +144,7 @@ def registry(held: Holdings) -> dict[str, str]:
                 "data_domain": "all data sets of the same number of rows that fit the declared study",
                 "unprotected_quantities": _listed(public),
             },
-            "privacy_loss": {
-                "privacy_unit": _listed(
-                    dict.fromkeys(answer.guarantee.unit.value for answer in held.answers)
-                ),
-                "privacy_unit_details": _listed(unit.sentence for unit in units),
-                "privacy_parameters": {
-                    "epsilon": float(held.spent.epsilon),
-                    "delta": float(held.spent.delta),
-                },
-                "privacy_parameters_details": held.guarantee
-                + ("" if proved else "; some forms have no finite-sample proof"),
-            },
+            "privacy_loss": _loss(held),
             "deployment_model": {
                 "model_name": "Central",
                 "release_type": "Many releases" if len(held.answers) > 1 else "One release",
@@ -177,6 +164,18 @@ def registry(held: Holdings) -> dict[str, str]:
         },
     }
     return {"registry.yaml": "\n".join(_yaml(entry)) + "\n"}
+
+
+def _loss(held: Holdings) -> dict[str, Any]:
+    """Return whose data all answers together protect, and how far."""
+    units = dict.fromkeys(answer.guarantee.adjacency for answer in held.answers)
+    unproved = not all(answer.proved for answer in held.answers)
+    return {
+        "privacy_unit": _listed(dict.fromkeys(answer.guarantee.unit.value for answer in held.answers)),
+        "privacy_unit_details": _listed(unit.sentence for unit in units),
+        "privacy_parameters": {"epsilon": float(held.spent.epsilon), "delta": float(held.spent.delta)},
+        "privacy_parameters_details": held.guarantee + "; some forms have no finite-sample proof" * unproved,
+    }
 
 
 def data_protection(held: Holdings) -> dict[str, str]:

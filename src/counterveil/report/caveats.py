@@ -252,7 +252,7 @@ def people_words(fact: Fact) -> str:
 
 def first_words(
     *,
-    interval_of: Fact | None,
+    interval_target: Fact | None,
     condition: Fact | None = None,
     assumes: Fact | None = None,
     population: Fact | None = None,
@@ -266,8 +266,8 @@ def first_words(
         if population is None
         else [f"TRIMMED: the effect is that of {people_words(population)}, not of everyone"]
     )
-    if interval_of is not None:
-        said.append(no_interval(target_words(interval_of)))
+    if interval_target is not None:
+        said.append(no_interval(target_words(interval_target)))
     elif condition is not None:
         said.append(f"NOT ADJUSTED: {depends_words(condition)}")
     elif assumes is not None:

@@ -141,7 +141,9 @@ def picture(facts: Facts) -> str:
         return forest_plot(effects, zero, axis=axis_note(facts)) if effects else ""
     (effect,) = effects
     label = (
-        "not an interval for the effect" if facts.get("interval_of") else "with privacy noise: report this"
+        "not an interval for the effect"
+        if facts.get("interval_target")
+        else "with privacy noise: report this"
     )
     shown = [effect | {"name": label}]
     # A function has no shorter interval: its covariance is that of all errors together.

@@ -105,7 +105,7 @@ def lead_line(facts: Facts, most: int | None = None) -> str:
 def interval_sentence(facts: Facts) -> str:
     """Return what the intervals cover, in words."""
     covers = "covers sampling error and privacy noise together"
-    target = opening_of(facts, "interval_of")
+    target = opening_of(facts, "interval_target")
     if target is not None:
         covers += f", of {target_words(target)}: NOT AN INTERVAL FOR THE EFFECT"
     return "; ".join([covers, *_remarks_on_intervals(facts)])

@@ -84,7 +84,7 @@ def question_words(facts: Facts) -> str:
 
 def answer_words(facts: Facts) -> list[str]:
     """Return what came out, in sentences that claim no more than the intervals do."""
-    target = opening_of(facts, "interval_of")
+    target = opening_of(facts, "interval_target")
     if target is not None:
         released = next((one for one in facts["effects"] if one.get("summary")), facts["effects"][0])
         return [
@@ -369,7 +369,7 @@ def _found(facts: dict[str, Any], told: int, parts: bool) -> str:
         effects = sorted(effects, key=lambda effect: effect["before_treatment"])
     several = len(effects) > 1
     covers = "Intervals cover sampling error and privacy noise together."
-    if facts.get("interval_of"):
+    if facts.get("interval_target"):
         covers = "The interval is not one for the effect."
     # The last row of a pooled result is the one that was asked for.
     shown = [effect for effect in effects if effect.get("summary")] or effects[:told]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 from counterveil.privacy import Proof
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 
 
 class Stored(Protocol):
@@ -35,7 +35,7 @@ class Facts(dict[str, Any]):
 
 def settled(
     kind: type[Answer],
-    session: Session,
+    session: BaseSession,
     question: Question,
     plan: Plan,
     compute: Callable[[Gate], Facts],
@@ -61,7 +61,7 @@ def settled(
     return kind.from_dict(session.run(request, answer))
 
 
-def built(kind: type[Answer], session: Session, question: Question, found: Facts) -> Answer:
+def built(kind: type[Answer], session: BaseSession, question: Question, found: Facts) -> Answer:
     """Return an answer of its facts and of what it repeats of its question."""
     terms = question.effect_terms(session.study) if kind is Result else question.terms(session.study)
     if "estimand" in kind.__dataclass_fields__:

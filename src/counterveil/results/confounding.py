@@ -29,10 +29,10 @@ from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 
 
-def refuse_no_interval(interval_of: Fact | None) -> None:
+def refuse_no_interval(interval_target: Fact | None) -> None:
     """Raise CV-P664 where intervals are for something else than the effect."""
-    if interval_of is not None:
-        raise refusal("CV-P664", interval_of=target_words(interval_of))
+    if interval_target is not None:
+        raise refusal("CV-P664", interval_target=target_words(interval_target))
 
 
 def asked_shares(treatment_r2: float | None, outcome_r2: float | None) -> tuple[float, float] | None:
@@ -235,7 +235,7 @@ def sensitivity_of(
     With two `means` for each effect, in its order, risk ratios are those of released means; `ratio` is that of a single
     effect, with its own interval.
     """
-    refuse_no_interval(result.interval_of)
+    refuse_no_interval(result.interval_target)
     asked = asked_shares(treatment_r2, outcome_r2)
     refuse_not_positive("baseline", baseline)
     refuse_not_positive("outcome_sd", outcome_sd)

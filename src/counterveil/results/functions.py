@@ -187,7 +187,7 @@ class CateQuestion(Question):
     queries: Queries | None = None
 
     def uses(self, study: Study, question: str = "cate") -> Uses:
-        """Return what the ledger compares with the account's charter; an average effect is asked for as `cate`, too."""
+        """Return what the ledger compares with the access policy; an average effect is asked for as `cate`, too."""
         return Question.uses(self, study, question)
 
     def request(self, plan: Plan, study: Study, *, question: str = "cate", **said: object) -> Request:
@@ -412,9 +412,9 @@ class CateAnswers(ReleasedAnswer):
 
 def said_first(effects: ReleasedAnswer, one_effect: bool) -> str | None:
     """Return what every rendering of effects says first, None where there is nothing to say."""
-    graver = first_words(interval_of=effects.interval_of, condition=effects.condition)
-    more = ONE_EFFECT if one_effect and effects.interval_of is None else None
-    models = first_words(interval_of=None, assumes=effects.assumes) if graver is None else None
+    graver = first_words(interval_target=effects.interval_target, condition=effects.condition)
+    more = ONE_EFFECT if one_effect and effects.interval_target is None else None
+    models = first_words(interval_target=None, assumes=effects.assumes) if graver is None else None
     return "; ".join(text for text in (graver, more, models) if text) or None
 
 
@@ -595,7 +595,7 @@ class CateModel(ReleasedAnswer):
         """Return what a page shows: the facts of `report_facts`, and curves along the covariates that hold numbers."""
         # Named in full: with slots, the class in `super()` is not the one that is left.
         facts = ReleasedAnswer.page_facts(self, overlap)
-        if not self.heterogeneous or self.interval_of is not None:
+        if not self.heterogeneous or self.interval_target is not None:
             return facts
         numeric = [name for name, domain in self.study.covariates.items() if isinstance(domain, Range)]
         curves = [self._curve(name) for name in numeric[:_CURVES]]

@@ -14,7 +14,7 @@ from counterveil.results.effect import Effect, check_level
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.survival import OpenEnded, check_arm, check_share, said
-from counterveil.session import Session
+from counterveil.session import BaseSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -133,7 +133,11 @@ class QuantilesResult(ReleasedAnswer):
 
 
 def quantiles_result(
-    session: Session, question: Question, histograms: NoisyHistograms, page: str, shares: tuple[float, ...]
+    session: BaseSession,
+    question: Question,
+    histograms: NoisyHistograms,
+    page: str,
+    shares: tuple[float, ...],
 ) -> QuantilesResult:
     """Return the answer made of released counts."""
     study, noise = session.study, "laplace" if histograms.heavy else "gaussian"

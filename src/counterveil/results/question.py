@@ -23,7 +23,7 @@ from counterveil.privacy.caveats import (
 )
 from counterveil.results.effect import check_level
 from counterveil.results.identity import settings_described
-from counterveil.session import Plan, Request, Session, choose_mechanism
+from counterveil.session import BaseSession, Plan, Request, choose_mechanism
 
 # Within these, squares of noise and of outcomes are double-precision numbers, and so are their squares.
 LEAST_EPSILON, LARGEST_OUTCOME = Fraction(1, 10**12), Fraction(10**50)
@@ -101,7 +101,7 @@ class Question:
         return self.terms(study) | {"estimand": self.estimand, "limits": (-width, width)}
 
     def uses(self, study: Study, question: str = "ate") -> Uses:
-        """Return what the ledger compares with the account's charter: columns by role, level, method, form.
+        """Return what the ledger compares with the account's access policy: columns by role, level, method, form.
 
         A question without an interval that holds for clustered data is refused here (CV-S026): every question passes.
         """
@@ -133,7 +133,7 @@ class Question:
 
     def guarantee(
         self,
-        session: Session,
+        session: BaseSession,
         pages: str | tuple[str, ...],
         remarks: tuple[str, ...] = (),
         proof: Proof = Proof.FINITE_SAMPLE,

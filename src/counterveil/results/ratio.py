@@ -42,7 +42,7 @@ class RatioResult(Result):
             return self
         raise no_measure(measure, f"a ratio of sums, {self.outcome}")
 
-    def uncut_interval(self, level: float | None = None) -> Ends:
+    def untruncated_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut to a range of outcomes: a ratio may lie outside it."""
         return self.effect.interval(self.level if level is None else check_level(level))
 

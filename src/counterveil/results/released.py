@@ -33,7 +33,7 @@ class ReleasedAnswer(Shown):
     """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
 
     `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, at other levels they are not shown. `interval_of` is None where intervals are
+    treatments are public they are free, elsewhere they are not shown. `interval_target` is None where intervals are
     for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
     none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
     declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
@@ -54,7 +54,7 @@ class ReleasedAnswer(Shown):
     not_covered: tuple[Fact, ...]
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
-    interval_of: Fact | None = None
+    interval_target: Fact | None = None
     condition: Fact | None = None
     assumes: Fact | None = None
     population: Fact | None = None
@@ -70,7 +70,7 @@ class ReleasedAnswer(Shown):
     def caution(self) -> str | None:
         """What every rendering says first: that no interval is for the effect, or what one depends on."""
         return first_words(
-            interval_of=self.interval_of,
+            interval_target=self.interval_target,
             condition=self.condition,
             assumes=self.assumes,
             population=self.population,
@@ -79,7 +79,7 @@ class ReleasedAnswer(Shown):
     @property
     def may_be_confounded(self) -> bool:
         """Whether there is an interval for the effect which omitted confounders could make wrong."""
-        return self.interval_of is None and bool(confounding(self.not_covered))
+        return self.interval_target is None and bool(confounding(self.not_covered))
 
     def provenance(self) -> dict[str, Any]:
         """Return what an answer that is made of this one says of itself; `repeat` is not of it."""
@@ -113,7 +113,7 @@ class ReleasedAnswer(Shown):
     def _source(self) -> dict[str, Any]:
         """Return the provenance as columns of a data frame."""
         return {
-            "conf_of": target_words(self.interval_of),
+            "conf_of": target_words(self.interval_target),
             **({} if self.assumes is None else {"assumes": depends_words(self.assumes)}),
             **({} if self.population is None else {"population": people_words(self.population)}),
             "epsilon": float(self.spent.epsilon),

@@ -122,7 +122,7 @@ class OneEffect(Decided, Comparison):
     @property
     def effect(self) -> Effect:
         """The effect with its error; an interval for something else is not cut to what the effect can be."""
-        limits = None if self.interval_of is not None else self.limits
+        limits = None if self.interval_target is not None else self.limits
         name = self.estimand.value if self.population is None else f"{self.estimand.value}, trimmed"
         return Effect(name, Linear(self.estimate, self.uncertainty, limits), self.level)
 
@@ -162,7 +162,7 @@ class OneEffect(Decided, Comparison):
     def _p_at(self, value: float, level: float | None) -> float:
         return self.effect._p_at(value, level)
 
-    def uncut_interval(self, level: float | None = None) -> Ends:
+    def untruncated_interval(self, level: float | None = None) -> Ends:
         """Return the interval before it is cut: as far on either side of the estimate."""
         chosen = self.level if level is None else check_level(level)
         return around(self.estimate, self.uncertainty.half_width(chosen))
@@ -183,12 +183,12 @@ class OneEffect(Decided, Comparison):
 class Result(OneEffect):
     """A released effect; nothing in it is private any more and nothing it does spends budget.
 
-    `variance_apart` says that the variance was released with noise of its own, sharing none with the estimate, or
+    `independent_variance` says that the variance was released with noise of its own, sharing none with the estimate, or
     that it is public: only then may it make the weight of a site.
     """
 
     uncertainty: Uncertainty
-    variance_apart: bool = False
+    independent_variance: bool = False
 
     def as_measure(self, measure: str) -> OneEffect:
         """Return the same released numbers as another measure: of a difference "nnt", others are CV-P687; free."""
@@ -271,7 +271,7 @@ class MeasureResult(Result):
         terms = measure_terms(self) | {"site_sources": self.site_sources}
         return MeasureResult.of(measure, self.numbers, **terms)
 
-    def uncut_interval(self, level: float | None = None) -> Ends:
+    def untruncated_interval(self, level: float | None = None) -> Ends:
         """Return the interval, which is not cut: a ratio has no range."""
         return self.effect.interval(self.level if level is None else check_level(level))
 
@@ -364,7 +364,7 @@ def difference_result(result: MeasureResult) -> Result:
         uncertainty=known.uncertainty,
         limits=known.limits,
         # Private outcomes have a variance with noise of its own; contrasts of records share theirs with it.
-        variance_apart=result.guarantee.unit.treatment_public,
+        independent_variance=result.guarantee.unit.treatment_public,
         **measure_terms(result),
     )
 

@@ -27,7 +27,7 @@ from counterveil.report.numbers import probability, rounded, span
 from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts
 from counterveil.results.question import Question
 from counterveil.results.released import ReleasedAnswer
-from counterveil.session import Session
+from counterveil.session import BaseSession
 
 # The arms in the order of tables.
 ARMS = ("control", "treated")
@@ -310,7 +310,7 @@ def said(one: Effect, arm: str = "") -> str:
 
 
 def survival_result(
-    session: Session,
+    session: BaseSession,
     question: Question,
     tables: NoisyTables,
     pages: tuple[str, ...],
@@ -344,7 +344,7 @@ _CENSORING = {
 }
 
 
-def _caveats(session: Session, question: Question, convention: str) -> tuple[Fact, ...]:
+def _caveats(session: BaseSession, question: Question, convention: str) -> tuple[Fact, ...]:
     open_to = Caveat.NOTHING_ADJUSTED if question.method == "kaplan_meier" else Caveat.CONFOUNDING
     return (
         *(() if session.study.randomised is True else (open_to,)),

@@ -10,10 +10,11 @@ from counterveil.mechanisms import (
 )
 from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
 from counterveil.session.plan import MECHANISMS, Kind, Plan, choose_mechanism
-from counterveil.session.session import Request, Session, drafted_charter
+from counterveil.session.session import BaseSession, Request, drafted_access_policy
 
 __all__ = [
     "MECHANISMS",
+    "BaseSession",
     "BitSource",
     "Gate",
     "Kind",
@@ -25,9 +26,8 @@ __all__ = [
     "Request",
     "Responses",
     "SeededNoise",
-    "Session",
     "choose_mechanism",
-    "drafted_charter",
+    "drafted_access_policy",
     "fixed_ambient_generators",
     "mechanism_from_dict",
 ]

@@ -17,11 +17,11 @@ from typing import Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import Account, Answered, Charter, Ledger, Reservation, Uses, open_ledger
+from counterveil.accounting import AccessPolicy, Account, Answered, Ledger, Reservation, Uses, open_ledger
+from counterveil.accounting.access_policy import rules_of
 from counterveil.accounting.chain import canonical
-from counterveil.accounting.charter import rules_of
 from counterveil.data import (
-    Carrier,
+    Backend,
     Layout,
     SpooledRows,
     Study,
@@ -78,7 +78,7 @@ class Request:
         return self.description | {"releases": {name: written(amount) for name, amount in self.plan.amounts}}
 
 
-class Session:
+class BaseSession:
     """Holds private rows, the remaining budget and the noise source; `run` is the only way to an answer."""
 
     def __init__(
@@ -92,13 +92,13 @@ class Session:
         noise: BitSource | None = None,
         attach: bool = True,
         analyst: str | None = None,
-        charter: Charter | None = None,
+        access_policy: AccessPolicy | None = None,
     ) -> None:
         check_study(study)
         self.study = study
         self._source = named_table(source)
         self._table: Table | None = None
-        self._streamed: Carrier | None = None
+        self._streamed: Backend | None = None
         self._restricted = False
         # Rows that were counted where they lie, and not attached.
         self._counted: int | None = None
@@ -107,11 +107,11 @@ class Session:
         self._owns_ledger = not isinstance(ledger, Ledger)
         self.ledger = _open(ledger)
         try:
-            self.dataset, registered = _account_name(self.ledger, dataset, budget, charter)
+            self.dataset, registered = _account_name(self.ledger, dataset, budget, access_policy)
             if registered:
                 # Rows are checked under the account's missing rules only: the check tells which columns have gaps.
                 self.ledger.check_missing(self.dataset, study.columns, study.missing_kinds)
-            # Rows of a subset or of clusters are looked at once the charter allowed these, at the question's level.
+            # Rows of a subset or of clusters are looked at once the policy allowed these, at the question's level.
             at_once = attach and study.free_to_attach and not source_elsewhere(source)
             if isinstance(source, Table) or at_once:
                 self.attach()
@@ -119,7 +119,7 @@ class Session:
                 # What lies in a file or a database stays there until a question needs its rows.
                 check_columns(self._source, study)
             if not registered and budget is not None:
-                self.ledger.register(self.dataset, budget, charter=charter)
+                self.ledger.register(self.dataset, budget, access_policy=access_policy)
         except BaseException:
             self.close()
             raise
@@ -161,10 +161,10 @@ class Session:
                 self._streamed = found
 
     @property
-    def batches(self) -> Carrier:
+    def batches(self) -> Backend:
         """The rows in batches, for methods that add them up in passes."""
         self.attach_batches()
-        return cast("Carrier", self._table if self._table is not None else self._streamed)
+        return cast("Backend", self._table if self._table is not None else self._streamed)
 
     def first_rows(self, names: tuple[str, ...]) -> dict[str, Column]:
         """Return columns as they stand in the source, to ask what they hold; a person's first row alone."""
@@ -204,7 +204,7 @@ class Session:
         return self._noise.simulated
 
     def admit(self, uses: Uses) -> None:
-        """Raise the refusal of a study that the account's charter does not allow; asked before rows are used."""
+        """Raise the refusal of a study that the account's access policy does not allow; asked before rows are used."""
         self.ledger.check_study(self.dataset, uses)
 
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
@@ -302,7 +302,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _account_name(
-    ledger: Ledger, dataset: str | None, budget: Budget | None, charter: Charter | None
+    ledger: Ledger, dataset: str | None, budget: Budget | None, access_policy: AccessPolicy | None
 ) -> tuple[str, bool]:
     """Return the name of the data set's account and whether it is registered; a new one needs a budget."""
     if budget is not None and not isinstance(budget, Budget):
@@ -318,21 +318,23 @@ def _account_name(
         if budget is None:
             raise refusal("CV-P012", dataset=dataset, known=_listed(known))
         return dataset, False
-    if charter is not None:
-        ledger.check_charter(dataset, charter)
+    if access_policy is not None:
+        ledger.check_access_policy(dataset, access_policy)
     if budget is not None and known[dataset] != budget:
         raise refusal("CV-P014", known=known[dataset], budget=budget)
     return dataset, True
 
 
-def drafted_charter(study: Study, unit: Unit) -> Charter:
-    """Return a charter that permits a study at one level of protection and nothing beyond it."""
+def drafted_access_policy(study: Study, unit: Unit) -> AccessPolicy:
+    """Return an access policy that permits a study at one level of protection and nothing beyond it."""
     outcomes = study.outcomes if unit.covariates_public else None
-    return Charter(outcomes=outcomes, protects=(unit,), **shown_columns(study, (unit,)), **study.unit_columns)
+    return AccessPolicy(
+        outcomes=outcomes, protects=(unit,), **shown_columns(study, (unit,)), **study.unit_columns
+    )
 
 
 def shown_columns(study: Study, units: Iterable[Unit]) -> dict[str, Any]:
-    """Return what a study shows at these levels, as arguments of a charter: public columns, and what of others.
+    """Return what a study shows at these levels, as arguments of an access policy: public columns, and what of others.
 
     That is which rows have values, which are chosen, by text, and clusters.
     """

@@ -190,7 +190,7 @@ class Weighting(Settings):
         find_range: spend a part of the budget on a shorter range for outcomes whose declared one may be far too wide,
             and clamp them to it. The interval then assumes that no few outcomes lie far beyond it.
 
-    `signal`, `residual`, `alike` and `features` steer the weights. They do not enter the guarantee.
+    `signal`, `residual`, `arm_correlation` and `features` steer the weights. They do not enter the guarantee.
     """
 
     features: tuple[str, ...] | None = setting(
@@ -198,7 +198,7 @@ class Weighting(Settings):
     )
     signal: float | None = setting(None, POSITIVE | NONE)
     residual: float | None = setting(None, POSITIVE | NONE)
-    alike: float | None = setting(
+    arm_correlation: float | None = setting(
         None,
         exactly("a number of at least 0 and at most 0.99", lambda part: 0 <= part <= Fraction(99, 100))
         | NONE,
@@ -373,13 +373,13 @@ class DoublyRobust(Settings):
     covariance: tuple[tuple[float, ...], ...] | None = None
     means: tuple[float, ...] | None = None
     sds: tuple[float, ...] | None = None
-    unaffordable: str = setting("refuse", one_of("refuse", "contrast"))
+    fallback: str = setting("refuse", one_of("refuse", "contrast"))
     kappa: float | None = setting(None, KAPPA | NONE)
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
-        if self.unaffordable == "contrast" and self.kappa is None:
-            raise self._refusal("kappa", "a declared bound, with unaffordable='contrast'")
+        if self.fallback == "contrast" and self.kappa is None:
+            raise self._refusal("kappa", "a declared bound, with fallback='unadjusted'")
         if self.covariance is not None:
             self._put("covariance", _correlations(self.covariance))
             if self.degree == 2:
@@ -478,7 +478,7 @@ BOUND = exactly("a number above 0", lambda bound: bound > 0) | NONE
 
 @dataclass(frozen=True, slots=True)
 class Folds(Settings):
-    """Settings of `method="fold_aggregation"`; all of them are public.
+    """Settings of `method="sample_and_aggregate"`; all of them are public.
 
     Attributes:
         learner: "ols", "aipw", a `ModelPair` of two estimators in scikit-learn's style, or a function of
@@ -542,7 +542,7 @@ class Bins(Settings):
 
 @dataclass(frozen=True, slots=True)
 class FoldQueries(Settings):
-    """Settings of `cate(method="fold_aggregation")`; all of them are public.
+    """Settings of `cate(method="sample_and_aggregate")`; all of them are public.
 
     Attributes:
         learner: "ridge" or a `ModelPair` of two estimators in scikit-learn's style: the outcome's is fitted
@@ -573,23 +573,23 @@ class WeightLimits(Settings):
     They keep one site from taking over an average whose sites do not trust each other.
 
     Attributes:
-        most_weight: for sites without a limit in `own`; with few sites it is raised to one over their number.
+        max_weight: for sites without a limit in `own`; with few sites it is raised to one over their number.
         own: limits of single sites, by name.
-        least_variance: variances that no site goes below, such as that of the least noise it can have.
+        min_variance: variances that no site goes below, such as that of the least noise it can have.
     """
 
-    most_weight: float = setting(0.5, _WEIGHT)
+    max_weight: float = setting(0.5, _WEIGHT)
     own: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _WEIGHTS})
-    least_variance: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _VARIANCES})
+    min_variance: Mapping[str, float] = field(default_factory=dict, metadata={"allowed": _VARIANCES})
 
     def most(self, sites: Named) -> NDArray[np.float64]:
         """Return the most weight (J,) of each site."""
-        usual = max(self.most_weight, 1 / len(sites))
+        usual = max(self.max_weight, 1 / len(sites))
         return np.array([max(self.own.get(name, usual), 1 / len(sites)) for name, _ in sites])
 
     def least(self, sites: Named) -> NDArray[np.float64]:
         """Return the least variance (J,) of each site."""
-        return np.array([self.least_variance.get(name, 0.0) for name, _ in sites])
+        return np.array([self.min_variance.get(name, 0.0) for name, _ in sites])
 
 
 _NAMES = Allowed(

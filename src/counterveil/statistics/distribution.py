@@ -24,7 +24,7 @@ from counterveil.privacy import Unit
 from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.quantiles import QuantilesResult, quantiles_result
 from counterveil.results.question import Question
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts
 from counterveil.statistics.linear.survival import weighted_rows
@@ -109,7 +109,7 @@ def _noise_sd(plan: Plan) -> float:
 
 
 def histogram_release(
-    session: Session, question: Question, edges: tuple[Fraction, ...] | None, rows: int
+    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, rows: int
 ) -> HistogramRelease:
     """Return the release of least noise, on the declared edges or on the number of even cells for so many people."""
     kinds = ["laplace" if question.mechanism == "staircase" else question.mechanism]
@@ -138,7 +138,7 @@ def _plan(question: Question, mechanism: str) -> Plan:
 
 
 def quantiles_of_arms(
-    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions of a trial; at record level n is public and nothing else, else arms are."""
     session.attach_batches()
@@ -157,7 +157,7 @@ def quantiles_of_arms(
 
 
 def quantiles_by_weights(
-    session: Session, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
+    session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
 ) -> QuantilesResult:
     """Return both arms' distributions, weighted towards everybody; outcomes are private."""
     study = session.study
@@ -190,7 +190,7 @@ def quantiles_by_weights(
 
 
 def _answered(
-    session: Session,
+    session: BaseSession,
     question: Question,
     release: HistogramRelease,
     shares: tuple[float, ...],

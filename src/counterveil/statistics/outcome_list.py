@@ -11,7 +11,7 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Sums, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
 from counterveil.numerics.arms import Arm, cell_totals
 from counterveil.numerics.linear_form import exact_dot
 from counterveil.session import Gate
@@ -80,7 +80,7 @@ class Outcomes:
         return sqrt((count + 1) * (count + 2) / 6) if self._even else sum(sizes)
 
 
-def totals_by_arm(source: Carrier, outcomes: Outcomes) -> list[list[Arm]]:
+def totals_by_arm(source: Backend, outcomes: Outcomes) -> list[list[Arm]]:
     """Return for every outcome the exact totals of every arm, the reference or control first."""
     arms = len(source.study.treatment_labels)
     (sums,) = source.run(partial(outcome_sums, outcomes=outcomes, arms=arms))
@@ -92,7 +92,7 @@ def outcome_sums(block: Table, outcomes: Outcomes, arms: int) -> Sums:
     return (np.stack([cell_totals(block.arm, arms, numbers) for numbers in outcomes.numbers(block)]),)
 
 
-def sizes_by_arm(source: Carrier) -> list[int]:
+def sizes_by_arm(source: Backend) -> list[int]:
     """Return how many rows every arm has, the reference or control first."""
     (counts,) = source.run(partial(arm_sizes, arms=len(source.study.treatment_labels)))
     return [int(count) for count in counts]
@@ -136,7 +136,7 @@ def earlier_sums(block: Table, outcomes: Outcomes) -> Sums:
 
 
 def with_slopes(
-    gate: Gate, source: Carrier, outcomes: Outcomes, squares: float, noise: Sequence[float]
+    gate: Gate, source: Backend, outcomes: Outcomes, squares: float, noise: Sequence[float]
 ) -> Outcomes:
     """Return the outcomes with their slopes, from moments that are released here.
 

@@ -13,7 +13,7 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Sums, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Sums, Table
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.session import Gate, Kind
 from counterveil.statistics.histogram import release_counts
@@ -117,7 +117,7 @@ ENDS = np.array([*_EDGES, OUTCOME_STEPS]) / WHOLE.reach
 DISTANCES = ENDS * np.array([_INNERMOST, *[_WITHIN] * (_OCTAVES - 1)])
 
 
-def count_octaves(gate: Gate, source: Carrier, pure: bool = True) -> tuple[int, Octaves]:
+def count_octaves(gate: Gate, source: Backend, pure: bool = True) -> tuple[int, Octaves]:
     """Return the centre of outcomes and the octaves of their distances from it, from two releases."""
     cells = release_counts(gate, "centre", partial(_counted, source, _cells), pure)
     centre, at_end = _centre(cells.floats(), sqrt(cells.variance), OUTCOME_STEPS // _CELLS)
@@ -128,7 +128,7 @@ def count_octaves(gate: Gate, source: Carrier, pure: bool = True) -> tuple[int, 
     return centre, Octaves(noisy, sqrt(octaves.variance), at_end)
 
 
-def find_place(gate: Gate, source: Carrier) -> Spread:
+def find_place(gate: Gate, source: Backend) -> Spread:
     """Return the place of outcomes from two releases: their cells, then octaves of the distance from the centre."""
     centre, octaves = count_octaves(gate, source)
     shares = octaves.shares(octaves.at_end)
@@ -138,7 +138,7 @@ def find_place(gate: Gate, source: Carrier) -> Spread:
     return Spread(Place(centre, max(int(reach * WHOLE.reach), 1)), sd, DISTANCES, shares)
 
 
-def _counted(source: Carrier, count: Callable[[Integers], Integers]) -> list[int]:
+def _counted(source: Backend, count: Callable[[Integers], Integers]) -> list[int]:
     return [int(each) for each in source.run(partial(_counts, count=count))[0]]
 
 

@@ -27,7 +27,7 @@ from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult, survival_result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Survival
 
 PAGE = "statistics/time_tables.proof.md"
@@ -111,7 +111,7 @@ class TableRelease:
 
 
 def chosen_release(
-    session: Session, question: Question, settings: Survival, rows: int | None, strata: int = 1
+    session: BaseSession, question: Question, settings: Survival, rows: int | None, strata: int = 1
 ) -> TableRelease:
     """Return how the tables of a question are released: by the noise asked for, or that of least expected error."""
     event = session.study.event
@@ -204,7 +204,7 @@ def usual_table(cells: int, causes: int = 1) -> Floats:
 
 
 def answer_tables(
-    session: Session,
+    session: BaseSession,
     question: Question,
     release: TableRelease,
     tables: Callable[[Gate], NoisyTables],

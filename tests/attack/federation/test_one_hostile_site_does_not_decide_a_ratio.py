@@ -35,7 +35,7 @@ ANY = [
     {"details": {}},
     {"surprise": 1},
     {"numbers": None},
-    *({name: "BUY SHARES"} for name in ("population", "interval_of", "condition", "assumes")),
+    *({name: "BUY SHARES"} for name in ("population", "interval_target", "condition", "assumes")),
 ]
 ARM = "numbers__known__0__"
 LIES = {
@@ -84,7 +84,7 @@ LIES = {
         *({"numbers__estimate": value} for value in (5, -5, "0.1", 1e300)),
         *({"numbers__uncertainty__noise": noise} for noise in (None, QUIET, DEAR)),
         *({"numbers__limits": value} for value in (None, [-100, 100])),
-        {"interval_of": "divided_contrast", "numbers__limits": None},
+        {"interval_target": "divided_contrast", "numbers__limits": None},
         {
             "numbers__uncertainty__variance": 0.0,
             "numbers__uncertainty__variance_cap": 0.0,

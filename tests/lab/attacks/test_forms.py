@@ -134,8 +134,8 @@ SEVERAL_KINDS = [
 def test_an_answer_names_the_noise_that_was_drawn_and_its_proofs(name):
     one, watch = CATALOGUE[name], Watch()
     question, data = one.asked(one.budget), next(one.pools())[0]
-    with WatchedCurator(data, question.study, budget=Budget(10), noise=SeededNoise(1)) as curator:
-        answer = question.ask(curator.watch(watch), epsilon=one.budget.epsilon, delta=one.budget.delta)
+    with WatchedCurator(data, question.study, budget=Budget(10), noise=SeededNoise(1)) as session:
+        answer = question.ask(session.watch(watch), epsilon=one.budget.epsilon, delta=one.budget.delta)
     drawn = {f"mechanisms/{passed.law.to_dict()['mechanism']}.proof.md" for passed in watch.passed}
     assert {page for page in answer.guarantee.pages if page.startswith("mechanisms/")} == drawn
     assert f"mechanisms/{answer.details['mechanism']}.proof.md" in drawn

@@ -62,7 +62,7 @@ def study(person, **more):
 
 
 STUDIES = {
-    "text": study("text", order="date", most_rows=3, per_person={"y": "last", "age": "mean"}),
+    "text": study("text", order="date", max_rows_per_person=3, per_person={"y": "last", "age": "mean"}),
     "whole": study(
         "whole",
         covariates={"age": KNOWN["age"]},
@@ -72,7 +72,7 @@ STUDIES = {
     "real": study(
         "real", order="day", per_person={"y": "sum", "arm": "ever", "site": "last"}, where="age < 8"
     ),
-    "spelled": study("spelled", order="day", most_rows=2, per_person={"y": "first"}),
+    "spelled": study("spelled", order="day", max_rows_per_person=2, per_person={"y": "first"}),
     "exact": study("exact", covariates={}, per="count", per_range=(0, 30), missing={"y": FILL}),
     "cluster": study(
         None, cluster="whole", protects_cluster=True, order="day", per_cluster={"age": "max", "site": "last"}

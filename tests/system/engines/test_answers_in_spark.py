@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pyarrow as pa
 import pytest
 from tests.system.engines.databases import make
-from tests.system.engines.test_carriers import people, study, treated_and_old
+from tests.system.engines.test_backends import people, study, treated_and_old
 
 import counterveil as cv
 from counterveil.accounting import Ledger

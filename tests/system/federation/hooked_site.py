@@ -11,14 +11,14 @@ SECRET = "MRN=4711 outcome=7.1"
 _answer = site.ask_of
 
 
-def leaks(curator, arguments):
+def leaks(session, arguments):
     """Fail with a text that quotes a record, as a careless library would."""
     raise RuntimeError(SECRET)
 
 
-def stalls(curator, arguments):
+def stalls(session, arguments):
     """Pay and get the answer, then hold it back until the test allows it to leave."""
-    result = _answer(curator, arguments)
+    result = _answer(session, arguments)
     folder = Path(sys.argv[-1])
     (folder / "paid").touch()
     while not (folder / "go").exists():

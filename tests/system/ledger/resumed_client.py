@@ -29,11 +29,11 @@ STUDY = cv.Study(
 )
 QUESTIONS = {
     "record-level effect": (
-        cv.Curator.ate,
+        cv.Session.ate,
         {"protects": "record", "method": "doubly_robust", "delta": "1e-6"},
     ),
-    "effects by person": (cv.Curator.cate, {"delta": "1e-6"}),
-    "outcome-level effect": (cv.Curator.ate, {"protects": "outcome", "method": "weighting"}),
+    "effects by person": (cv.Session.cate, {"delta": "1e-6"}),
+    "outcome-level effect": (cv.Session.ate, {"protects": "outcome", "method": "weighting"}),
 }
 
 
@@ -48,8 +48,8 @@ def people():
 def ask(place, question, request_id, **options):
     """Return the answer to one of the questions."""
     function, arguments = QUESTIONS[question]
-    with cv.Curator(people(), STUDY, ledger=place, **options) as curator:
-        return function(curator, epsilon=1, request_id=request_id, **arguments)
+    with cv.Session(people(), STUDY, ledger=place, **options) as session:
+        return function(session, epsilon=1, request_id=request_id, **arguments)
 
 
 def say(*words):

@@ -335,10 +335,10 @@ def test_memory_keeps_what_a_file_keeps_and_undoes_what_fails(ledger):
                 )
             with refuses("CV-L005"):
                 book.register("trial", Budget(1))
-        # Only a ledger that lasts refuses unproved forms where its charter is that of the first request.
+        # Only a ledger that lasts refuses unproved forms where its access policy is that of the first request.
         kept, lasting = memory.account("trial"), ledger.account("trial")
-        assert (kept.charter.unproved, lasting.charter.unproved) == (True, False)
-        assert replace(kept, charter=lasting.charter) == lasting
+        assert (kept.access_policy.unproved, lasting.access_policy.unproved) == (True, False)
+        assert replace(kept, access_policy=lasting.access_policy) == lasting
         assert [one.remaining for one in memory.datasets()] == [one.remaining for one in ledger.datasets()]
         for only in (None, "other"):
             mine, theirs = memory.entries(only), ledger.entries(only)

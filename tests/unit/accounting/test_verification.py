@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from counterveil.accounting.access_policy import AccessPolicy, Uses
 from counterveil.accounting.chain import GENESIS, digest, seal
-from counterveil.accounting.charter import Charter, Uses
 from counterveil.accounting.filters import Levels
 from counterveil.accounting.verification import verify_rows
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
@@ -36,7 +36,7 @@ def register(dataset="trial"):
         "register",
         dataset,
         "",
-        Levels.granted(BUDGET, None, None).to_dict() | {"charter": None, "note": ""},
+        Levels.granted(BUDGET, None, None).to_dict() | {"access_policy": None, "note": ""},
     )
 
 
@@ -45,7 +45,11 @@ def reserve(request="one", requests=1, dataset="trial"):
     cost, totals = levels.cost(TENTH), levels.nothing()
     for _ in range(requests):
         totals = totals.after(USES.unit, cost, False)
-    facts = {"charge": TENTH.to_dict(), "cost": cost.to_dict(), "charter": Charter.of_study(USES).to_dict()}
+    facts = {
+        "charge": TENTH.to_dict(),
+        "cost": cost.to_dict(),
+        "access_policy": AccessPolicy.of_study(USES).to_dict(),
+    }
     facts |= {"uses": USES.to_dict(), "fingerprint": "f", "study": None}
     return ("reserve", dataset, request, totals.to_dict() | facts)
 
@@ -128,19 +132,26 @@ RECORD = replace(USES, unit=Unit.RECORD)
     [
         (
             (register(), reserve(), changed(reserve("two", 2), uses=HIV.to_dict())),
-            "entry 3: the charter of its account does not allow it (CV-L041)",
+            "entry 3: the access policy of its account does not allow it (CV-L041)",
         ),
         (
-            (register(), reserve(), changed(reserve("two", 2), charter=Charter.of_study(HIV).to_dict())),
-            "entry 3: its charter is not that of its account",
+            (
+                register(),
+                reserve(),
+                changed(reserve("two", 2), access_policy=AccessPolicy.of_study(HIV).to_dict()),
+            ),
+            "entry 3: its access policy is not that of its account",
         ),
         (
-            (changed(register(), charter=Charter().to_dict()), changed(reserve(), charter=None)),
-            "entry 2: the charter of its account does not allow it (CV-L041)",
+            (
+                changed(register(), access_policy=AccessPolicy().to_dict()),
+                changed(reserve(), access_policy=None),
+            ),
+            "entry 2: the access policy of its account does not allow it (CV-L041)",
         ),
         (
-            (changed(register(), charter=Charter(public=["treated"]).to_dict()), reserve()),
-            "entry 2: its charter is not that of its account",
+            (changed(register(), access_policy=AccessPolicy(public=["treated"]).to_dict()), reserve()),
+            "entry 2: its access policy is not that of its account",
         ),
         # An answer about records that is counted as one about outcomes, and an unproved one that is not counted.
         (
@@ -149,12 +160,12 @@ RECORD = replace(USES, unit=Unit.RECORD)
         ),
         (
             (
-                changed(register(), charter=Charter(public=["treated"], unproved=True).to_dict()),
-                changed(reserve(), charter=None, uses=replace(USES, unproved=True).to_dict()),
+                changed(register(), access_policy=AccessPolicy(public=["treated"], unproved=True).to_dict()),
+                changed(reserve(), access_policy=None, uses=replace(USES, unproved=True).to_dict()),
             ),
             "entry 2: its running total is wrong",
         ),
     ],
 )
-def test_a_request_that_the_charter_refuses_is_found(entries, said):
+def test_a_request_that_the_access_policy_refuses_is_found(entries, said):
     assert problem(chain(*entries)) == said

@@ -125,8 +125,18 @@ def test_check_lists_everything_and_returns_three(folder):
 
 
 def test_estimated_ranges_are_charged(folder):
-    (folder / "charter.toml").write_text("public = []\n")
-    run("ledger", "create", "l.db", "--dataset", "t", "--epsilon", "9", "--charter", "charter.toml")
+    (folder / "access-policy.toml").write_text("public = []\n")
+    run(
+        "ledger",
+        "create",
+        "l.db",
+        "--dataset",
+        "t",
+        "--epsilon",
+        "9",
+        "--access-policy",
+        "access-policy.toml",
+    )
     words = (*KNOWN[:7], "--estimate-ranges", "--epsilon", "8", "--ledger", "l.db", "--out", "study.toml")
     said = run(*DRAFT, *words)
     assert "remaining: epsilon 1 of epsilon 9" in " ".join(said.split())

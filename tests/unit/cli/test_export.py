@@ -23,10 +23,10 @@ def export(*words):
 def ledger(tmp_path_factory):
     place = tmp_path_factory.mktemp("export") / "ledger.db"
     with cv.open_ledger(place, create=True) as book:
-        book.register("training", cv.Budget(3), charter=cv.drafting.Charter(public=PUBLIC))
-    with cv.Curator(TRIAL.frame, TRIAL.study, ledger=place) as curator:
-        curator.ate(protects="outcome", method="difference_in_means", epsilon=1, request_id="=primary/1")
-        curator.groups(by="nodegree", protects="outcome", epsilon="0.5", request_id="subgroups")
+        book.register("training", cv.Budget(3), access_policy=cv.drafting.AccessPolicy(public=PUBLIC))
+    with cv.Session(TRIAL.frame, TRIAL.study, ledger=place) as session:
+        session.ate(protects="outcome", method="difference_in_means", epsilon=1, request_id="=primary/1")
+        session.groups(by="nodegree", protects="outcome", epsilon="0.5", request_id="subgroups")
     return place
 
 
@@ -67,9 +67,9 @@ def test_a_used_folder_and_an_unknown_format_are_refused(ledger, tmp_path):
 
 
 def test_a_policy_may_ask_for_rows():
-    charter = cv.drafting.Charter(public=PUBLIC, least_rows=446)
-    assert cv.drafting.Charter.from_dict(charter.to_dict()) == charter
-    with cv.Curator(TRIAL.frame, TRIAL.study, budget=cv.Budget(3), charter=charter) as curator:
+    access_policy = cv.drafting.AccessPolicy(public=PUBLIC, least_rows=446)
+    assert cv.drafting.AccessPolicy.from_dict(access_policy.to_dict()) == access_policy
+    with cv.Session(TRIAL.frame, TRIAL.study, budget=cv.Budget(3), access_policy=access_policy) as session:
         with pytest.raises(LedgerError, match="CV-L044"):
-            curator.ate(protects="outcome", epsilon=1)
-        assert curator.account().requests == 0
+            session.ate(protects="outcome", epsilon=1)
+        assert session.account().requests == 0

@@ -47,7 +47,7 @@ def test_a_help_page_lists_every_option_once_without_markup(name):
             ("fed", "federation"),
             ("federation co", "coordinator"),
             ("plan --bin", "--binary"),
-            ("ledger ", "create charter show verify backup anchor"),
+            ("ledger ", "create access policy show verify backup anchor"),
         ],
         ("federation co", "coordinator"),
         ("plan --bin", "--binary"),

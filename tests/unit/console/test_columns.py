@@ -19,7 +19,7 @@ STUDIES = [
     PLAIN + 'outcome = "days"\nevent = "died"\nhorizon = 360\ngrid = 12\n',
     PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nbefore = "y0"\nbefore_range = [0, 8]\nchange_range = [-5, 5]\n',
     PLAIN + 'outcome = "y"\noutcome_range = [0, 9]\nper = "n"\nper_range = [1, 8]\n',
-    PEOPLE + '[person]\ncolumn = "id"\norder = "day"\nmost_rows = 6\nrules = { pain = "last" }\n'
+    PEOPLE + '[person]\ncolumn = "id"\norder = "day"\nmax_rows_per_person = 6\nrules = { pain = "last" }\n'
     '[covariates]\nage = { range = [18, 90], cuts = [30] }\nsite = { categories = ["n", "s; t"], other = "n" }\n'
     'smokes = { binary = { one = "yes", zero = "no" } }\n[missing]\nage = { fill = 50 }\nsite = "drop"\n',
     PEOPLE + '[cluster]\ncolumn = "school"\nprotected = true\nrules = { pain = "mean" }\n',
@@ -111,7 +111,7 @@ def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monke
             f"/studies/{name}/plan", f"/studies/{name}/plan", rows="120", epsilons="1", draws="1"
         )
         assert "outcomes only" in words(planned).partition("Plan for")[2], name
-    key = steward.register(charter='public = ["arm", "two"]\n', epsilon="30")
+    key = steward.register(access_policy='public = ["arm", "two"]\n', epsilon="30")
     for name in tables:
         done = steward.ask(key, study=name, question=name, protects="outcome", method="auto", epsilon="5")
         assert done.status_code == 200, words(done)

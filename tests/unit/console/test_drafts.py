@@ -41,8 +41,8 @@ def test_a_draft_takes_only_what_is_in_the_folder(steward, analyst, folder):
 
 
 def test_a_check_finds_everything_at_once_and_shows_labels_to_the_steward_alone(steward, analyst, folder):
-    charter = 'public = ["age", "site", "treated", "ward", "absent"]\n'
-    key = steward.register(charter=charter)
+    access_policy = 'public = ["age", "site", "treated", "ward", "absent"]\n'
+    key = steward.register(access_policy=access_policy)
     wrong = STUDY.replace('"north", "south"', '"north", "east"') + 'ward = { categories = ["a", "b"] }\n'
     (folder / "studies" / "primary.toml").write_text(wrong + "absent = { range = [0, 1] }\n")
     found = words(steward.get(f"/studies/primary/check?data={key}"))

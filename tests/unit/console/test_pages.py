@@ -161,10 +161,10 @@ def test_a_ledger_is_listed_by_pages_and_verified(steward, folder):
 def test_a_request_without_an_answer_says_that_it_goes_on(steward, folder):
     key = steward.register()
     study = cv.Study.from_toml(folder / "studies" / "primary.toml")
-    with cv.Curator(folder / "trial.csv", study, ledger=folder / "ledger.db") as curator:
-        curator.ledger.settle = None  # what a crash before settling leaves
+    with cv.Session(folder / "trial.csv", study, ledger=folder / "ledger.db") as session:
+        session.ledger.settle = None  # what a crash before settling leaves
         with pytest.raises(TypeError):
-            curator.ate(protects="outcome", epsilon=1, method="difference_in_means", request_id="lost")
+            session.ate(protects="outcome", epsilon=1, method="difference_in_means", request_id="lost")
     assert "charged and has no answer" in words(steward.get(f"/data/{key}/requests/2"))
     assert "goes on where it stopped" in words(steward.confirm(key, request="lost"))
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.unit.console.visitor import CHARTER, COLUMNS, SECRET, STUDY, code_of, words
+from tests.unit.console.visitor import ACCESS_POLICY, COLUMNS, SECRET, STUDY, code_of, words
 
 import counterveil as cv
 
@@ -71,12 +71,13 @@ def options(page, name):
 
 
 OUTCOME_ONLY = (
-    CHARTER + 'protects = ["outcome"]\nmost_epsilon = 0.5\nmethods = ["difference_in_means", "weighting"]\n'
+    ACCESS_POLICY
+    + 'protects = ["outcome"]\nmax_epsilon = 0.5\nmethods = ["difference_in_means", "weighting"]\n'
 )
 
 
-def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(steward, analyst):
-    key = steward.register(charter=OUTCOME_ONLY)
+def test_what_an_access_policy_refuses_is_neither_offered_nor_put_to_be_confirmed(steward, analyst):
+    key = steward.register(access_policy=OUTCOME_ONLY)
     page = analyst.get(f"/data/{key}/ask")
     assert options(page, "protects") == ["outcome"]
     assert options(page, "method") == ["difference_in_means", "weighting"]
@@ -95,7 +96,7 @@ def test_what_a_charter_refuses_is_neither_offered_nor_put_to_be_confirmed(stewa
 
 
 def test_every_question_that_is_offered_can_be_confirmed(steward):
-    key = steward.register(charter=OUTCOME_ONLY)
+    key = steward.register(access_policy=OUTCOME_ONLY)
     page = steward.get(f"/data/{key}/ask")
     fields = {"groups": {"by-site": "each"}}
     assert "groups" in options(page, "question")
@@ -104,8 +105,8 @@ def test_every_question_that_is_offered_can_be_confirmed(steward):
         assert found.status_code == 200, (question, words(found))
 
 
-def test_a_study_that_the_charter_refuses_is_not_asked_with(steward, folder):
-    key = steward.register(charter='public = ["age", "treated"]\nprotects = ["outcome"]\n')
+def test_a_study_that_the_access_policy_refuses_is_not_asked_with(steward, folder):
+    key = steward.register(access_policy='public = ["age", "treated"]\nprotects = ["outcome"]\n')
     page = steward.get(f"/data/{key}/ask")
     assert "Nothing can be asked with the study primary" in words(page)
     assert code_of(page) == "CV-L041"
@@ -127,7 +128,7 @@ def test_a_study_that_the_charter_refuses_is_not_asked_with(steward, folder):
     ],
 )
 def test_rows_that_do_not_fit_are_one_code_to_an_analyst(steward, analyst, folder, change):
-    steward.register(charter='public = ["age", "site", "treated", "absent"]\n')
+    steward.register(access_policy='public = ["age", "site", "treated", "absent"]\n')
     key = steward.get("/").text.split("/data/")[1][:12]
     (folder / "studies" / "primary.toml").write_text(STUDY.replace(*change))
     refused = analyst.ask(key)

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import numpy as np
 
 import counterveil as cv
-from counterveil.accounting import Charter
+from counterveil.accounting import AccessPolicy
 
 HOST = "http://127.0.0.1:8000"
 PLACE = "/place"
@@ -26,7 +26,7 @@ randomised = true
 age = { range = [18, 90] }
 site = { categories = ["north", "south"] }
 """
-CHARTER = 'public = ["age", "site", "treated"]\noutcomes = ["score"]\n'
+ACCESS_POLICY = 'public = ["age", "site", "treated"]\noutcomes = ["score"]\n'
 # The same, as a table is filled in.
 COLUMNS = {
     "treated": {"role": "treatment"},
@@ -101,9 +101,9 @@ class Visitor:
 
     # Steps that several tests take.
 
-    def register(self, charter=None, **typed):
+    def register(self, access_policy=None, **typed):
         """Register by the forms, at all levels; or with a policy that no form makes, given as TOML."""
-        if charter is None:
+        if access_policy is None:
             levels = {f"protects-{level}": "1" for level in ("treatment and outcome", "record")}
             wanted = {"epsilon": "3"} | levels | typed
             page = self.post("/register?name=trial", "/register/confirm", **wanted)
@@ -113,7 +113,9 @@ class Visitor:
             place = self.folder / "ledger.db"
             with cv.open_ledger(place, create=not place.exists()) as book:
                 budget = cv.Budget(typed.get("epsilon", "3"), typed.get("delta", "0"))
-                book.register("trial", budget, charter=Charter.from_dict(tomllib.loads(charter)))
+                book.register(
+                    "trial", budget, access_policy=AccessPolicy.from_dict(tomllib.loads(access_policy))
+                )
             found = self.get("/")
         return re.search(r"/data/([0-9a-f]{12})\"", found.text).group(1)
 

@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.data import SpooledRows, StreamedRows, Table, batches, rows_of_source
 from counterveil.data.sources import files
 from counterveil.errors import DataError
-from counterveil.session import Session
+from counterveil.session import BaseSession
 
 ROWS = 140_000
 STUDY = cv.Study(
@@ -155,7 +155,7 @@ def test_a_custody_holds_no_rows_of_a_large_file(parquet, monkeypatch):
         raise AssertionError("all rows were read")
 
     monkeypatch.setattr(Table, "attach", refuse)
-    with Session(parquet, STUDY, budget=cv.Budget(1)) as session:
+    with BaseSession(parquet, STUDY, budget=cv.Budget(1)) as session:
         session.attach_batches()
         assert isinstance(session.batches, SpooledRows)
         assert session.batches.rows < ROWS

@@ -159,7 +159,7 @@ def test_invalid_ratios_are_refused(given):
         wide(before_range=(2, 5), change_range=(-2, "1.5")),
         cv.Study("t", "y", (0, 9), before=("a", "b")),
         long(),
-        long(missing=cv.drafting.Drop(), most_rows=7),
+        long(missing=cv.drafting.Drop(), max_rows_per_person=7),
         cv.Study("t", "n", (0, 9), per="d", per_range=(1, 5), person="id"),
     ],
 )

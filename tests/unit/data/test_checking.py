@@ -92,12 +92,12 @@ def test_labels_and_counts_are_shown_to_the_holder_alone(tmp_path):
         assert "C" not in plain.mend + plain.what
 
 
-def test_a_charter_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path):
+def test_an_access_policy_that_refuses_is_a_finding_and_rows_are_not_looked_at(tmp_path):
     frame = people()
     frame.loc[0, "site"] = "C"
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        charter = cv.drafting.Charter(public=["arm"], protects=["outcome"])
-        book.register("people", cv.Budget(1), charter=charter)
+        access_policy = cv.drafting.AccessPolicy(public=["arm"], protects=["outcome"])
+        book.register("people", cv.Budget(1), access_policy=access_policy)
         found = findings(frame, tmp_path, ledger=book)
     assert codes(found) == ["CV-L041"]
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import counterveil as cv
-from counterveil.accounting import Charter
+from counterveil.accounting import AccessPolicy
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Adjacency, Protected, Unit
@@ -71,7 +71,7 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
             "protects_cluster": True,
             "per_cluster": {"y": "sum", "age": "max"},
             "order": "day",
-            "most_rows": 3,
+            "max_rows_per_person": 3,
         },
     ],
 )
@@ -122,7 +122,7 @@ def test_whole_clusters_become_rows_by_their_rules():
     unit = float(table.outcome_unit)
     np.testing.assert_allclose(unit * table.outcome, own["y"].mean(), atol=2 * unit)
     np.testing.assert_allclose(table.covariates["age"], own["age"].mean())
-    first = Table.attach(frame, study(protects_cluster=True, order="day", most_rows=1))
+    first = Table.attach(frame, study(protects_cluster=True, order="day", max_rows_per_person=1))
     np.testing.assert_allclose(unit * first.outcome, own["y"].first(), atol=2 * unit)
 
 
@@ -219,26 +219,26 @@ def test_normal_intervals_need_twenty_whole_clusters(question, declared, asked, 
 def test_an_account_has_one_unit(tmp_path):
     frame = pupils(40)
     place = tmp_path / "ledger.db"
-    with cv.Curator(
+    with cv.Session(
         frame, study(protects_cluster=True), budget=cv.Budget(9), ledger=cv.open_ledger(place, create=True)
-    ) as curator:
-        curator.ate(protects="record", epsilon=1, method="trial")
+    ) as session:
+        session.ate(protects="record", epsilon=1, method="trial")
     for other in (study(), cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, randomised=True)):
         asked = {"protects": "record", "epsilon": 1, "method": "trial", "ledger": place}
         assert code_of(lambda other=other, asked=asked: cv.ate(frame, other, **asked)) == "CV-L049"
 
 
-def test_charters_name_the_protected_cluster_and_public_columns():
-    charter = Charter(public=["arm"], cluster="school")
-    assert Charter.from_dict(charter.to_dict()) == charter
-    assert "unit: one cluster, by 'school', with all its rows" in charter.lines()
-    assert code_of(lambda: Charter(person="id", cluster="school")) == "CV-L040"
-    listed = Charter(public=["arm", "age"], clusters=["school"])
+def test_access_policies_name_the_protected_cluster_and_public_columns():
+    access_policy = AccessPolicy(public=["arm"], cluster="school")
+    assert AccessPolicy.from_dict(access_policy.to_dict()) == access_policy
+    assert "unit: one cluster, by 'school', with all its rows" in access_policy.lines()
+    assert code_of(lambda: AccessPolicy(person="id", cluster="school")) == "CV-L040"
+    listed = AccessPolicy(public=["arm", "age"], clusters=["school"])
     assert "public: which 'school' there are, not who is in which" in listed.lines()
-    with cv.Curator(pupils(40), study(), budget=cv.Budget(9), charter=listed) as curator:
+    with cv.Session(pupils(40), study(), budget=cv.Budget(9), access_policy=listed) as session:
         # At outcome level who is in which cluster becomes public, which this account does not allow.
-        assert code_of(lambda: curator.ate(protects="outcome", epsilon=1)) == "CV-L041"
-        assert curator.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40
+        assert code_of(lambda: session.ate(protects="outcome", epsilon=1)) == "CV-L041"
+        assert session.ate(protects="record", epsilon=8, method="trial").details["clusters"] == 40
 
 
 def test_changes_and_subsets_have_clusters_and_ratios_do_not():

@@ -88,13 +88,13 @@ RULES = [
 
 
 @pytest.mark.parametrize(
-    ("rules", "most_rows"),
+    ("rules", "max_rows_per_person"),
     [
         *((rules, most) for rules, most in zip(RULES, (2, None, 2, None), strict=True)),
         *(pytest.param(rules, most, marks=pytest.mark.slow) for rules in RULES for most in (1, 3)),
     ],
 )
-def test_a_person_changes_one_row_at_most(rules, most_rows):
+def test_a_person_changes_one_row_at_most(rules, max_rows_per_person):
     """All rows that one of four people can have, up to three of them, anywhere among the others' rows."""
     declared = cv.Study(
         "arm",
@@ -105,7 +105,7 @@ def test_a_person_changes_one_row_at_most(rules, most_rows):
         person="id",
         per_person=rules,
         order="day",
-        most_rows=most_rows,
+        max_rows_per_person=max_rows_per_person,
     )
     # A text among the days must not turn the other's 5 and 10 into texts, whose order is the reverse.
     others = [(1, 1, 2, 3, 0), (3, 0, 1, 4, 10), (3, 0, 3, 5, 5), (4, 1, 0, 6, 0), (5, 0, 1, 1, 2)]
@@ -130,8 +130,8 @@ def test_a_person_changes_one_row_at_most(rules, most_rows):
     [
         ({"person": "arm"}, "CV-S016"),
         ({"person": "id", "order": "id"}, "CV-S016"),
-        ({"person": "id", "order": "day", "most_rows": 0}, "CV-S016"),
-        ({"person": "id", "most_rows": 3}, "CV-S016"),
+        ({"person": "id", "order": "day", "max_rows_per_person": 0}, "CV-S016"),
+        ({"person": "id", "max_rows_per_person": 3}, "CV-S016"),
         ({"person": "id", "per_person": {"y": "median"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "sum"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "first"}}, "CV-S016"),
@@ -168,16 +168,16 @@ def test_the_guarantee_names_its_unit(protects):
 def test_an_account_counts_one_unit(tmp_path):
     frame = visits(200)
     cv.open_ledger(tmp_path / "a.db", create=True).close()
-    with cv.Curator(
+    with cv.Session(
         frame, study(randomised=True), budget=cv.Budget(4), ledger=tmp_path / "a.db", dataset="v"
-    ) as curator:
-        curator.ate(protects="record", epsilon=1)
+    ) as session:
+        session.ate(protects="record", epsilon=1)
     plain = cv.Study("arm", "y", (0, 9), control=0, randomised=True)
     with (
-        cv.Curator(frame, plain, ledger=tmp_path / "a.db", dataset="v") as curator,
+        cv.Session(frame, plain, ledger=tmp_path / "a.db", dataset="v") as session,
         pytest.raises(CounterveilError) as refused,
     ):
-        curator.ate(protects="record", epsilon=1)
+        session.ate(protects="record", epsilon=1)
     assert refused.value.code == "CV-L049"
 
 

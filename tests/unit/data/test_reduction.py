@@ -42,7 +42,7 @@ def study(**more):
     "declared",
     [
         study(per_person={"y": "sum", "arm": "first", "age": "mean"}),
-        study(per_person={"y": "last", "arm": "last", "site": "last", "age": "last"}, most_rows=4),
+        study(per_person={"y": "last", "arm": "last", "site": "last", "age": "last"}, max_rows_per_person=4),
         # Without a declared label of the control arm, one of several others may be anyone's.
         cv.Study("arm", "y", (-9, 9), person="id", per_person={"arm": "ever"}),
     ],
@@ -173,11 +173,13 @@ def test_decimals_name_people_as_engines_write_them():
     assert sum(len(part["id"]) for part in whole_people(stream, "id")) == 5
 
 
-@pytest.mark.parametrize("most_rows", [1, 2])
-def test_outcomes_of_tied_rows_change_the_outcome_alone(most_rows):
+@pytest.mark.parametrize("max_rows_per_person", [1, 2])
+def test_outcomes_of_tied_rows_change_the_outcome_alone(max_rows_per_person):
     """All outcomes of three rows, two of them alike in all but the outcome, at one place in the order."""
     rules = {"arm": "first", "age": "mean", "y": "last"}
-    declared = study(per_person=rules, most_rows=most_rows, missing={"y": cv.drafting.Fill(0)})
+    declared = study(
+        per_person=rules, max_rows_per_person=max_rows_per_person, missing={"y": cv.drafting.Fill(0)}
+    )
     others = {"id": [8, 9, 10, 11], "arm": [0, 1, 0, 1], "y": [1] * 4, "age": [1] * 4, "site": ["a"] * 4}
     others["day"] = [1] * 4
     public, private = set(), set()

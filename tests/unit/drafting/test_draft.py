@@ -187,7 +187,7 @@ def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
         randomised=True,
         person="pid",
         order="visit",
-        most_rows=6,
+        max_rows_per_person=6,
         cluster="ward",
     )
     again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))

@@ -60,7 +60,9 @@ def test_what_was_open_is_known_and_named_with_its_cost():
 
 def test_it_is_charged_and_repeated_for_nothing(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter(missing={"age": "fill"}))
+        book.register(
+            "people", cv.Budget(5, "1e-5"), access_policy=cv.drafting.AccessPolicy(missing={"age": "fill"})
+        )
         made = [estimated(people(), ledger=book, request_id="draft", noise=None).toml for _ in range(2)]
         account = book.account("people")
     assert made[0] == made[1]
@@ -113,13 +115,13 @@ def test_people_with_several_rows_count_once():
 )
 def test_what_is_refused_costs_nothing(tmp_path, code, more):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
-        book.register("people", cv.Budget(5, "1e-5"), charter=cv.drafting.Charter())
+        book.register("people", cv.Budget(5, "1e-5"), access_policy=cv.drafting.AccessPolicy())
         with pytest.raises(cv.CounterveilError, match=code):
             estimated(people(), ledger=book, noise=None, **more)
         assert book.account("people").spent.epsilon == 0
 
 
-def test_an_account_without_a_charter_sells_nothing(tmp_path):
+def test_an_account_without_an_access_policy_sells_nothing(tmp_path):
     with cv.open_ledger(tmp_path / "book.db", create=True) as book:
         book.register("people", cv.Budget(5, "1e-5"))
         with pytest.raises(cv.CounterveilError, match="CV-L081"):

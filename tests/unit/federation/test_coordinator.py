@@ -29,11 +29,11 @@ class Time:
 @pytest.fixture
 def run_round(pigeons):
     def run(folder, answers, plans=None, engine=None):
-        carrier = engine or pigeons(answers)
+        backend = engine or pigeons(answers)
         said = []
         time = Time(plans)
-        Round(folder, carrier, said.append, time.clock).run()
-        return carrier, said, time.at - 1000
+        Round(folder, backend, said.append, time.clock).run()
+        return backend, said, time.at - 1000
 
     return run
 
@@ -57,8 +57,8 @@ def found(folder):
 def test_all_answer_and_are_pooled(new_site, new_study, run_round):
     sites = {name: new_site(name) for name in ("North", "South")}
     folder = new_study(*sites)
-    carrier, said, seconds = run_round(folder, {name: site.answer for name, site in sites.items()})
-    assert {name: len(sent) for name, sent in carrier.sent.items()} == {"North": 1, "South": 1}
+    backend, said, seconds = run_round(folder, {name: site.answer for name, site in sites.items()})
+    assert {name: len(sent) for name, sent in backend.sent.items()} == {"North": 1, "South": 1}
     assert seconds < 1
     assert found(folder) == {"North": "answered", "South": "answered"}
     assert "North: answered" in said
@@ -72,7 +72,7 @@ def test_late_dead_and_refusing_sites_are_reported_and_the_rest_is_pooled(new_si
         "Slow": silent,
         "Poor": refuses("CV-F004"),
     }
-    carrier, said, seconds = run_round(folder, answers)
+    backend, said, seconds = run_round(folder, answers)
     assert 100 <= seconds < 102
     assert found(folder) == {
         "North": "answered",
@@ -83,8 +83,8 @@ def test_late_dead_and_refusing_sites_are_reported_and_the_rest_is_pooled(new_si
     }
     assert "Dead: never connected" in said
     # Asked at 0, 10 and 30 seconds, then at 70: silence is met with patience.
-    assert len(carrier.sent["Slow"]) == 4
-    assert len({SiteRequest.from_text(text).fingerprint() for text in carrier.sent["Slow"]}) == 1
+    assert len(backend.sent["Slow"]) == 4
+    assert len({SiteRequest.from_text(text).fingerprint() for text in backend.sent["Slow"]}) == 1
     result = pooled(folder)
     assert len(result.sites) == 2
     assert result.not_covered[0].sites == ("Slow", "Dead", "Poor")
@@ -168,11 +168,11 @@ def test_what_is_no_answer_to_the_request_is_not_kept_and_not_quoted(
     south = new_site("South")
     folder = new_study("North", "South")
     answers = {"North": new_site().answer, "South": lambda text: forge(result_of(south, text))}
-    carrier, said, seconds = run_round(folder, answers)
+    backend, said, seconds = run_round(folder, answers)
     assert folder.reply("South") is None
     assert said.count("South: sent a message that is not an answer to this request") == 3
     # After three of them the site is set aside, long before the deadline.
-    assert len(carrier.sent["South"]) == 3
+    assert len(backend.sent["South"]) == 3
     assert seconds < 100
     assert found(folder)["South"].startswith("set aside, CV-F041")
     kept = b"".join(path.read_bytes() for path in folder.path.rglob("*") if path.is_file())

@@ -151,10 +151,10 @@ HONEST = [
     (CONTRAST | {"settings": {"adjustment": "none", "centre": "arms"}}, "nnt", 60, OBSERVED),
     ({"method": "stratified"} | RECORD, "difference", 60, STRATA),
     ({"method": "stratified", "settings": {"limit": 2}} | RECORD, "nnt", 60, STRATA),
-    ({"method": "fold_aggregation", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
-    ({"method": "fold_aggregation", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
+    ({"method": "sample_and_aggregate", "settings": {"folds": 3}} | RECORD, "difference", 60, OBSERVED),
+    ({"method": "sample_and_aggregate", "settings": {"learner": "aipw"}} | RECORD, "nnt", 60, OBSERVED),
     (
-        {"method": "doubly_robust", "settings": {"kappa": 0.9, "unaffordable": "contrast"}} | RECORD,
+        {"method": "doubly_robust", "settings": {"kappa": 0.9, "fallback": "contrast"}} | RECORD,
         "difference",
         60,
         OBSERVED,
@@ -191,8 +191,8 @@ FALSE = [
 ]
 FIRST = [
     {"population": {"name": "KeptPeople", "kept": 5, "rows": 10, "limit": 0.1}},
-    {"interval_of": "BUY SHARES"},
-    {"interval_of": "divided_contrast"},
+    {"interval_target": "BUY SHARES"},
+    {"interval_target": "divided_contrast"},
     {"condition": {"name": "NotAdjusted", "kappa": 7.0}},
     {"assumes": "y" * 19_000},
     {"assumes": {"name": "AtSites", "sites": ["BUY"], "facts": ["outcome"]}},
@@ -264,11 +264,11 @@ def test_a_budget_that_leaves_nothing_for_the_share_sets_a_site_aside(mechanism)
 
 def test_facts_are_those_of_the_declared_study():
     request, facts = document(CONTRAST, "difference", study=OBSERVED)
-    assert sent(request, facts).interval_of is Target.CONFOUNDED_DIFFERENCE
-    confounded = facts["interval_of"]
+    assert sent(request, facts).interval_target is Target.CONFOUNDED_DIFFERENCE
+    confounded = facts["interval_target"]
     # Neither may a site leave out what its method must say, nor say it of a trial.
-    assert believed(request, facts, [{"interval_of": None}]) == []
-    assert believed(*document(CONTRAST, "difference"), [{"interval_of": confounded}]) == []
+    assert believed(request, facts, [{"interval_target": None}]) == []
+    assert believed(*document(CONTRAST, "difference"), [{"interval_target": confounded}]) == []
 
 
 def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
@@ -276,7 +276,7 @@ def test_limits_of_a_number_needed_to_treat_are_put_back_for_pooling():
     assert facts["numbers"]["limits"] is None
     assert difference_result(sent(request, facts)).limits == (-1.0, 1.0)
     request, facts = document(CONTRAST, "nnt")
-    assert believed(request, facts, [{"interval_of": "divided_contrast", "numbers__limits": None}]) == []
+    assert believed(request, facts, [{"interval_target": "divided_contrast", "numbers__limits": None}]) == []
 
 
 @pytest.mark.parametrize("measure", ["odds_ratio", "lift"])

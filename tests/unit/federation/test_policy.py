@@ -11,7 +11,7 @@ DOCUMENT = {
     "protects": ["outcome"],
     "least_epsilon": 0.5,
     "study_epsilon": "2",
-    "most_delta": "1e-6",
+    "max_delta": "1e-6",
     "least_rows": 100,
     "approval": "by hand",
 }

@@ -217,7 +217,7 @@ def test_every_estimator_with_an_estimate_and_a_variance_answers_and_pools(
         request = request_to(declaration=cut.to_dict(), method=method, protects=protects, epsilon=epsilon)
         reply = reply_of(site, request)
         replies[name] = judged(addressed(site, request), reply, 400, None).to_dict()
-    low, high = cv.pool(replies).uncut_interval()
+    low, high = cv.pool(replies).untruncated_interval()
     assert low < high
 
 

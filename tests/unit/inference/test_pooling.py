@@ -73,8 +73,8 @@ def test_a_negative_variance_is_not_taken_for_a_good_one():
 
 def test_variances_that_differ_by_noise_alone_are_drawn_together():
     sizes = np.full(4, 100.0)
-    alike = [known(variance=v, variance_scale=1.0) for v in (0.8, 1.2, 0.9, 1.1)]
-    assert steadied_variances(alike, sizes) == pytest.approx([1.0] * 4)
+    arm_correlation = [known(variance=v, variance_scale=1.0) for v in (0.8, 1.2, 0.9, 1.1)]
+    assert steadied_variances(arm_correlation, sizes) == pytest.approx([1.0] * 4)
     apart = [known(variance=v, variance_scale=1e-4) for v in (1.0, 9.0, 1.0, 9.0)]
     assert steadied_variances(apart, sizes) == pytest.approx([1.0, 9.0, 1.0, 9.0], rel=1e-3)
 

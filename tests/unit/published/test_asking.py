@@ -1,4 +1,4 @@
-"""Published forms are asked of data and a study, or of an open curator, whose ledger they charge."""
+"""Published forms are asked of data and a study, or of an open session, whose ledger they charge."""
 
 import inspect
 
@@ -28,28 +28,28 @@ def asked(name, form, *source, **more):
 
 
 @pytest.mark.parametrize("name", [name for name in FORMS if not name.startswith("smooth_matching")])
-def test_a_curator_gives_the_same_answer_and_its_ledger_is_charged(name):
+def test_a_session_gives_the_same_answer_and_its_ledger_is_charged(name):
     form = FORMS[name]
     data = dataset_1(400, 5) if isinstance(form, QueryForm) else MORE if "cross_fit" in name else DATA
     budget, seed = cv.Budget(50, "1e-4"), cv.SeededNoise
     alone = asked(name, form, dict(data.frame), data.study, noise=seed(7))
-    with cv.Curator(dict(data.frame), data.study, budget=budget, noise=seed(7)) as curator:
-        answer = asked(name, form, curator)
-        account = curator.account()
+    with cv.Session(dict(data.frame), data.study, budget=budget, noise=seed(7)) as session:
+        answer = asked(name, form, session)
+        account = session.account()
     assert answer.to_dict() == alone.to_dict()
     assert account.requests == 1
     assert account.unproved == (0 if name.endswith("_proved") else 1)
     assert account.spent.epsilon >= answer.spent.epsilon
 
 
-def test_a_curator_brings_its_own_study_ledger_and_noise():
-    with cv.Curator(dict(DATA.frame), DATA.study, budget=cv.Budget(5)) as curator:
+def test_a_session_brings_its_own_study_ledger_and_noise():
+    with cv.Session(dict(DATA.frame), DATA.study, budget=cv.Budget(5)) as session:
         for more in ({"study": DATA.study}, {"noise": cv.SeededNoise(1)}, {"dataset": "data"}):
             with pytest.raises(ParameterError) as refused:
-                cv.published.record_matching(curator, epsilon=1, accept="unproved", **more)
+                cv.published.record_matching(session, epsilon=1, accept="unproved", **more)
             assert refused.value.code == "CV-P565"
             assert next(iter(more)) in refused.value.got
-        assert curator.account().requests == 0
+        assert session.account().requests == 0
 
 
 @pytest.mark.parametrize("form", [cv.published.ipw, cv.published.cate_finite])
@@ -58,10 +58,10 @@ def test_data_need_a_study(form):
         form(dict(DATA.frame), epsilon=1, accept="unproved")
 
 
-def test_a_charter_names_a_published_form_apart_from_the_method(tmp_path):
-    charter = cv.drafting.Charter(methods=["ipw", "published.record_matching"], unproved=True)
+def test_an_access_policy_names_a_published_form_apart_from_the_method(tmp_path):
+    access_policy = cv.drafting.AccessPolicy(methods=["ipw", "published.record_matching"], unproved=True)
     with cv.open_ledger(tmp_path / "ledger.db", create=True) as book:
-        book.register("people", cv.Budget(50, "1e-4"), charter=charter)
+        book.register("people", cv.Budget(50, "1e-4"), access_policy=access_policy)
         given = {"epsilon": 1, "accept": "unproved", "ledger": book}
         with pytest.raises(LedgerError, match="CV-L044"):
             cv.published.ipw(dict(DATA.frame), DATA.study, delta=1e-6, **given)
@@ -71,5 +71,5 @@ def test_a_charter_names_a_published_form_apart_from_the_method(tmp_path):
 
 
 def test_core_questions_have_no_way_to_a_published_form():
-    for question in (cv.ate, cv.cate, cv.Curator.ate, cv.Curator.cate, cv.plan):
+    for question in (cv.ate, cv.cate, cv.Session.ate, cv.Session.cate, cv.plan):
         assert not {"variant", "accept"} & set(inspect.signature(question).parameters)

@@ -205,7 +205,7 @@ def test_functional_queries(algorithm):
 def test_the_ledger_is_charged_the_claim_and_a_repeat_costs_nothing(tmp_path):
     ledger = tmp_path / "ledger.sqlite"
     with cv.open_ledger(str(ledger), create=True) as opened:
-        opened.register("data", cv.Budget(2, 1e-5), charter=cv.drafting.Charter(unproved=True))
+        opened.register("data", cv.Budget(2, 1e-5), access_policy=cv.drafting.AccessPolicy(unproved=True))
     settings = InfluenceSettings(effect="linear", points=200, starts=2, **QUICK)
     first, again = (
         ask("influence", settings, noise=None, ledger=str(ledger), request_id="one") for _ in range(2)

@@ -41,12 +41,12 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
     frame, study = lopsided()
     arguments = {"epsilon": 1, "settings": cv.settings.Matching(limit=1, neighbours=3)}
     asked = cv.published.outcome_matching
-    with cv.Curator(frame, study, budget=cv.Budget(10)) as curator:
+    with cv.Session(frame, study, budget=cv.Budget(10)) as session:
         with pytest.raises(ClaimError, match="CV-C001"):
-            asked(curator, **arguments)
-        assert curator.remaining().epsilon == 10
-        result = asked(curator, **arguments, accept="unproved")
-        assert curator.remaining().epsilon == 10 - result.spent.epsilon
+            asked(session, **arguments)
+        assert session.remaining().epsilon == 10
+        result = asked(session, **arguments, accept="unproved")
+        assert session.remaining().epsilon == 10 - result.spent.epsilon
     true = result.details["true_epsilon"]
     assert true > 1.5
     assert float(result.spent.epsilon) == pytest.approx(true)
@@ -54,8 +54,8 @@ def test_a_false_claim_needs_acceptance_names_the_true_epsilon_and_charges_it():
     assert str(result).startswith("*** NO GUARANTEE")
     assert f"{true:.4g}" in result.guarantee.remarks[0]
     assert result.guarantee.epsilon == 1
-    with cv.Curator(frame, study, budget=cv.Budget(1)) as curator, pytest.raises(BudgetError):
-        asked(curator, **arguments, accept="unproved")
+    with cv.Session(frame, study, budget=cv.Budget(1)) as session, pytest.raises(BudgetError):
+        asked(session, **arguments, accept="unproved")
     alone = asked(frame, study, **arguments, accept="unproved")
     assert alone.spent == result.spent
 

@@ -26,7 +26,7 @@ def test_is_near_the_truth_and_covers_it(estimand, epsilon, delta):
     assert abs(result.estimate - 0.5) < 3 * result.std_error.total
     assert high - low < 0.015
     assert result.estimand.value == estimand
-    assert result.interval_of is None
+    assert result.interval_target is None
 
 
 def test_a_declared_propensity_needs_no_model_and_leaves_no_product():
@@ -61,10 +61,10 @@ def test_the_interval_covers_where_categories_confound():
 
 
 def test_refuses_before_it_spends():
-    with cv.Curator(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as curator:
+    with cv.Session(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as session:
         with pytest.raises(ParameterError, match="CV-P431"):
-            cv.published.cross_fit_proved(curator, epsilon=1, delta="1e-6")
-        assert curator.remaining().epsilon == 4
+            cv.published.cross_fit_proved(session, epsilon=1, delta="1e-6")
+        assert session.remaining().epsilon == 4
     bare = cv.Study("treated", "y", (0, 5), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
         ask(study=bare)

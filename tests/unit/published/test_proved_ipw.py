@@ -115,7 +115,7 @@ def test_an_estimated_propensity_has_no_valid_interval_for_the_effect(tmp_path):
 def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
     result = ask_for(people(60), epsilon=0.05)
     assert result.details["adjusted"] == "no"
-    assert result.interval_of is Target.UNADJUSTED_CONTRAST
+    assert result.interval_target is Target.UNADJUSTED_CONTRAST
     assert result.details["min_propensity"] == pytest.approx(result.details["max_propensity"])
 
 
@@ -150,12 +150,12 @@ def expected_contrast(crowd, design, nuisances, weighing):
 
 
 def test_the_whole_budget_is_charged_once():
-    with cv.Curator(people(), STUDY, budget=Budget(1), noise=SeededNoise(0)) as curator:
-        cv.published.ipw_proved(curator, epsilon=1)
-        assert curator.remaining().epsilon == 0
-    with cv.Curator(people(), STUDY, budget=Budget(1, 1e-6), noise=SeededNoise(0)) as curator:
-        cv.published.ipw_proved(curator, epsilon=1, delta=1e-6, estimand="ATT")
-        assert curator.remaining().epsilon == 0
+    with cv.Session(people(), STUDY, budget=Budget(1), noise=SeededNoise(0)) as session:
+        cv.published.ipw_proved(session, epsilon=1)
+        assert session.remaining().epsilon == 0
+    with cv.Session(people(), STUDY, budget=Budget(1, 1e-6), noise=SeededNoise(0)) as session:
+        cv.published.ipw_proved(session, epsilon=1, delta=1e-6, estimand="ATT")
+        assert session.remaining().epsilon == 0
 
 
 def test_scores_are_clipped_to_what_the_released_weights_can_give(monkeypatch):

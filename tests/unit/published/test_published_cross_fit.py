@@ -21,13 +21,13 @@ def ask(**extra):
 def test_refuses_before_it_spends():
     given = {"epsilon": 1, "delta": "1e-6", "accept": "unproved"}
     wrong = {"CV-P432": {"delta": 0}, "CV-P433": {"estimand": "ATT"}}
-    with cv.Curator(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as curator:
+    with cv.Session(synth(n=2000).frame, synth(n=2000).study, budget=cv.Budget(4, "1e-5")) as session:
         for code, changed in wrong.items():
             with pytest.raises(ParameterError, match=code):
-                cv.published.cross_fit(curator, **(given | changed))
+                cv.published.cross_fit(session, **(given | changed))
         with pytest.raises(ClaimError, match="CV-C001"):
-            cv.published.cross_fit(curator, **(given | {"accept": None}))
-        assert curator.remaining().epsilon == 4
+            cv.published.cross_fit(session, **(given | {"accept": None}))
+        assert session.remaining().epsilon == 4
 
 
 def test_the_published_scale_is_that_of_the_influence_function():

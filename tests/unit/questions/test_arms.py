@@ -149,13 +149,13 @@ def test_smallest_trials_work():
             assert low < high
 
 
-def test_a_curator_answers_questions_about_arms_from_its_budget():
-    with cv.Curator(trial(n=300), study(), budget=cv.Budget(1)) as curator:
-        result = curator.arms(protects="outcome", epsilon="3/4")
+def test_a_session_answers_questions_about_arms_from_its_budget():
+    with cv.Session(trial(n=300), study(), budget=cv.Budget(1)) as session:
+        result = session.arms(protects="outcome", epsilon="3/4")
         assert {row["arm"] for row in result.tidy()} == {"low", "high"}
-        assert curator.remaining().epsilon == Fraction(1, 4)
+        assert session.remaining().epsilon == Fraction(1, 4)
         with pytest.raises(BudgetError):
-            curator.arms(protects="outcome", epsilon="1/2")
+            session.arms(protects="outcome", epsilon="1/2")
 
 
 def test_the_slope_over_doses_is_that_of_least_squares():

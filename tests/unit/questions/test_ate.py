@@ -41,14 +41,14 @@ def test_real_noise_has_a_proof_and_differs_between_calls():
     assert first.estimate != second.estimate
 
 
-def test_curator_spends_one_budget_over_several_questions():
-    with cv.Curator(trial(n=300), study(), budget=cv.Budget(epsilon=1)) as curator:
-        curator.ate(protects="outcome", epsilon="0.6")
-        assert curator.remaining().epsilon == pytest.approx(0.4)
+def test_session_spends_one_budget_over_several_questions():
+    with cv.Session(trial(n=300), study(), budget=cv.Budget(epsilon=1)) as session:
+        session.ate(protects="outcome", epsilon="0.6")
+        assert session.remaining().epsilon == pytest.approx(0.4)
         with pytest.raises(BudgetError):
-            curator.ate(protects="outcome", epsilon="0.5")
-        curator.ate(protects="record", epsilon="0.4")
-        assert curator.remaining().epsilon == 0
+            session.ate(protects="outcome", epsilon="0.5")
+        session.ate(protects="record", epsilon="0.4")
+        assert session.remaining().epsilon == 0
 
 
 def test_ledger_by_path(tmp_path):
@@ -102,5 +102,5 @@ def test_smallest_trials_work():
     tiny = {"arm": [0, 0, 1, 1], "y": [0.0, 100.0, 0.0, 100.0]}
     for unit in UNITS:
         # Noise may carry the whole of it beyond the outcome's range, where what is cut is one point.
-        low, high = cv.ate(tiny, study(), protects=unit, epsilon=0.5).uncut_interval()
+        low, high = cv.ate(tiny, study(), protects=unit, epsilon=0.5).untruncated_interval()
         assert low < high

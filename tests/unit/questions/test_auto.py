@@ -47,7 +47,7 @@ def test_a_trial_of_records_is_compared_plainly_or_after_a_model_that_pays(rows,
     assert chosen(result) == "trial"
     assert result.method == method
     assert result.condition is None
-    assert result.interval_of is None
+    assert result.interval_target is None
 
 
 @pytest.mark.parametrize(("covariates", "method"), [(0, "difference_in_means"), (2, "weighting"), (9, None)])
@@ -71,8 +71,8 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
     data, study = trial(1000)
     with cv.open_ledger(":memory:", create=True) as ledger:
         ledger.register("trial", cv.Budget(3, "1e-6"), rule="gaussian")
-        with cv.Curator(data, study, ledger=ledger, dataset="trial", noise=SeededNoise(0)) as curator:
-            result = curator.ate(protects="record", epsilon=1, delta="1e-7")
+        with cv.Session(data, study, ledger=ledger, dataset="trial", noise=SeededNoise(0)) as session:
+            result = session.ate(protects="record", epsilon=1, delta="1e-7")
     assert result.details["mechanism"] == "gaussian"
     assert chosen(result) == "trial"
 
@@ -82,9 +82,9 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
     [
         (1000, 4, "1e-6", "doubly_robust"),
         (10_000, 8, 0, "doubly_robust"),
-        (4000, 8, 0, "fold_aggregation"),
-        (4000, 4, 0, "fold_aggregation"),
-        (1000, 8, 0, "fold_aggregation"),
+        (4000, 8, 0, "sample_and_aggregate"),
+        (4000, 4, 0, "sample_and_aggregate"),
+        (1000, 8, 0, "sample_and_aggregate"),
         (1000, 4, 0, "doubly_robust"),
         (1000, 1, 0, "doubly_robust"),
         (200, 1, 0, "doubly_robust"),
@@ -94,7 +94,7 @@ def test_records_with_a_declared_bound(rows, epsilon, delta, method):
     data = synth(seed=1, n=rows)
     result = ask(data.frame, data.study, epsilon=epsilon, delta=delta, settings=KAPPA)
     assert chosen(result) == method
-    adjusted = method == "fold_aggregation" or delta != 0 or rows * epsilon > 4000
+    adjusted = method == "sample_and_aggregate" or delta != 0 or rows * epsilon > 4000
     assert (result.condition is None) == adjusted
     assert adjusted or result.condition.kappa == 0.25
 
@@ -124,19 +124,19 @@ def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affo
 
 def test_without_a_declared_bound_what_is_not_affordable_is_refused_and_free():
     data = synth(seed=1, n=1000)
-    with cv.Curator(data.frame, data.study, budget=cv.Budget(2), noise=SeededNoise(0)) as curator:
+    with cv.Session(data.frame, data.study, budget=cv.Budget(2), noise=SeededNoise(0)) as session:
         with pytest.raises(ParameterError, match="CV-P404"):
-            curator.ate(protects="record", epsilon=1)
-        assert curator.remaining().epsilon == 2
-        folds = curator.ate(
-            protects="record", epsilon=2, settings=None, mechanism="laplace", method="fold_aggregation"
+            session.ate(protects="record", epsilon=1)
+        assert session.remaining().epsilon == 2
+        folds = session.ate(
+            protects="record", epsilon=2, settings=None, mechanism="laplace", method="sample_and_aggregate"
         )
-        assert folds.interval_of is None
+        assert folds.interval_target is None
 
 
 def test_folds_serve_where_no_bound_is_declared_and_their_noise_is_small():
     data = synth(seed=1, n=4000)
-    assert chosen(ask(data.frame, data.study)) == "fold_aggregation"
+    assert chosen(ask(data.frame, data.study)) == "sample_and_aggregate"
     with pytest.raises(ParameterError, match="CV-P404"):
         ask(data.frame, data.study, estimand="ATT")
 
@@ -156,7 +156,7 @@ def test_the_answer_is_that_of_the_method_by_name():
         data.study,
         epsilon=2,
         method="doubly_robust",
-        settings=cv.settings.DoublyRobust(unaffordable="contrast", kappa=0.25),
+        settings=cv.settings.DoublyRobust(fallback="contrast", kappa=0.25),
     )
     assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
 
@@ -202,15 +202,15 @@ def test_of_private_records_the_shortest_expected_interval_is_taken(covariates, 
         assert choose(session, question).question.method == wanted
         assert all(width >= 1 for width in widths.values())
         taken.add(wanted)
-    assert taken == {"doubly_robust", "fold_aggregation"}
+    assert taken == {"doubly_robust", "sample_and_aggregate"}
 
 
 def test_a_named_method_has_the_noise_that_auto_gives_it():
     data = synth(seed=1, n=1000)
     auto, named = (
-        ask(data.frame, data.study, epsilon=4, method=name) for name in ("auto", "fold_aggregation")
+        ask(data.frame, data.study, epsilon=4, method=name) for name in ("auto", "sample_and_aggregate")
     )
-    assert chosen(auto) == "fold_aggregation"
+    assert chosen(auto) == "sample_and_aggregate"
     assert auto.estimate == named.estimate
-    with_delta = ask(data.frame, data.study, epsilon=4, delta="1e-6", method="fold_aggregation")
+    with_delta = ask(data.frame, data.study, epsilon=4, delta="1e-6", method="sample_and_aggregate")
     assert with_delta.estimate == named.estimate

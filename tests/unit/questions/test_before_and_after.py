@@ -30,7 +30,7 @@ def study(covariates=True, **more):
 def test_auto_answers_for_the_treated_under_parallel_trends(protects, covariates):
     found = cv.ate(people(), study(covariates), protects=protects, epsilon=4, **SEEDED)
     assert found.estimand is Estimand.ATT
-    assert found.interval_of is None
+    assert found.interval_target is None
     low, high = found.interval(0.999)
     assert low < (0.8 if covariates else 0.85) < high
     assert found.not_covered[0] == ParallelTrends("y", adjusted=covariates, of_untreated=False)

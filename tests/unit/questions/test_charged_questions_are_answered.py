@@ -26,8 +26,8 @@ def test_a_charged_question_is_answered(place):
 
 
 def test_a_fault_after_the_charge_is_noticed():
-    def ask(curator, **budget):
-        curator.ate(protects="outcome", method="difference_in_means", **budget)
+    def ask(session, **budget):
+        session.ate(protects="outcome", method="difference_in_means", **budget)
         raise ZeroDivisionError
 
     asked = WAYS["difference_in_means outcome ATE"]

@@ -142,15 +142,15 @@ def test_predictions_are_refused():
         asked({}, told, settings=settings)
 
 
-def test_a_curator_and_the_command_line_ask_too(tmp_path):
+def test_a_session_and_the_command_line_ask_too(tmp_path):
     rows = panel(100)
-    with cv.Curator(rows, study(), budget=cv.Budget(9)) as curator:
-        found = curator.event_study(protects="outcome", epsilon=4, request_id="one")
+    with cv.Session(rows, study(), budget=cv.Budget(9)) as session:
+        found = session.event_study(protects="outcome", epsilon=4, request_id="one")
         assert (
-            curator.event_study(protects="outcome", epsilon=4, request_id="one").interval()
+            session.event_study(protects="outcome", epsilon=4, request_id="one").interval()
             == found.interval()
         )
-        assert curator.account().remaining.epsilon == 5
+        assert session.account().remaining.epsilon == 5
     assert "all outcomes of one person" in str(found)
     rows.to_csv(tmp_path / "d.csv", index=False)
     (tmp_path / "s.toml").write_text(study().to_toml())

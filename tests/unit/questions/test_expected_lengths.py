@@ -13,7 +13,7 @@ from counterveil.numerics.linear_form import linear_form
 from counterveil.privacy import Budget
 from counterveil.questions.auto import expected_widths
 from counterveil.results.question import Question
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan
 from counterveil.statistics.linear.effect import chosen_share, sensitivity_of
 from counterveil.statistics.linear.weighting import weighted_effect
@@ -59,7 +59,7 @@ def of_pairs(budget):
 
 
 def of_records(budget):
-    with Session(TABLE, STUDY, budget=budget, noise=cv.SeededNoise(1)) as session:
+    with BaseSession(TABLE, STUDY, budget=budget, noise=cv.SeededNoise(1)) as session:
         return expected_widths(session, asked("record", "auto", budget)).get("doubly_robust", np.inf)
 
 

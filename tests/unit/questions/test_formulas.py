@@ -90,7 +90,7 @@ def test_arguments_of_other_packages_are_named_as_they_are_here(name):
 
 
 def test_arguments_that_are_misspelt_or_lacking_are_named():
-    with cv.Curator(ROWS, cv.Study.from_formula("died ~ my arm", WIDE), budget=cv.Budget(1)) as session:
+    with cv.Session(ROWS, cv.Study.from_formula("died ~ my arm", WIDE), budget=cv.Budget(1)) as session:
         for ask in (session.ate, lambda **given: cv.ate(ROWS, WIDE, **given)):
             with pytest.raises(cv.CounterveilError, match=r"CV-P028.*'epsilom'"):
                 ask(protects="outcome", epsilom=1)

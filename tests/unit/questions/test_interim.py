@@ -29,7 +29,9 @@ def people(rows, seed=1):
 def book(tmp_path):
     looks = cv.interim.planned("y", ROWS, epsilon=3)
     with cv.open_ledger(tmp_path / "book.db", create=True) as ledger:
-        ledger.register("trial", cv.Budget(9), charter=cv.drafting.Charter(public=["arm"], looks=looks))
+        ledger.register(
+            "trial", cv.Budget(9), access_policy=cv.drafting.AccessPolicy(public=["arm"], looks=looks)
+        )
         yield ledger
 
 
@@ -101,8 +103,10 @@ def test_the_outcome_of_looks_is_read_in_no_other_role(book):
     """As a covariate of another outcome its arms were compared without a look: `overlap` shows both means."""
     beside = cv.Study("arm", "z", (0, 1), covariates={"y": cv.Range(0, 1)}, randomised=True)
     chosen = cv.Study("arm", "z", (0, 1), where="y > 0.5", randomised=True)
-    charter = cv.drafting.Charter(subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3))
-    book.register("subsets", cv.Budget(9), charter=charter)
+    access_policy = cv.drafting.AccessPolicy(
+        subsets=chosen.subsets, looks=cv.interim.planned("y", ROWS, epsilon=3)
+    )
+    book.register("subsets", cv.Budget(9), access_policy=access_policy)
     asked = {"epsilon": 1, "ledger": book, "dataset": "subsets"}
     whole = asked | {"protects": "record", "method": "trial"}
     assert code_of(lambda: cv.overlap(people(100), beside, **asked)) == "CV-L083"
@@ -118,33 +122,34 @@ def test_the_names_of_looks_belong_to_them(book):
     other = {"protects": "outcome", "epsilon": 1, "ledger": book, "request_id": "look at y@1"}
     assert code_of(lambda: cv.ate(people(100), OTHER, **other)) == "CV-L083"
     first = ask(book, 1)
-    with cv.Curator(people(100), STUDY, ledger=book) as curator:
+    with cv.Session(people(100), STUDY, ledger=book) as session:
         asked = AteArguments(protects="outcome", epsilon=1).about(STUDY)
         again = replace(asked, look=1, request_id="once more")
-        assert code_of(lambda: answer_ate(curator, again)) == "CV-L083"
+        assert code_of(lambda: answer_ate(session, again)) == "CV-L083"
     assert book.account("trial").requests == 1
     assert ask(book, 1).estimate == first.estimate
 
 
 def test_a_look_pays_what_was_planned(book):
-    looks = book.account("trial").charter.looks
+    looks = book.account("trial").access_policy.looks
     dearer = replace(looks.planned[0], budget=cv.Budget(2))
-    with cv.Curator(people(100), STUDY, ledger=book) as curator:
+    with cv.Session(people(100), STUDY, ledger=book) as session:
         other = replace(looks, planned=(dearer, *looks.planned[1:]))
-        asked = cv.drafting.Charter(public=["arm"], looks=other)
-        assert code_of(lambda: book.check_charter("trial", asked)) == "CV-L046"
-        assert curator.look(1, protects="outcome").spent.epsilon == 1
+        asked = cv.drafting.AccessPolicy(public=["arm"], looks=other)
+        assert code_of(lambda: book.check_access_policy("trial", asked)) == "CV-L046"
+        assert session.look(1, protects="outcome").spent.epsilon == 1
 
 
 def test_a_plan_is_written_and_read(tmp_path):
-    charter = cv.drafting.Charter(
+    access_policy = cv.drafting.AccessPolicy(
         public=["arm"], missing={"y": "drop"}, looks=cv.interim.planned("y", ROWS, epsilon=1)
     )
-    path = tmp_path / "charter.toml"
-    path.write_text(charter.to_toml())
-    assert cv.drafting.Charter.from_toml(path) == charter
+    path = tmp_path / "access-policy.toml"
+    path.write_text(access_policy.to_toml())
+    assert cv.drafting.AccessPolicy.from_toml(path) == access_policy
     assert any(
-        line.startswith("looks at 'y', no others: 100 rows, epsilon 0.333333") for line in charter.lines()
+        line.startswith("looks at 'y', no others: 100 rows, epsilon 0.333333")
+        for line in access_policy.lines()
     )
 
 
@@ -174,7 +179,7 @@ def test_a_plan_that_is_none_is_refused(change):
     ],
 )
 def test_a_plan_that_could_not_be_read_back_is_refused(change):
-    """Registered, it locked every account of its ledger: their charters are read whenever a session begins."""
+    """Registered, it locked every account of its ledger: their access policies are read whenever a session begins."""
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
     assert code_of(lambda: cv.interim.planned(**given)) == "CV-L040"
     look = cv.interim.planned("y", ROWS, epsilon=1).planned[0]
@@ -183,7 +188,7 @@ def test_a_plan_that_could_not_be_read_back_is_refused(change):
 
 def test_what_is_looked_at_is_private():
     plan = cv.interim.planned("y", ROWS, epsilon=1)
-    assert code_of(lambda: cv.drafting.Charter(public=["y"], looks=plan)) == "CV-L040"
+    assert code_of(lambda: cv.drafting.AccessPolicy(public=["y"], looks=plan)) == "CV-L040"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +218,10 @@ def test_a_sequence_divides_error_and_budget_without_end():
     shorter = cv.interim.planned("y", rows[:3], epsilon=2, delta="1e-6", spending="always_valid")
     assert shorter.planned == looks.planned[:3]
     assert (
-        cv.drafting.Charter.from_dict(cv.drafting.Charter(public=["t"], looks=looks).to_dict()).looks == looks
+        cv.drafting.AccessPolicy.from_dict(
+            cv.drafting.AccessPolicy(public=["t"], looks=looks).to_dict()
+        ).looks
+        == looks
     )
     with pytest.raises(CounterveilError, match="CV-P730"):
         cv.interim.sequence("y", 100, epsilon=2, growth=1)

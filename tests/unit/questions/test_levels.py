@@ -115,8 +115,8 @@ def test_what_the_level_does_not_have_is_refused(more, code):
         cv.ate(None, TRIAL, protects=PAIR, epsilon=1, **more)
 
 
-def test_a_curator_knows_what_is_left_for_it():
-    with cv.Curator(DATA, TRIAL, budget=cv.Budget(3)) as curator:
-        curator.ate(protects=PAIR, epsilon=1)
-        assert curator.remaining(PAIR).epsilon == curator.remaining("outcome").epsilon == 2
-        assert curator.account().record_spent.epsilon == 0
+def test_a_session_knows_what_is_left_for_it():
+    with cv.Session(DATA, TRIAL, budget=cv.Budget(3)) as session:
+        session.ate(protects=PAIR, epsilon=1)
+        assert session.remaining(PAIR).epsilon == session.remaining("outcome").epsilon == 2
+        assert session.account().record_spent.epsilon == 0

@@ -41,7 +41,7 @@ def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
     shorter, beyond = 0, 0
     for seed in range(60):
         found = ask(seed)
-        (low, high), (least, most) = found.interval(), found.uncut_interval()
+        (low, high), (least, most) = found.interval(), found.untruncated_interval()
         assert -2 <= low <= high <= 2
         assert (low <= TRUTH <= high) == (least <= TRUTH <= most)
         assert (low <= 0 <= high) == (found.p_value >= 0.05)
@@ -59,8 +59,8 @@ def test_intervals_are_cut_and_cover_no_less_while_what_was_released_stays():
 
 
 def test_intervals_for_something_else_are_left_as_they_are():
-    found = replace(ask(), interval_of=Target.ONE_FOLD)
-    assert found.interval() == found.uncut_interval()
+    found = replace(ask(), interval_target=Target.ONE_FOLD)
+    assert found.interval() == found.untruncated_interval()
 
 
 def test_pooling_uses_what_was_released():
@@ -69,7 +69,7 @@ def test_pooling_uses_what_was_released():
         pooled = cv.pool(sites, method=method)
         plain = cv.pool([replace(site, limits=None) for site in sites], method=method)
         assert (pooled.estimate, pooled.std_error) == (plain.estimate, plain.std_error)
-        assert pooled.uncut_interval() == plain.interval()
+        assert pooled.untruncated_interval() == plain.interval()
         assert pooled.interval() == within(plain.interval(), (-2, 2))
         assert plain.limits is None
     with pytest.raises(cv.CounterveilError, match="CV-P502"):

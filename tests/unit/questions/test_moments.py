@@ -43,12 +43,12 @@ def released():
 
 
 def test_it_is_charged_once_and_resent():
-    with cv.Curator(people(2000), STUDY, budget=cv.Budget(2, "1e-6")) as curator:
-        first = curator.moments(request_id="all", **NORMAL)
-        assert curator.remaining("record").epsilon == pytest.approx(1)
-        assert curator.moments(request_id="all", **NORMAL) == first
+    with cv.Session(people(2000), STUDY, budget=cv.Budget(2, "1e-6")) as session:
+        first = session.moments(request_id="all", **NORMAL)
+        assert session.remaining("record").epsilon == pytest.approx(1)
+        assert session.moments(request_id="all", **NORMAL) == first
         assert first.regress("y ~ t + age").coefficients
-        assert curator.remaining("record").epsilon == pytest.approx(1)
+        assert session.remaining("record").epsilon == pytest.approx(1)
     assert first.guarantee.unit.value == "record"
     assert first.guarantee.proof.value == "finite-sample"
     assert "statistics/moments/regression_moments.proof.md" in first.guarantee.pages

@@ -113,18 +113,18 @@ def smooth(rows, seed, epsilon, **more):
 def test_smooth_noise_of_a_site_with_little_budget_is_left_out():
     parts = [smooth(3000, 1, 5), smooth(3000, 2, "1/4")]
     assert [part.weight for part in cv.pool(parts).sites] == [1.0, 0.0]
-    assert all(part.variance_apart for part in parts)
+    assert all(part.independent_variance for part in parts)
 
 
 def test_whether_a_variance_shares_noise_is_declared_and_survives_json():
     apart, divided = smooth(900, 1, 5), smooth(900, 1, 5, estimand="ATT")
-    assert [part.variance_apart for part in (apart, divided)] == [True, False]
+    assert [part.independent_variance for part in (apart, divided)] == [True, False]
     for part in (apart, divided):
         facts = json.loads(json.dumps(part.to_dict()))
-        assert facts["variance_apart"] is part.variance_apart
-        assert cv.results.Result.from_dict(facts).variance_apart is part.variance_apart
+        assert facts["independent_variance"] is part.independent_variance
+        assert cv.results.Result.from_dict(facts).independent_variance is part.independent_variance
     # A result that does not say so is not a result.
-    del facts["variance_apart"]
+    del facts["independent_variance"]
     with pytest.raises(ParameterError, match="CV-P502"):
         cv.pool([apart, facts])
 
@@ -215,13 +215,15 @@ def test_a_result_without_its_number_of_rows_is_refused(sites):
 
 
 def test_a_caution_of_a_site_is_said_first(sites):
-    cautious = [replace(s, interval_of=Target.SHRUNK_CONTRAST) for s in sites]
+    cautious = [replace(s, interval_target=Target.SHRUNK_CONTRAST) for s in sites]
     found = cv.pool(cautious)
     assert found.caution == cautious[0].caution
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
-    assert found.to_dict()["interval_of"] == "shrunk_contrast"
+    assert found.to_dict()["interval_target"] == "shrunk_contrast"
     mixed = cv.pool([cautious[0], *sites[1:]], method="all")
-    assert mixed.interval_of == AtSites(("site 1", "site 2", "site 3"), (Target.SHRUNK_CONTRAST, None, None))
+    assert mixed.interval_target == AtSites(
+        ("site 1", "site 2", "site 3"), (Target.SHRUNK_CONTRAST, None, None)
+    )
     assert mixed.caution.endswith("; site 2, the effect; site 3, the effect")
     bound = [replace(s, condition=NotAdjusted(0.1)) for s in sites]
     assert cv.pool(bound).caution == bound[0].caution

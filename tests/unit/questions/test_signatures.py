@@ -1,4 +1,4 @@
-"""A question is asked of a curator with the arguments of its function, and every argument is typed and described."""
+"""A question is asked of a session with the arguments of its function, and every argument is typed and described."""
 
 import inspect
 import re
@@ -28,7 +28,7 @@ QUESTIONS = [
     "survival",
     "targeting_curve",
 ]
-# What a function takes to open a session, which a curator already is.
+# What a function takes to open a session, which a session already is.
 OPENING = {"data", "study", "ledger", "dataset", "noise"}
 
 
@@ -40,7 +40,7 @@ def parameters(function):
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_function_and_method_take_the_same_arguments(name):
-    function, method = getattr(cv, name), getattr(cv.Curator, name)
+    function, method = getattr(cv, name), getattr(cv.Session, name)
     assert {each for each in parameters(function) if each[0] not in OPENING} == parameters(method)
     hints, own = get_type_hints(function), get_type_hints(method)
     assert {key: hints[key] for key in own} == own

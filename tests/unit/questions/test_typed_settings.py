@@ -23,7 +23,7 @@ from counterveil.questions.typed_settings import settings_from_values
         ),
         ("stratified", {"cuts": {"age": 3}}, cv.settings.Stratified(cuts={"age": 3})),
         ("weighting", {"features": ["score"]}, cv.settings.Weighting(features=("score",))),
-        ("fold_aggregation", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),
+        ("sample_and_aggregate", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),
         ("difference_in_means", {}, None),
     ],
 )
@@ -44,7 +44,7 @@ def test_values_become_the_settings_of_the_method(method, values, wanted):
         ("weighting", {"features": ["score"] * 2000}),
         ("weighting", {"signal": float("inf")}),
         ("weighting", {"residual_range": [0, 1, 2]}),
-        ("fold_aggregation", {"learner": {"module": "os"}}),
+        ("sample_and_aggregate", {"learner": {"module": "os"}}),
         ("difference_in_means", {"neighbours": 3}),
         ("no_such_method", {"neighbours": 3}),
     ],

@@ -30,15 +30,15 @@ def weights(sites, method="ivw", **limits):
 
 @pytest.mark.parametrize("method", ["ivw", "mvagg", "all", "largest", "random_effects"])
 def test_no_site_is_above_the_limit_and_all_add_up(sites, method):
-    found = weights(sites, method, most_weight=0.4)
+    found = weights(sites, method, max_weight=0.4)
     assert max(found.values()) <= 0.4 + 1e-12
     assert sum(found.values()) == pytest.approx(1)
 
 
 def test_a_site_may_have_a_limit_of_its_own(sites):
     assert weights(sites)["north"] > 0.75
-    assert weights(sites, most_weight=0.5)["north"] == pytest.approx(0.5)
-    assert weights(sites, most_weight=0.5, own={"north": 0.7})["north"] == pytest.approx(0.7)
+    assert weights(sites, max_weight=0.5)["north"] == pytest.approx(0.5)
+    assert weights(sites, max_weight=0.5, own={"north": 0.7})["north"] == pytest.approx(0.7)
 
 
 def test_a_variance_that_a_site_reports_does_not_make_its_weight(sites):
@@ -47,14 +47,14 @@ def test_a_variance_that_a_site_reports_does_not_make_its_weight(sites):
     modest = replace(sites["south"], uncertainty=replace(known, variance=known.variance_cap))
     few = {"west": sites["west"], "east": site(500, 9)}
     # One number for all sites moves with it, so weights move a little and together.
-    moved = [weights(few | {"south": each}, most_weight=1)["south"] for each in (bold, modest)]
+    moved = [weights(few | {"south": each}, max_weight=1)["south"] for each in (bold, modest)]
     believed = [weights(few | {"south": each})["south"] for each in (bold, modest)]
     assert abs(moved[0] - moved[1]) < 0.1 * abs(believed[0] - believed[1])
 
 
 def test_a_site_is_not_weighed_with_less_than_its_least_variance(sites):
-    usual = weights(sites, most_weight=1)
-    floored = weights(sites, most_weight=1, least_variance={"north": 1.0})
+    usual = weights(sites, max_weight=1)
+    floored = weights(sites, max_weight=1, min_variance={"north": 1.0})
     assert floored["north"] < 0.01 < usual["north"]
 
 

@@ -44,7 +44,7 @@ def facts(weighted):
 
 
 def test_without_an_interval_for_the_effect_none_is_told(facts):
-    facts["interval_of"] = written(Target.CONFOUNDED_DIFFERENCE)
+    facts["interval_target"] = written(Target.CONFOUNDED_DIFFERENCE)
     said = " ".join(answer_words(facts))
     assert "No interval for the effect" in said
     assert "Zero lies" not in said

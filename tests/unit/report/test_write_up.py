@@ -34,7 +34,10 @@ def test_what_is_less_than_proved_does_not_claim_to_be_private(results):
 
 
 def test_an_interval_that_is_not_for_the_effect_says_so(results):
-    facts = results["one"].report_facts() | {"interval_of": "shrunk_contrast", "caution": "NO VALID INTERVAL"}
+    facts = results["one"].report_facts() | {
+        "interval_target": "shrunk_contrast",
+        "caution": "NO VALID INTERVAL",
+    }
     said = write_up(facts)
     assert said.startswith("NO VALID INTERVAL.")
     assert "The interval is not one for the effect" in said

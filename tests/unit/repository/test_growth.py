@@ -22,8 +22,8 @@ COVERED = {asked.covered for asked in ASKED.values()}
 
 
 def questions():
-    """The questions that a curator answers: what spends takes an epsilon."""
-    members = inspect.getmembers(cv.Curator, inspect.isfunction)
+    """The questions that a session answers: what spends takes an epsilon."""
+    members = inspect.getmembers(cv.Session, inspect.isfunction)
     return {name for name, member in members if "epsilon" in inspect.signature(member).parameters}
 
 

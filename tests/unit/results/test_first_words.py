@@ -18,12 +18,12 @@ LINEAR, BOUND = LinearScores(inverse=True, squares=False, products=False), NotAd
         ({}, []),
         ({"assumes": LINEAR}, ["MODELS ASSUMED"]),
         ({"assumes": LINEAR, "condition": BOUND}, ["NOT ADJUSTED"]),
-        ({"assumes": LINEAR, "interval_of": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
+        ({"assumes": LINEAR, "interval_target": Target.ONE_FOLD}, ["NO VALID INTERVAL FOR THE EFFECT"]),
         ({"assumes": LINEAR, "population": KeptPeople(5, 9, 0.1)}, ["TRIMMED", "MODELS ASSUMED"]),
     ],
 )
 def test_the_gravest_is_said_first(given, first):
-    said = first_words(**{"interval_of": None} | given)
+    said = first_words(**{"interval_target": None} | given)
     names = ("TRIMMED", "NO VALID INTERVAL FOR THE EFFECT", "NOT ADJUSTED", "MODELS ASSUMED")
     assert [name for name in names if name in (said or "")] == first
     assert (said is None) == (not first)

@@ -11,7 +11,7 @@ from counterveil.data import Study
 from counterveil.errors import LedgerError
 from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget, Unit
-from counterveil.session import Kind, Plan, Request, Session
+from counterveil.session import BaseSession, Kind, Plan, Request
 from counterveil.session.any_noise import release_with
 from counterveil.session.plan import in_branches, in_parallel
 
@@ -55,7 +55,7 @@ def released(session):
 @pytest.fixture
 def session(tmp_path):
     open_ledger(tmp_path / "ledger.db", create=True).close()
-    with Session(TRIAL, STUDY, budget=Budget(1), ledger=tmp_path / "ledger.db") as opened:
+    with BaseSession(TRIAL, STUDY, budget=Budget(1), ledger=tmp_path / "ledger.db") as opened:
         yield opened
 
 
@@ -195,7 +195,7 @@ def test_a_failure_that_may_tell_of_a_draw_is_not_followed_by_another_draw(sessi
 
 def test_of_two_sessions_that_answer_at_once_both_return_the_first_answer(session, tmp_path):
     draws = np.arange(3).tolist()
-    with Session(TRIAL, STUDY, ledger=tmp_path / "ledger.db") as other:
+    with BaseSession(TRIAL, STUDY, ledger=tmp_path / "ledger.db") as other:
 
         def slow(gate):
             own = RELEASES["number"](gate)[0]

@@ -9,7 +9,7 @@ from counterveil.data import Study, Table
 from counterveil.errors import BudgetError, InternalError, LedgerError, ParameterError
 from counterveil.mechanisms import SystemNoise
 from counterveil.privacy import Budget, Unit
-from counterveil.session import Gate, Plan, Request, SeededNoise, Session
+from counterveil.session import BaseSession, Gate, Plan, Request, SeededNoise
 
 STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 USES = Uses(Unit.OUTCOME, "ate", "mean", "t", "y")
@@ -35,7 +35,7 @@ def test_each_release_passes_once():
 
 
 def test_budget_is_reserved_before_anything_is_drawn():
-    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
+    with BaseSession(TRIAL, STUDY, budget=Budget(1)) as session:
 
         def compute(gate):
             assert session.account().spent.epsilon == 1
@@ -45,7 +45,7 @@ def test_budget_is_reserved_before_anything_is_drawn():
 
 
 def test_a_failure_while_computing_gives_nothing_back():
-    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
+    with BaseSession(TRIAL, STUDY, budget=Budget(1)) as session:
         with pytest.raises(KeyboardInterrupt):
             session.run(request(), lambda gate: (_ for _ in ()).throw(KeyboardInterrupt))
         assert session.account().spent.epsilon == 1
@@ -57,7 +57,7 @@ def test_over_budget_draws_nothing():
     def never(gate):
         raise AssertionError("computed without a budget")
 
-    with Session(TRIAL, STUDY, budget=Budget(1)) as session:
+    with BaseSession(TRIAL, STUDY, budget=Budget(1)) as session:
         with pytest.raises(BudgetError) as refusal:
             session.run(request(epsilon=2), never)
         assert session.account().spent.epsilon == 0
@@ -67,11 +67,11 @@ def test_over_budget_draws_nothing():
 def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
     book = tmp_path / "ledger.db"
     with pytest.raises(LedgerError, match="CV-L001"):
-        Session(TRIAL, STUDY, budget=Budget(3), ledger=book)
+        BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book)
     open_ledger(book, create=True).close()
-    with Session(TRIAL, STUDY, budget=Budget(3), ledger=book) as session:
+    with BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book) as session:
         first = session.run(request(request_id="a"), answer)
-    with Session(TRIAL, STUDY, ledger=book) as session:
+    with BaseSession(TRIAL, STUDY, ledger=book) as session:
         assert session.run(request(request_id="a"), answer) == first
         assert session.account().spent.epsilon == 1
         with pytest.raises(LedgerError):
@@ -81,7 +81,7 @@ def test_the_same_request_gets_the_same_answer_free_of_charge(tmp_path):
 def test_a_ledger_file_refuses_simulated_noise(tmp_path):
     book = tmp_path / "ledger.db"
     open_ledger(book, create=True).close()
-    with Session(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as session:
+    with BaseSession(TRIAL, STUDY, budget=Budget(3), ledger=book, noise=SeededNoise(1)) as session:
         with pytest.raises(LedgerError):
             session.run(request(), answer)
         assert session.account().spent.epsilon == 0
@@ -93,22 +93,22 @@ def test_accounts_are_found_by_name(tmp_path):
         ledger.register("one", Budget(1))
         ledger.register("two", Budget(2))
         with pytest.raises(ParameterError, match="CV-P013"):
-            Session(TRIAL, STUDY, ledger=ledger)
+            BaseSession(TRIAL, STUDY, ledger=ledger)
         with pytest.raises(ParameterError, match="CV-P014"):
-            Session(TRIAL, STUDY, ledger=ledger, dataset="one", budget=Budget(5))
+            BaseSession(TRIAL, STUDY, ledger=ledger, dataset="one", budget=Budget(5))
         with pytest.raises(ParameterError, match="CV-P012"):
-            Session(TRIAL, STUDY, ledger=ledger, dataset="three")
-        assert Session(TRIAL, STUDY, ledger=ledger, dataset="two").account().budget == Budget(2)
+            BaseSession(TRIAL, STUDY, ledger=ledger, dataset="three")
+        assert BaseSession(TRIAL, STUDY, ledger=ledger, dataset="two").account().budget == Budget(2)
 
 
 def test_no_budget_no_custody():
     with pytest.raises(ParameterError, match="CV-P012"):
-        Session(TRIAL, STUDY)
+        BaseSession(TRIAL, STUDY)
 
 
 def test_a_table_keeps_its_study():
     table = Table.attach(TRIAL, STUDY)
-    assert Session(table, STUDY, budget=Budget(1)).table is table
+    assert BaseSession(table, STUDY, budget=Budget(1)).table is table
     other = Study(treatment="t", outcome="y", outcome_range=(0, 2), randomised=True)
     with pytest.raises(ParameterError, match="CV-P017"):
-        Session(table, other, budget=Budget(1))
+        BaseSession(table, other, budget=Budget(1))

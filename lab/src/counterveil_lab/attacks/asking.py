@@ -16,7 +16,7 @@ from counterveil.data import Study
 from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions.curator import Curator
+from counterveil.questions.session import Session
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan
@@ -59,11 +59,11 @@ class Watch:
         return self.gates[-1]
 
 
-class WatchedCurator(Curator):
-    """A curator whose gates note what passes them."""
+class WatchedCurator(Session):
+    """A session whose gates note what passes them."""
 
     def watch(self, watch: Watch) -> WatchedCurator:
-        """Return this curator, which notes everything in `watch`."""
+        """Return this session, which notes everything in `watch`."""
         self._watch = watch
         return self
 
@@ -78,7 +78,7 @@ class WatchedCurator(Curator):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One way to ask: the study, and the call on a curator that gets epsilon and delta."""
+    """One way to ask: the study, and the call on a session that gets epsilon and delta."""
 
     study: Study
     ask: Ask
@@ -104,20 +104,20 @@ def ask(question: Question, data: object, watch: Watch, source: BitSource) -> Se
     with (
         overheard(channels),
         noted_error(channels),
-        WatchedCurator(data, question.study, budget=_PLENTY, noise=source) as curator,
+        WatchedCurator(data, question.study, budget=_PLENTY, noise=source) as session,
     ):
-        ask_curator(question, curator.watch(watch), channels)
+        ask_session(question, session.watch(watch), channels)
     return Seen(channels)
 
 
-def ask_curator(
-    question: Question, curator: WatchedCurator, channels: dict[str, str], step: str = ""
+def ask_session(
+    question: Question, session: WatchedCurator, channels: dict[str, str], step: str = ""
 ) -> None:
     """Ask a question of an open account, and note the answer and what the account then holds."""
     budget = question.budget
     try:
         answer = question.ask(
-            curator, epsilon=budget.epsilon, delta=budget.delta, request_id=f"audit{step}".strip()
+            session, epsilon=budget.epsilon, delta=budget.delta, request_id=f"audit{step}".strip()
         )
         # Pages show more than what is stored: a table of public covariates, how to ask again.
         pages = {"pages": answer.page_facts()} if isinstance(answer, ReleasedAnswer) else {}
@@ -126,10 +126,10 @@ def ask_curator(
     finally:
         facts = [
             (entry.kind, {name: fact for name, fact in entry.facts.items() if name not in _NOT_COMPARED})
-            for entry in curator.ledger.entries()
+            for entry in session.ledger.entries()
         ]
         channels[f"ledger{step}"] = json.dumps(facts, sort_keys=True, default=str)
-        channels[f"account{step}"] = str(curator.account())
+        channels[f"account{step}"] = str(session.account())
 
 
 @contextmanager
@@ -175,16 +175,16 @@ class Computation:
     plan: Plan
     compute: Compute
     # Answers say what is left of the budget, so that the account stays open.
-    curator: WatchedCurator
+    session: WatchedCurator
 
     @classmethod
     def of(cls, question: Question, data: object) -> Computation | None:
         """Return the computation of a question on a data set, None where it is refused before it is charged."""
         watch, budget, channels = Watch(), question.budget, dict[str, str]()
         with overheard(channels), noted_error(channels):
-            curator = WatchedCurator(data, question.study, budget=_PLENTY, noise=SeededNoise(0)).watch(watch)
-            question.ask(curator, epsilon=budget.epsilon, delta=budget.delta)
-        return cls(*watch.computed[0], curator) if watch.computed else None
+            session = WatchedCurator(data, question.study, budget=_PLENTY, noise=SeededNoise(0)).watch(watch)
+            question.ask(session, epsilon=budget.epsilon, delta=budget.delta)
+        return cls(*watch.computed[0], session) if watch.computed else None
 
     def run(
         self, source: BitSource, weaker: int = 1, forced: Mapping[str, Any] | None = None

@@ -16,7 +16,7 @@ from counterveil.datasets import lalonde
 from counterveil.datasets.dataset import Dataset
 from counterveil.mechanisms import SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions.curator import Curator
+from counterveil.questions.session import Session
 from counterveil.session.plan import Kind
 from counterveil_lab.attacks.asking import Computation, Question
 from counterveil_lab.attacks.watching import WEAKER
@@ -29,8 +29,8 @@ def _trial() -> Dataset:
     return lalonde()
 
 
-def _ask(curator: Curator, **words: object) -> object:
-    return published.record_matching_proved(curator, **words)  # type: ignore[arg-type]
+def _ask(session: Session, **words: object) -> object:
+    return published.record_matching_proved(session, **words)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)

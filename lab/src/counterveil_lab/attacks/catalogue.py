@@ -12,8 +12,8 @@ import numpy as np
 from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
-from counterveil.questions.curator import Curator
 from counterveil.questions.policy.policy import Policy
+from counterveil.questions.session import Session
 from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question
 from counterveil_lab.attacks.neighbours import (
@@ -90,12 +90,12 @@ class Audited:
         given = dict(self.arguments)
         if self.question == "published":
             form = getattr(published, self.method)
-            return Question(self.study(), lambda curator, **words: form(curator, **given, **words), budget)
+            return Question(self.study(), lambda session, **words: form(session, **given, **words), budget)
         if self.method:
             given |= {"method": self.method, "protects": self.protects}
 
-        def ask(curator: Curator, **words: Any) -> Any:
-            return getattr(curator, self.question)(**given, **words)
+        def ask(session: Session, **words: Any) -> Any:
+            return getattr(session, self.question)(**given, **words)
 
         return Question(self.study(), ask, budget)
 
@@ -258,7 +258,7 @@ def _record_level() -> Iterator[Audited]:
     adjusted: dict[str, Any] = {"arguments": {"settings": Trial("covariates")}, "places": (0,), "kinds": (1,)}
     yield _record("ate", "trial", "spelled cells", declared=TRIAL | FILLED, spelled=True, **adjusted)
     yield _record(
-        "ate", "fold_aggregation", arguments={"settings": Folds(folds=4, learner=_jump)}, kinds=(2,)
+        "ate", "sample_and_aggregate", arguments={"settings": Folds(folds=4, learner=_jump)}, kinds=(2,)
     )
     yield _record("ate", "stratified", arguments=_strata(limit=2), **STRATA)
     bought = STRATA | {"declared": {}, "arguments": _strata(cuts={"a": 2}, limit=2)}
@@ -303,7 +303,7 @@ def _functions() -> Iterator[Audited]:
         arguments={"queries": POINTS, "settings": Bins(by={"a": (0.5,)})},
         rows=40,
     )
-    yield _record("cate", "fold_aggregation", arguments={"queries": POINTS}, rows=40)
+    yield _record("cate", "sample_and_aggregate", arguments={"queries": POINTS}, rows=40)
     for method in ("auto", "series"):
         yield _outcome("cate", method, declared=SHARED, rows=40, delta="1e-6", places=(0, 1, 2))
 
@@ -394,7 +394,7 @@ _SAMPLES = {
     "ate/weighting/outcome/whole clusters": 400,
     "groups/difference_in_means/outcome": 400,
     "ate/trial/record/known share": 1200,
-    "ate/fold_aggregation/record": 400,
+    "ate/sample_and_aggregate/record": 400,
     "ate/stratified/record": 600,
 }
 CATALOGUE: dict[str, Audited] = {

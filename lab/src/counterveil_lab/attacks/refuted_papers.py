@@ -183,7 +183,7 @@ def _one_neighbour() -> Refuted:
         (0.0, 1.0),
         "the influence function of an average bounds what one person does to any learner",
         "2,700 people, one nearest neighbour: the answer at a person is that person's own",
-        "any learner on disjoint folds, clipped and averaged: cv.cate(method='fold_aggregation')",
+        "any learner on disjoint folds, clipped and averaged: cv.cate(method='sample_and_aggregate')",
     )
 
 

@@ -14,13 +14,13 @@ from counterveil.audit.protocols import judge
 from counterveil.data import Binary, Range, Study
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
-from counterveil.questions.curator import Curator
+from counterveil.questions.session import Session
 from counterveil_lab.attacks.asking import (
     Question,
     Seen,
     Watch,
     WatchedCurator,
-    ask_curator,
+    ask_session,
     noted_error,
     overheard,
 )
@@ -85,12 +85,12 @@ def _other_relapse(columns: Columns) -> Columns:
     return columns | {"relapse": relapse}
 
 
-def _effect(curator: Curator, **words: Any) -> Any:
-    return curator.ate(protects="outcome", **words)
+def _effect(session: Session, **words: Any) -> Any:
+    return session.ate(protects="outcome", **words)
 
 
-def _by_relapse(curator: Curator, **words: Any) -> Any:
-    return curator.groups(by="relapse", protects="outcome", method="difference_in_means", **words)
+def _by_relapse(session: Session, **words: Any) -> Any:
+    return session.groups(by="relapse", protects="outcome", method="difference_in_means", **words)
 
 
 def _two_studies(data: Columns, watch: Watch, source: BitSource, open_handed: bool) -> Seen:
@@ -104,9 +104,9 @@ def _two_studies(data: Columns, watch: Watch, source: BitSource, open_handed: bo
             with noted_error(channels, f" {step}"):
                 if not any(account.dataset == name for account in ledger.datasets()):
                     ledger.register(name, Budget(100))
-                with WatchedCurator(data, study, ledger=ledger, dataset=name, noise=source) as curator:
+                with WatchedCurator(data, study, ledger=ledger, dataset=name, noise=source) as session:
                     question = Question(study, ask, Budget(1))
-                    ask_curator(question, curator.watch(watch), channels, f" {step}")
+                    ask_session(question, session.watch(watch), channels, f" {step}")
     return Seen(channels)
 
 

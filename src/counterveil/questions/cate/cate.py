@@ -48,7 +48,7 @@ from counterveil.results.question import (
     refuse_shape,
     refuse_unknown_method,
 )
-from counterveil.session import BitSource, Gate, Session
+from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.settings import Bins, Cate, FoldQueries, Series
 from counterveil.settings.ranges import Settings
 from counterveil.statistics.folds.queries import fold_queries
@@ -63,7 +63,7 @@ _FEWEST, _NOISES = 150, 12.0
 _MOST_CUTS = 9
 
 
-def bins(session: Session, question: CateQuestion) -> CateAnswers:
+def bins(session: BaseSession, question: CateQuestion) -> CateAnswers:
     """Return the effects of the bins that the queries lie in; which bin a person is in is private."""
     settings = question.settings or Bins()
     study, source = session.study, session.batches
@@ -129,7 +129,7 @@ def _even_cuts(study: Study, cuts: int) -> dict[str, tuple[Any, ...] | None]:
 _STRONG = 150.0
 
 
-def automatic(session: Session, question: CateQuestion) -> CateModel:
+def automatic(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the T-learner where rows or budget are few, the R-learner where there are many, else one number.
 
     Settings ask for a function. Without them it is one number where a function is not expected to be closer to the
@@ -143,7 +143,7 @@ def automatic(session: Session, question: CateQuestion) -> CateModel:
     return (r_learner if strong else t_learner)(session, question)
 
 
-def automatic_series(session: Session, question: CateQuestion) -> CateModel:
+def automatic_series(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the series where covariates are public, or one number, as for records."""
     pair = question.unit is Unit.TREATMENT_AND_OUTCOME
     if question.settings is None and not (pair_function_pays if pair else function_pays)(session, question):
@@ -151,12 +151,12 @@ def automatic_series(session: Session, question: CateQuestion) -> CateModel:
     return (pair_series if pair else series)(session, question)
 
 
-def one_number(session: Session, question: CateQuestion) -> CateModel:
+def one_number(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the average effect that `ate` answers with for the whole budget, the same for everybody."""
     return one_effect_model(session.study, question.level, average_effect(session, question))
 
 
-Form = Callable[[Session, CateQuestion], CateModel | CateAnswers]
+Form = Callable[[BaseSession, CateQuestion], CateModel | CateAnswers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ FORMS: dict[str, Forms] = {
     "r_learner": Forms({Unit.RECORD: (r_learner, Cate)}, in_batches=(Unit.RECORD,)),
     "series": Forms({Unit.OUTCOME: (series, Series), Unit.TREATMENT_AND_OUTCOME: (pair_series, Series)}),
     "bins": Forms({Unit.RECORD: (bins, Bins)}, needs_queries=True, in_batches=(Unit.RECORD,)),
-    "fold_aggregation": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
+    "sample_and_aggregate": Forms({Unit.RECORD: (fold_queries, FoldQueries)}, needs_queries=True),
 }
 
 
@@ -208,7 +208,7 @@ def check_form(question: CateQuestion) -> None:
 
 
 @silence()
-def answer_cate(session: Session, question: CateQuestion) -> CateModel | CateAnswers:
+def answer_cate(session: BaseSession, question: CateQuestion) -> CateModel | CateAnswers:
     """Return the answer of the form that the question names; a function is read off at queries for nothing."""
     session.admit(question.uses(session.study, "cate"))
     forms = FORMS[question.method]
@@ -251,7 +251,7 @@ def cate(
             "treatment and outcome", where covariates are.
         epsilon: privacy loss to spend on the whole function; evaluating it costs nothing.
         delta: None takes the smaller of 1e-6 and 1/(10 n); 0 for pure differential privacy.
-        method: "auto", "t_learner", "r_learner", or with queries "bins" or "fold_aggregation"; for
+        method: "auto", "t_learner", "r_learner", or with queries "bins" or "sample_and_aggregate"; for
             public covariates "auto" or "series".
         level: confidence level of intervals and bands, which include the privacy noise.
         queries: people to ask about, as a table of covariates; None for a model, evaluated as often as you like.
@@ -288,7 +288,7 @@ class CateArguments(Arguments[CateModel | CateAnswers]):
         checked = self.about(study)
         check_form(checked)
 
-        def answer(session: Session) -> CateModel | CateAnswers:
+        def answer(session: BaseSession) -> CateModel | CateAnswers:
             return answer_cate(session, self.about(study, session.batches.rows))
 
         return Asked(checked.budget, answer)

@@ -35,7 +35,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Known, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, refuse_few_clusters
-from counterveil.session import BitSource, Gate, Session
+from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.scoring import (
     Score,
@@ -49,7 +49,7 @@ from counterveil.statistics.pairs.effect import asked, pair_effects, provenance
 # Effects of groups where everything about a person is private: one release for all groups together.
 
 
-def record_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
+def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups; which group a person is in is private too."""
     found = scoring(session.study, session.batches, question)
 
@@ -91,7 +91,7 @@ def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list
 
 
 def _effects(
-    session: Session, question: Question, layout: Layout, cells: Tallies, score: Score
+    session: BaseSession, question: Question, layout: Layout, cells: Tallies, score: Score
 ) -> tuple[Effect, ...]:
     low, high = session.study.outcome_range
     width = float(high - low)
@@ -119,7 +119,7 @@ def _effects(
 _FEWEST = 30
 
 
-def pair_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
+def pair_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of the groups that have enough rows."""
     table, names = session.table, group_names(layout)
     codes = strata_codes(table, layout)
@@ -216,7 +216,7 @@ class GroupsArguments(Arguments[GroupsResult]):
 
 
 @silence()
-def answer_groups(session: Session, question: Question, by: By) -> GroupsResult:
+def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsResult:
     """Return the answer of the form that the question names, or that public numbers choose."""
     layout = layout_of(session.study, by)
     session.admit(question.uses(session.study, "groups"))

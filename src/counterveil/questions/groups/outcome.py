@@ -13,7 +13,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Carrier, Layout, Range, Study, Sums, Table, strata_codes
+from counterveil.data import Backend, Layout, Range, Study, Sums, Table, strata_codes
 from counterveil.data.encoding import outcome_unit
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty, with_rare_events
@@ -25,7 +25,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.groups import GroupsResult
 from counterveil.results.question import Question, adjusted_caveats, refuse_few_clusters
-from counterveil.session import Gate, Kind, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.session.plan import in_branches
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effect
@@ -85,7 +85,7 @@ class GroupLinear:
         return linear_effect.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
 
 
-def outcome_groups(session: Session, question: Question, layout: Layout) -> GroupsResult:
+def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
     """Return the private effects of all groups that have two people in either arm."""
     question = replace(question, method=_chosen(session.study, question, layout))
     statistics: Mapping[int, GroupMeans | GroupLinear]
@@ -152,7 +152,7 @@ def _effects(
     return tuple(effects)
 
 
-def _means(source: Carrier, question: Question, layout: Layout) -> dict[int, GroupMeans]:
+def _means(source: Backend, question: Question, layout: Layout) -> dict[int, GroupMeans]:
     """Return the statistics of the groups that have an effect, by their places; sizes of arms are public."""
     (counts,) = source.run(partial(group_sizes, layout=layout))
     found = {}
@@ -179,7 +179,7 @@ def _cells(block: Table, layout: Layout) -> NDArray[np.int64]:
 
 def release(
     gate: Gate,
-    source: Carrier,
+    source: Backend,
     layout: Layout,
     statistics: Mapping[int, GroupMeans | GroupLinear],
 ) -> list[tuple[Released, Released | None]]:

@@ -28,7 +28,7 @@ from counterveil.results.question import (
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from counterveil.statistics.moments.records import Part
@@ -226,7 +226,7 @@ _WORDS = {
 
 def settled_scores(
     kind: type[Answer],
-    session: Session,
+    session: BaseSession,
     question: Question,
     found: Scoring,
     compute: Callable[[Gate], Facts],

@@ -55,7 +55,7 @@ from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
 from counterveil.results.identity import described
 from counterveil.results.question import Question, refuse_few_clusters
-from counterveil.session import BitSource, Gate, Session, fixed_ambient_generators
+from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import Groups
 from counterveil.settings.ranges import is_number
 from counterveil.statistics.folds.learners import learner_name
@@ -583,7 +583,7 @@ class RulePlaces:
 
 
 @silence()
-def answer_policy(session: Session, question: Question, rule: Policy, cost: float) -> PolicyValue:
+def answer_policy(session: BaseSession, question: Question, rule: Policy, cost: float) -> PolicyValue:
     """Return the value of a checked rule."""
     session.admit(question.uses(session.study, "policy_value"))
     session.attach_batches()
@@ -627,7 +627,7 @@ def _doubly_robust(question: Question) -> str:
     return "doubly robust " if question.method == "adjusted" else ""
 
 
-def with_form(session: Session, question: Question) -> Question:
+def with_form(session: BaseSession, question: Question) -> Question:
     """Return the question with the form that `auto` chooses, and pure noise for the few sums of plain scores.
 
     A ledger that adds up Gaussian noise counts pure noise dearly, and keeps it.
@@ -754,7 +754,7 @@ class RankPlaces:
 
 
 @silence()
-def answer_curve(session: Session, question: Question, ranking: Ranking) -> TargetingCurve:
+def answer_curve(session: BaseSession, question: Question, ranking: Ranking) -> TargetingCurve:
     """Return the curve of a checked question."""
     session.admit(question.uses(session.study, "targeting_curve"))
     model, cuts, bins, cost = ranking.model, ranking.cuts, ranking.bins, ranking.cost

@@ -224,7 +224,7 @@ def pool_measures(
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
     said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
     if bounds is not None:
-        said["most_weight"] = bounds.most_weight
+        said["max_weight"] = bounds.max_weight
     own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
     return MeasureResult.of(
         first.measure,
@@ -582,7 +582,7 @@ _MEAN = "the mean effect of sites like these, which may differ; wide for a few s
 def _held(limits: WeightLimits) -> str:
     """Return what was done because sites are not trusted with their own weight."""
     own = ", or its share of the rows that sites are known to have" if limits.own else ""
-    return f"from sizes and noise, not from variances that sites report; at most {limits.most_weight:.0%} each{own}"
+    return f"from sizes and noise, not from variances that sites report; at most {limits.max_weight:.0%} each{own}"
 
 
 def pooled_notes(pooled: PooledResult, noun: str = "effect") -> list[tuple[str, str]]:
@@ -623,7 +623,7 @@ class PooledResult(OneEffect):
     """A weighted average of released effects; nothing in it is private and nothing it does spends budget.
 
     `estimate` is cut to `limits`, what the effect can be at all. `weight_limits` are those that were asked for.
-    `spent` is the most that any one person's data have spent. `interval_of` is as in `Result`.
+    `spent` is the most that any one person's data have spent. `interval_target` is as in `Result`.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty", "heterogeneity", "limits")
@@ -781,7 +781,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
     differing, sizes = method == "random_effects", _sizes(sites)
     tau_squared = found.tau_squared if differing else 0.0
     # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
-    separate = bounds is None and all(result.variance_apart for _, result in sites)
+    separate = bounds is None and all(result.independent_variance for _, result in sites)
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:

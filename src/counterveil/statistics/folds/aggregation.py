@@ -34,7 +34,7 @@ from counterveil.privacy.caveats import Caveat, ClippedFolds, FoldModels, Learne
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, KnownSensitivityMechanism, Plan
 from counterveil.settings import Folds
 from counterveil.statistics.folds.learners import BUILT_IN, effects_of_folds, learner_name, learner_remarks
 from counterveil.statistics.folds.sensitivity import FoldAverage
@@ -267,7 +267,7 @@ class Folding:
         return 2 * (self.features.columns + 1)
 
 
-def fold_aggregation(session: Session, question: Question) -> Result:
+def sample_and_aggregate(session: BaseSession, question: Question) -> Result:
     """Return the noisy average of a learner's effects in separate folds; everything about a person is private."""
     folding = folding_of(session.study, session.table.rows, question)
 
@@ -302,7 +302,7 @@ def fold_aggregation(session: Session, question: Question) -> Result:
                 "rows_per_fold": size,
                 **details(clip),
             },
-            interval_of=LearnersAnswer(name, size) if own else None,
+            interval_target=LearnersAnswer(name, size) if own else None,
             assumes=None if study.randomised is True else _LINEAR.get(name),
         )
 

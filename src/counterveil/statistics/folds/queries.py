@@ -22,7 +22,7 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.results.answering import Facts, settled
 from counterveil.results.functions import CateAnswers, CateQuestion, vector_plan
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Cate, FoldQueries
 from counterveil.statistics.folds.kernels import PublicFunctions, coefficient_sums, outcome_lines, stacks
 from counterveil.statistics.folds.learners import (
@@ -60,7 +60,7 @@ class QueryFolding:
     plan: Plan
 
 
-def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
+def fold_queries(session: BaseSession, question: CateQuestion) -> CateAnswers:
     """Return a learner's effects at the queries; everything about a person is private."""
     asked = question.queries
     assert asked is not None  # the question refuses this method without queries
@@ -87,7 +87,7 @@ def fold_queries(session: Session, question: CateQuestion) -> CateAnswers:
             distinct=len({row.tobytes() for row in at}),
             rank=rank,
             noise_tail="laplace" if question.budget.pure else "normal",
-            interval_of=Target.ONE_FOLD,
+            interval_target=Target.ONE_FOLD,
             details={"folds": folding.folds, "functions": rank, "rows": session.table.rows, "bound": bound},
         )
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Study, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Study, Table
 from counterveil.data.encoding import outcome_unit
 from counterveil.data.features import Features, covariate_features
 from counterveil.numerics.arms import Arm
@@ -137,7 +137,7 @@ class PlainArm:
         return totals.mean() * unit, totals.variance() / totals.count * unit**2
 
 
-def plain_arms(source: Carrier) -> tuple[PlainArm, ...]:
+def plain_arms(source: Backend) -> tuple[PlainArm, ...]:
     """Return the plain means of all arms, the reference or control first; their sizes are public."""
     width = source.study.outcome_bounds.width
     return tuple(PlainArm(ArmMean(width, size)) for size in sizes_by_arm(source))
@@ -200,7 +200,7 @@ class ArmsDesign:
     diagnostics: dict[str, Any] = field(default_factory=dict)
 
 
-def design_of(source: Carrier, question: Question) -> ArmsDesign:
+def design_of(source: Backend, question: Question) -> ArmsDesign:
     """Return the design of the question's method; all but plain means need a table."""
     if question.method == "difference_in_means":
         caveats = causal_caveats(source.study, question.estimand)
@@ -209,7 +209,7 @@ def design_of(source: Carrier, question: Question) -> ArmsDesign:
     return (_weighted if question.method == "weighting" else _matched)(source, question)
 
 
-def exact_values(source: Carrier, design: ArmsDesign) -> list[tuple[Fraction, Fraction]]:
+def exact_values(source: Backend, design: ArmsDesign) -> list[tuple[Fraction, Fraction]]:
     """Return every arm's exact mean, above the outcome's lower bound, and its sampling variance."""
     weighted = [one for one in design.statistics if isinstance(one, WeightedArm)]
     if weighted:

@@ -16,7 +16,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
-from counterveil.session import Gate, Released, Session
+from counterveil.session import BaseSession, Gate, Released
 from counterveil.session.plan import ParallelPlan, in_parallel
 from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.arm_design import design_of, exact_values
@@ -32,7 +32,7 @@ Bounds = ArmMean | LinearEstimate
 
 
 @silence()
-def arm_means(session: Session, question: Question) -> ArmsResult:
+def arm_means(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private effects of all arms against the reference; only outcomes are private."""
     session.admit(question.uses(session.study, "arms"))
     source = session.batches

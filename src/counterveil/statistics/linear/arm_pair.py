@@ -25,7 +25,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import MeasureResult
-from counterveil.session import Gate, Released, Session
+from counterveil.session import BaseSession, Gate, Released
 from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear.arm_means import Bounds, share_of
 from counterveil.statistics.linear.budget import effect_plan
@@ -71,7 +71,7 @@ class SplitArm:
         return self.form.total(table.outcome) * table.outcome_unit, variance
 
 
-def plain_means(session: Session, question: Question) -> MeasureResult:
+def plain_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of the arms' means; outcomes are private, who was treated is public."""
     source, study = session.batches, session.study
     ((treated,),) = source.run(number_treated)
@@ -100,7 +100,7 @@ def plain_mean(arm: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
     return arm.mean() * unit, arm.variance() / arm.count * unit**2
 
 
-def weighted_means(session: Session, question: Question) -> MeasureResult:
+def weighted_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of the means that balancing weights make of both arms."""
     require_covariates(session.study, "weighting")
     settings = question.settings
@@ -109,13 +109,13 @@ def weighted_means(session: Session, question: Question) -> MeasureResult:
     return _of_effect(session, question, weighted_effect(session.table, question))
 
 
-def matched_means(session: Session, question: Question) -> MeasureResult:
+def matched_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of the means that matching makes of both arms."""
     require_covariates(session.study, "matching")
     return _of_effect(session, question, matched_effect(session.table, question))
 
 
-def _of_effect(session: Session, question: Question, effect: LinearEffect) -> MeasureResult:
+def _of_effect(session: BaseSession, question: Question, effect: LinearEffect) -> MeasureResult:
     table = effect.table or session.table
     return measured(session, question, split_by_arm(table, effect))
 
@@ -156,7 +156,7 @@ def _variance(
     return WithBias(form, effect.factor)
 
 
-def measured(session: Session, question: Question, pair: ArmPair) -> MeasureResult:
+def measured(session: BaseSession, question: Question, pair: ArmPair) -> MeasureResult:
     """Return the measure of both arms' means after they are released in parallel."""
     share = share_of(pair.bounds, question, pair.effect.expected_part)
     plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})

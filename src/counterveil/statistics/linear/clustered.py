@@ -20,7 +20,7 @@ from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.budget import TYPICAL_SD
 from counterveil.statistics.linear.effect import LinearEffect, linear_effect, treatment_shares
@@ -38,7 +38,7 @@ _CORRELATION, _ALLOWED = 0.1, 0.5
 FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 3.0
 
 
-def clustered_effect(session: Session, question: Question, effect: LinearEffect) -> Result:
+def clustered_effect(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator; only outcomes are private, clusters are public."""
     table, study = effect.table or session.table, session.study
     assert table.cluster is not None
@@ -93,7 +93,7 @@ def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) ->
     return form.total(outcome) / OUTCOME_STEPS, clusters.length(outcome, _STEP_BITS)
 
 
-def effect_of(session: Session, question: Question, effect: LinearEffect) -> Result:
+def effect_of(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator, with its error by cluster where the study has clusters."""
     return (clustered_effect if session.study.clustered else linear_effect)(session, question, effect)
 

@@ -18,7 +18,7 @@ from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
-from counterveil.session import Gate, Released, Session
+from counterveil.session import BaseSession, Gate, Released
 from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.clustered import clustered_effect
@@ -37,7 +37,7 @@ from counterveil.statistics.linear.sensitivity import MeanContrast
 PAGE = "statistics/linear/difference_in_means.proof.md"
 
 
-def difference_in_means(session: Session, question: Question) -> Result:
+def difference_in_means(session: BaseSession, question: Question) -> Result:
     """Return the private difference in means; outcomes are private, who was treated is public."""
     source, study = session.batches, session.study
     ((treated,),) = source.run(number_treated)
@@ -70,7 +70,7 @@ def difference_in_means(session: Session, question: Question) -> Result:
                 "mechanism": question.mechanism,
                 "variance_budget_share": plan.parts.get(NAMES[1], 0.0),
             },
-            variance_apart=True,
+            independent_variance=True,
         )
 
     pages = (PAGE, PLACE_PAGE) if part else (PAGE,)

@@ -24,7 +24,7 @@ from counterveil.privacy.caveats import Fact
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Released, Session
+from counterveil.session import BaseSession, Gate, Released
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
 from counterveil.statistics.linear.place import find_interval, mechanisms, place_part, searched
@@ -128,7 +128,7 @@ def chosen_share(sensitivity: LinearEstimate, question: Question, part: float = 
     return variance_share(sensitivity, question, typical, SLACK)
 
 
-def linear_effect(session: Session, question: Question, effect: LinearEffect) -> Result:
+def linear_effect(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
     """Return the private value of a public linear estimator; only outcomes are private."""
     table = effect.table or session.table
     form = linear_form(effect.coefficients)
@@ -160,7 +160,7 @@ def linear_effect(session: Session, question: Question, effect: LinearEffect) ->
             | {"mechanism": question.mechanism, "variance_budget_share": plan.parts.get(NAMES[1], 0.0)},
             diagnostics=effect.diagnostics | shares,
             assumes=effect.assumes,
-            variance_apart=True,
+            independent_variance=True,
         )
 
     pages, drawn = (*effect.pages, *([PLACE_PAGE] if part else [])), mechanisms(plan)

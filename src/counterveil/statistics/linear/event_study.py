@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Table
 from counterveil.data.outcomes import Before
 from counterveil.data.panels import (
     changes,
@@ -33,7 +33,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
-from counterveil.session import Gate, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Plan, Released
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear import effect as linear_effects
 from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
@@ -90,7 +90,7 @@ class PeriodForm:
 class MeanChanges:
     """The difference of both arms' means, added up in passes; the width of its sensitivity is that of one change."""
 
-    source: Carrier
+    source: Backend
     sizes: tuple[int, int]
     sensitivity: MeanContrast
     share: Fraction
@@ -124,7 +124,7 @@ class ComparedPeriods:
     variances: list[Fraction]
 
 
-def outcome_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
+def outcome_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; only outcomes are private."""
     study, before = session.study, session.study.before
     assert before is not None
@@ -176,7 +176,7 @@ def outcome_event_study(session: Session, question: Question, place: int) -> Eve
     return settled(EventStudyResult, session, question, plan, compute, said=said)
 
 
-def mean_changes(source: Carrier, question: Question) -> MeanChanges:
+def mean_changes(source: Backend, question: Question) -> MeanChanges:
     """Return the difference of means of people with a measurement in every period."""
     rows, treated = complete_sizes(source)
     means = MeanContrast(study_of_changes(source.study).outcome_bounds.width, treated, rows - treated)

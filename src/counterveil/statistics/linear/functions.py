@@ -46,7 +46,7 @@ from counterveil.numerics.products import Gram, blocks, sums
 from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
 from counterveil.statistics.linear.matching_design import scored
 from counterveil.statistics.linear.sensitivity import LinearMap
@@ -655,7 +655,7 @@ class SeriesDesign:
     pure: bool
 
 
-def function_pays(session: Session, question: CateQuestion) -> bool:
+def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     """Return whether a function is expected to be closer to effects that differ than one number; nothing is spent."""
     table = session.table
     largest, first = largest_basis(table, Series()), first_size(table)
@@ -682,7 +682,7 @@ def _noise(table: Table, question: CateQuestion, largest: int, first: int) -> fl
     return size * sd / (2 * share * (1 - share) * table.rows)
 
 
-def series(session: Session, question: CateQuestion) -> CateModel:
+def series(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, only outcomes being private."""
     settings = question.settings if isinstance(question.settings, Series) else Series()
     functions = functions_of(session.table, settings)
@@ -743,7 +743,7 @@ class _Looked:
     squares: Floats
 
 
-def _released(gate: Gate, session: Session, question: CateQuestion, design: SeriesDesign) -> CateModel:
+def _released(gate: Gate, session: BaseSession, question: CateQuestion, design: SeriesDesign) -> CateModel:
     functions, table = design.functions, design.functions.table
     low, high = (float(end) for end in table.study.outcome_range)
     middle = (low + high) / 2
@@ -836,7 +836,7 @@ def _unshrunk(functions: Functions, before: Posterior, found: LookWeights) -> _U
 
 
 def _model(
-    session: Session,
+    session: BaseSession,
     question: CateQuestion,
     design: SeriesDesign,
     before: Posterior,
@@ -934,7 +934,7 @@ _NOT_COVERED = (
 )
 
 
-def too_many(session: Session) -> CounterveilError:
+def too_many(session: BaseSession) -> CounterveilError:
     """Return CV-P526, for fewer rows than functions of first degree need."""
     size = first_size(session.table)
     return refusal("CV-P526", most_features=MOST_FEATURES, size=size, rows=session.table.rows)

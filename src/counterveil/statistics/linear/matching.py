@@ -13,7 +13,7 @@ from counterveil.data.features import require_covariates
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.results.question import Question, adjusted_caveats
 from counterveil.results.result import Result
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.settings import Matching
 from counterveil.settings.methods import AUTO, BEST, assumed_sd
 from counterveil.statistics.linear.budget import effect_plan
@@ -25,7 +25,7 @@ from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
 from counterveil.statistics.linear.outcome_variance import expected_part, variance_by_arm
 
 
-def matching(session: Session, question: Question) -> Result:
+def matching(session: BaseSession, question: Question) -> Result:
     """Return the private matching estimate; covariates, treatments and the order of rows are public."""
     require_covariates(session.study, "matching")
     return effect_of(session, question, matched_effect(session.table, question))

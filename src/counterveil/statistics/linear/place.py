@@ -12,7 +12,7 @@ from math import sqrt
 
 import numpy as np
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Study, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Study, Table
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy.caveats import ClampedOutcomes, Fact
 from counterveil.results.question import Question
@@ -151,7 +151,7 @@ def mechanisms(plan: Plan) -> tuple[str, ...]:
 
 
 def find_interval(
-    gate: Gate, source: Carrier, plan: Plan, sensitivity: Sensitivities, smaller: float
+    gate: Gate, source: Backend, plan: Plan, sensitivity: Sensitivities, smaller: float
 ) -> Interval:
     """Return the interval of least expected error from two releases, the whole range if none was planned.
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Table, silence
+from counterveil.data import OUTCOME_STEPS, Backend, Table, silence
 from counterveil.data.labels import Label
 from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
@@ -27,7 +27,7 @@ from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
-from counterveil.session import Gate, Kind, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.session.plan import in_parallel
 from counterveil.statistics.linear import difference_in_means
 from counterveil.statistics.linear.arm_design import WeightedArm, design_of
@@ -113,7 +113,7 @@ class Group:
 class ComparedOutcomes:
     """What public columns decide: the rows, the groups of releases, the split, and what to say."""
 
-    source: Carrier
+    source: Backend
     groups: tuple[Group, ...]
     labels: tuple[Label, ...]
     share: Fraction
@@ -139,7 +139,7 @@ class ComparedOutcomes:
 
 
 @silence()
-def outcome_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
+def outcome_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; only outcomes are private."""
     made = design(session.batches, question, outcomes)
     adjusts = bool(outcomes.measured_before)
@@ -171,7 +171,7 @@ def outcome_effects(session: Session, question: Question, outcomes: Outcomes) ->
     return settled(OutcomesResult, session, question, plan, compute, said=said)
 
 
-def design(source: Carrier, question: Question, outcomes: Outcomes) -> ComparedOutcomes:
+def design(source: Backend, question: Question, outcomes: Outcomes) -> ComparedOutcomes:
     """Return the comparison that the question's method makes of public columns, for the noise of so many outcomes."""
     part = 1 / outcomes.noise_factor(question.mechanism)
     epsilon = question.budget.epsilon * Fraction(part).limit_denominator(10**6)
@@ -191,7 +191,7 @@ def design(source: Carrier, question: Question, outcomes: Outcomes) -> ComparedO
     )
 
 
-def _plain(source: Carrier, question: Question) -> ComparedOutcomes:
+def _plain(source: Backend, question: Question) -> ComparedOutcomes:
     """Return the difference of two arms' plain means, or for ratios both means."""
     control, treated = sizes_by_arm(source)
     said: dict[str, Any] = {
@@ -234,7 +234,7 @@ def _both_means(table: Table, question: Question) -> ComparedOutcomes:
     return ComparedOutcomes(table, groups, _BOTH, share, effect.method, (PAGE, *pages), **said)
 
 
-def _several_arms(source: Carrier, question: Question) -> ComparedOutcomes:
+def _several_arms(source: Backend, question: Question) -> ComparedOutcomes:
     """Return the means of all arms, the reference first."""
     found, labels = design_of(source, question), source.study.treatment_labels
     share = share_of([one.sensitivity for one in found.statistics], question)

@@ -22,7 +22,7 @@ from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.question import Question
 from counterveil.results.survival import ARMS, SurvivalResult
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias
 from counterveil.statistics.linear.arm_design import arm_balance, balanced_arms
@@ -74,7 +74,7 @@ def weighted_rows(table: Table, noise_variance: float) -> tuple[tuple[WeightedRo
     return found, arm_balance(features, scores, found, ARMS)
 
 
-def survival_by_weights(session: Session, question: Question) -> SurvivalResult:
+def survival_by_weights(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms, weighted towards everybody; times and events are private."""
     settings, study = question.settings or Survival(), session.study
     assert study.event is not None

@@ -21,7 +21,7 @@ from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, 
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import Result
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.settings import Weighting
 from counterveil.settings.methods import (
     BY_ARM,
@@ -58,7 +58,7 @@ def weighting_design(table: Table, settings: Weighting, lines: Floats | None = N
     return spline_score(table, lines, "terms" in settings.balanced, leaves)
 
 
-def weighting(session: Session, question: Question) -> Result:
+def weighting(session: BaseSession, question: Question) -> Result:
     """Return the private weighted effect; covariates, treatments and the order of rows are public."""
     require_covariates(session.study, "weighting")
     return effect_of(session, question, weighted_effect(session.table, question))

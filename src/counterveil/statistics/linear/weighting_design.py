@@ -82,16 +82,16 @@ class Weighted:
         weights: Floats,
         totals: Floats,
         estimand: Estimand,
-        alike: Floats | None = None,
+        arm_correlation: Floats | None = None,
     ) -> Weighted:
         """Return weights whose sizes give the arms these feature totals (2, p), and the imbalance that they leave.
 
-        `alike` (p,) are the correlations supposed of the two arms' slopes; None takes the worse of none and one.
+        `arm_correlation` (p,) are assumed correlations of the two arms' slopes; None takes the worse of none and one.
         """
         apart, together = squared_gaps(arms, totals, estimand)
         gaps = np.maximum(apart, together)
-        if alike is not None:
-            left = float((apart + alike * (together - apart)).sum())
+        if arm_correlation is not None:
+            left = float((apart + arm_correlation * (together - apart)).sum())
         else:
             left = max(float(apart.sum()), float(together.sum()))
         return cls(features, arms, weights, sqrt(left), gaps)
@@ -184,8 +184,10 @@ def weighted(
     inverse = None if table.score is None else inverse_weights(table.score, design.treated, estimand)
     features, own = features_of(table, design, settings, lines)
     target = _TARGETS[estimand]
-    alike = _alike(settings, features.shape[1], own)
-    supposed = WeightSettings(*settings.assumed_sds(table.study.outcome_range), TOLERANCE, alike=alike)
+    arm_correlation = _alike(settings, features.shape[1], own)
+    supposed = WeightSettings(
+        *settings.assumed_sds(table.study.outcome_range), TOLERANCE, arm_correlation=arm_correlation
+    )
     arms = arm_rows(features, design.treated, precision(supposed, len(design.treated)))
     found = balance_weights(
         features,
@@ -197,7 +199,7 @@ def weighted(
         rows=arms,
     )
     # The interval supposes less than the weights do: effects may vary more.
-    made = Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * alike)
+    made = Weighted.of(features, arms, found.values, found.totals, estimand, ALLOWED_ALIKE * arm_correlation)
     if inverse is None:
         return made
     away = float(np.linalg.norm(found.values - inverse) / np.linalg.norm(inverse))
@@ -216,7 +218,9 @@ def _alike(settings: Weighting, width: int, own: int) -> Floats:
 
     `own` of the first features are made of covariates alone.
     """
-    of_covariates, of_treatment = ALIKE if settings.alike is None else (settings.alike, settings.alike)
+    of_covariates, of_treatment = (
+        ALIKE if settings.arm_correlation is None else (settings.arm_correlation, settings.arm_correlation)
+    )
     return np.repeat([float(of_covariates), float(of_treatment)], [own, width - own])
 
 

@@ -57,7 +57,7 @@ from counterveil.privacy.caveats import Caveat, LinearScores
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
@@ -1232,7 +1232,7 @@ _WORDS = {
 }
 
 
-def arm_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+def arm_design(session: BaseSession, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
     """Return the features and the public numbers of the shortest interval that is expected.
 
     Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every delta.
@@ -1251,7 +1251,7 @@ def arm_design(session: Session, question: Question, settings: DoublyRobust) -> 
     return found.features, found.design
 
 
-def arm_adjusted(session: Session, question: Question, features: FeatureMap, design: Design) -> Result:
+def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap, design: Design) -> Result:
     """Return the adjusted private effect on the people that the estimand names."""
     # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
     study, (low, high) = session.study, session.study.outcome_range

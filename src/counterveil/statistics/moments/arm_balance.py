@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 from scipy.special import ndtri
 
-from counterveil.data import Binary, Carrier, Range, Study, Sums, Table
+from counterveil.data import Backend, Binary, Range, Study, Sums, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
@@ -85,14 +85,14 @@ class BalanceSums:
     variance_sd: Floats
 
 
-def release_moments(gate: Gate, source: Carrier, columns: BalanceColumns) -> BalanceSums:
+def release_moments(gate: Gate, source: Backend, columns: BalanceColumns) -> BalanceSums:
     """Return the moments of both arms, released as one vector."""
     values = exact_sums(source, columns)
     found = gate.release_vector("moments", values, columns.sensitivity.sums)
     return _moments(found.floats().reshape(2, -1), found.variance**0.5, source.rows, columns)
 
 
-def exact_sums(source: Carrier, columns: BalanceColumns) -> list[Fraction]:
+def exact_sums(source: Backend, columns: BalanceColumns) -> list[Fraction]:
     """Return the sums of both arms, the treated first: count, numbers, truth values, flags, squares of numbers."""
     counts, firsts, seconds = source.run(partial(_column_sums, columns))
     found: list[Fraction] = []
@@ -198,7 +198,7 @@ def score_of(found: BalanceSums) -> CutScore:
 
 
 def release_cells(
-    gate: Gate, source: Carrier, columns: BalanceColumns, score: CutScore, mechanism: str
+    gate: Gate, source: Backend, columns: BalanceColumns, score: CutScore, mechanism: str
 ) -> tuple[Floats, float]:
     """Return the released counts (2, cells), the treated first, and the standard deviation of their noise."""
     (counts,) = source.run(partial(score.cells, columns))

@@ -28,7 +28,7 @@ from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, KnownSensitivityMechanism, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Kind, KnownSensitivityMechanism, Plan, Released
 from counterveil.statistics.moments.sensitivity import ArmSums, CentredContrast, ShareAndMean
 
 # Where outcomes are centred: the mean of everyone, or the means of both arms.
@@ -66,10 +66,12 @@ def pays(rows: int, budget: Budget, mechanism: str) -> bool:
     return mechanism != "gaussian" and rows * budget.epsilon >= _LEAST_SIZE
 
 
-def compare(session: Session, question: Question, centre: str, interval_of: Target | None = None) -> Result:
+def compare(
+    session: BaseSession, question: Question, centre: str, interval_target: Target | None = None
+) -> Result:
     """Return the private difference in means; n is public and nothing else is.
 
-    `interval_of` says what the interval is one for, where that is not the effect.
+    `interval_target` says what the interval is one for, where that is not the effect.
     """
     source, study = session.batches, session.study
     lo, hi = study.outcome_range
@@ -84,7 +86,7 @@ def compare(session: Session, question: Question, centre: str, interval_of: Targ
         return Facts(
             **facts_of(session, question, centre, *found, sensitivity, noise),
             method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
-            interval_of=interval_of,
+            interval_target=interval_target,
         )
 
     drawn = None if centre == POOLED else (CENTRES_MECHANISM, question.mechanism)
@@ -269,7 +271,7 @@ def moments(arms: TwoArms, unit: Fraction, setting: Setting) -> tuple[Fraction, 
 
 
 def facts_of(
-    session: Session,
+    session: BaseSession,
     question: Question,
     centre: str,
     setting: Setting,

@@ -25,7 +25,7 @@ from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, NotAdjusted
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.adjusted import (
     arm_adjusted,
@@ -54,7 +54,7 @@ from counterveil.statistics.moments.records import Records
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
 
-def bounded_contrast(session: Session, question: Question, kappa: float) -> Result:
+def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> Result:
     """Return the private difference in means with kappa sd(y) / (0.75 sd(t)) added at both ends.
 
     Everything added is computed from the released contrast, so that it costs nothing.
@@ -86,7 +86,7 @@ _NOT_COVERED = (
 )
 
 
-def doubly_robust(session: Session, question: Question) -> Result:
+def doubly_robust(session: BaseSession, question: Question) -> Result:
     """Return the adjusted private effect, or what the settings say where adjustment is not affordable."""
     require_covariates(session.study, "doubly_robust")
     settings = question.settings or DoublyRobust()
@@ -101,7 +101,7 @@ def doubly_robust(session: Session, question: Question) -> Result:
             raise _too_many(features.size)
     rule = affordable if overlap else arms_affordable
     if not rule(design):
-        if settings.unaffordable == "refuse" or settings.kappa is None:
+        if settings.fallback == "refuse" or settings.kappa is None:
             raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
@@ -110,7 +110,7 @@ def doubly_robust(session: Session, question: Question) -> Result:
 
 
 def _orthogonal(
-    session: Session, question: Question, settings: DoublyRobust, features: FeatureMap, design: Design
+    session: BaseSession, question: Question, settings: DoublyRobust, features: FeatureMap, design: Design
 ) -> Result:
     """Return the overlap-weighted effect."""
     shares, question = split(design), replace(question, mechanism=design.mechanism)
@@ -147,7 +147,9 @@ def _orthogonal(
     return settled(Result, session, question, plan, compute, pages=PAGES, mechanisms=mechanisms_of(design))
 
 
-def _public_design(session: Session, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+def _public_design(
+    session: BaseSession, question: Question, settings: DoublyRobust
+) -> tuple[FeatureMap, Design]:
     """Return the features of public correlations; refuses declared sizes that do not fit, whatever the rows are."""
     assert settings.covariance is not None
     features = feature_map(session.study, 1)

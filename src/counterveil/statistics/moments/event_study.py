@@ -18,7 +18,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.event_study import EventStudyResult
 from counterveil.results.question import Question, causal_caveats
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
@@ -33,7 +33,7 @@ from counterveil.statistics.moments.sensitivity import CentredContrast
 PAGE = "statistics/moments/event_study.proof.md"
 
 
-def record_event_study(session: Session, question: Question, place: int) -> EventStudyResult:
+def record_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
     """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
     study, before = session.study, session.study.before
     assert before is not None

@@ -32,7 +32,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Carrier, Range, Study, Sums, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Range, Study, Sums, Table
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.bases import Axis, Basis, make_basis
@@ -51,7 +51,7 @@ from counterveil.results.functions import (
     require_gaussian,
     vector_plan,
 )
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Cate
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.unit_rows import (
@@ -118,7 +118,7 @@ class UnitPass:
 class UnitRows:
     """Rows in a form, wherever they lie; `run` passes over all of them."""
 
-    source: Carrier
+    source: Backend
     form: RowForm
 
     @property
@@ -503,14 +503,14 @@ def residual_part(system: System, fit: LearnerFit) -> Floats:
 # Released weights as a model, in the outcome's units, with its guarantee and what it does not cover.
 
 
-def half_range(session: Session) -> float:
+def half_range(session: BaseSession) -> float:
     """Return half the outcome's range, the unit in which everything is computed."""
     low, high = session.study.outcome_range
     return float(high - low) / 2
 
 
 def effect_model(
-    session: Session,
+    session: BaseSession,
     question: CateQuestion,
     method: str,
     basis: Basis,
@@ -628,7 +628,7 @@ def choose_design(study: Study, rows: int, budget: Budget, settings: Cate) -> Le
     return _design(smallest, pays=False)
 
 
-def design_of(session: Session, question: CateQuestion) -> LearnerDesign:
+def design_of(session: BaseSession, question: CateQuestion) -> LearnerDesign:
     """Return the basis that a function is released in, or raise CV-P526 where it is too large."""
     settings = question.settings or Cate()
     design = choose_design(session.study, session.batches.rows, question.budget, settings)
@@ -730,7 +730,7 @@ _SPANNED = 36
 _SPAN_SEED = 11
 
 
-def t_learner(session: Session, question: CateQuestion) -> CateModel:
+def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, by a regression in each arm."""
     design = design_of(session, question)
     pass_names = [f"residuals {place + 1}" for place in range(_PASSES)]
@@ -811,7 +811,7 @@ def _public_features(basis: Basis) -> Floats:
 
 
 def _model(
-    session: Session,
+    session: BaseSession,
     question: CateQuestion,
     design: LearnerDesign,
     plan: Plan,
@@ -847,7 +847,7 @@ _BOTH = sqrt(2.0)
 _LEAST_PROPENSITY = 0.05
 
 
-def r_learner(session: Session, question: CateQuestion) -> CateModel:
+def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, by one regression of both arms."""
     require_gaussian(question, "r_learner")
     design = design_of(session, question)
@@ -889,7 +889,7 @@ def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:
 
 
 def _fit(
-    gate: Gate, session: Session, design: LearnerDesign, steps: list[str]
+    gate: Gate, session: BaseSession, design: LearnerDesign, steps: list[str]
 ) -> tuple[System, LearnerFit, Passes]:
     """Return the normal equations of the interacted rows and what all passes say."""
     source, size = session.batches, design.basis.size

@@ -289,7 +289,7 @@ def bounded(plain: Result, kappa: float, sd: float, share: float, condition: Not
             *(one for one in plain.not_covered if not confounding([one])),
         ),
         details=details | plain.details,
-        interval_of=None,
+        interval_target=None,
         condition=condition,
     )
 
@@ -741,8 +741,8 @@ def scaling_of(moments: RecordMeans, squared_reach: float, treatment: float, out
 
 def _least_clip(scaling: Scaling, moments: SecondMoments) -> float:
     """Return the least clip of residuals: zero, or their whole reach where few people carry the outcome."""
-    least_variance = scaling.variance - 4 * scaling.variance_sd
-    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * least_variance
+    min_variance = scaling.variance - 4 * scaling.variance_sd
+    lost = moments.outcome + 4 * moments.square_sd < (1 - _MOST_LOST) * min_variance
     return LONGEST_RESIDUAL if scaling.crowded or lost else 0.0
 
 

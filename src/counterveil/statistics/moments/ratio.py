@@ -26,7 +26,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.ratio import RatioResult
-from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 from counterveil.session.plan import in_branches
 from counterveil.statistics.moments.arm_sensitivity import Bounds, RatioSums, ResidualSquares
 
@@ -81,7 +81,7 @@ class RatioDesign:
     gaussian: bool
 
     @classmethod
-    def of(cls, session: Session, question: Question) -> RatioDesign:
+    def of(cls, session: BaseSession, question: Question) -> RatioDesign:
         """Return the design of a study with per=; weights from the middles of both ranges."""
         study, gaussian = session.study, question.mechanism == "gaussian"
         assert study.per is not None
@@ -149,7 +149,7 @@ def _split(arm: str, kind: Kind, mechanism: str) -> tuple[dict[str, Fraction], s
     return shares, mechanism, dict.fromkeys(names, kind)
 
 
-def compare_ratios(session: Session, question: Question) -> RatioResult:
+def compare_ratios(session: BaseSession, question: Question) -> RatioResult:
     """Return the private difference of both arms' ratios; at record level n is public and nothing else is."""
     source, design = session.batches, RatioDesign.of(session, question)
     plan = ratio_plan(question)

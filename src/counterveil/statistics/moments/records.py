@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Carrier, Sums, Table
+from counterveil.data import Backend, Sums, Table
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap, Standard, blocks
 from counterveil.statistics.moments.kernels.scores import Block
@@ -109,7 +109,7 @@ class RecordPass:
 class Records:
     """Rows as features, treatment and outcome, wherever they lie; `run` passes over all of them."""
 
-    source: Carrier
+    source: Backend
     features: FeatureMap
 
     @property

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Carrier, Study, Sums
+from counterveil.data import Backend, Study, Sums
 from counterveil.data.features import feature_map
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import FeatureMap, Standard
@@ -710,7 +710,7 @@ class Scoring:
     form: str
     plan: Plan
     study: Study
-    source: Carrier
+    source: Backend
     settings: Groups
     features: FeatureMap
     design: Design
@@ -794,7 +794,7 @@ class Scoring:
         )
 
 
-def scoring(study: Study, source: Carrier, question: Question, ranks: bool = False) -> Scoring:
+def scoring(study: Study, source: Backend, question: Question, ranks: bool = False) -> Scoring:
     """Return the form with its plan, from public numbers alone; `ranks` buys a histogram of a ranking as well.
 
     The question's method is "scores", "arms" or "adjusted"; its settings are `Groups`, or None for the usual ones.

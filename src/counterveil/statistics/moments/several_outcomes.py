@@ -23,7 +23,7 @@ from counterveil.results.effect import Linear
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
-from counterveil.session import Gate, Kind, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
@@ -57,7 +57,7 @@ class Contrast:
 
 
 @silence()
-def record_effects(session: Session, question: Question, outcomes: Outcomes) -> OutcomesResult:
+def record_effects(session: BaseSession, question: Question, outcomes: Outcomes) -> OutcomesResult:
     """Return the private effects on all outcomes; n is public and nothing else is."""
     source, study = session.batches, session.study
     rows = source.rows
@@ -89,7 +89,7 @@ def record_effects(session: Session, question: Question, outcomes: Outcomes) -> 
                 "share_treated": float(found[0].setting.share),
                 "mechanism": chosen.drawn(question.mechanism),
             },
-            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+            interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
         )
 
     said = {"question": "outcomes", "importance": [str(weight) for weight in outcomes.weights]}

@@ -44,7 +44,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import no_means
 from counterveil.results.question import Question, causal_caveats, refuse_undeclared_trial
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Trial
 from counterveil.statistics.moments.contrast import (
     ARMS,
@@ -79,7 +79,7 @@ from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAnd
 MEAN_PART = Fraction(1, 5)
 
 
-def trial_means(session: Session, question: Question) -> MeasureResult:
+def trial_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of the arms' means; n is public and nothing else is."""
     source, study = session.batches, session.study
     settings = question.settings or Trial()
@@ -106,7 +106,7 @@ def trial_means(session: Session, question: Question) -> MeasureResult:
                 "mean_treated": treated,
                 "mean_control": control,
             },
-            interval_of=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
+            interval_target=None if study.randomised is True else Target.CONFOUNDED_DIFFERENCE,
         )
 
     return settled(MeasureResult, session, question, plan, compute, pages=PAGES[POOLED])
@@ -473,7 +473,7 @@ _WORDS = {
 }
 
 
-def trial(session: Session, question: Question) -> Result:
+def trial(session: BaseSession, question: Question) -> Result:
     """Return the private effect in a trial, adjusted for covariates or not; n is public and nothing else is.
 
     In a study that is not declared a trial it is a comparison, whose interval is not one for the effect.
@@ -488,7 +488,7 @@ def trial(session: Session, question: Question) -> Result:
     return compare(session, question, settings.centre, None if is_trial else Target.CONFOUNDED_DIFFERENCE)
 
 
-def chosen(session: Session, question: Question, settings: Trial) -> Trial:
+def chosen(session: BaseSession, question: Question, settings: Trial) -> Trial:
     """Return the settings with what they leave open chosen from public numbers."""
     is_open = settings.adjustment == "auto" and session.study.randomised is True
     if is_open and adjustment_pays(numbers_of(session, question)):
@@ -497,7 +497,7 @@ def chosen(session: Session, question: Question, settings: Trial) -> Trial:
     return Trial("none", ARMS if centred else POOLED)
 
 
-def _adjusted(session: Session, question: Question) -> Result:
+def _adjusted(session: BaseSession, question: Question) -> Result:
     study = session.study
     refuse_undeclared_trial(study)
     require_covariates(study, "trial")
@@ -522,7 +522,7 @@ def _adjusted(session: Session, question: Question) -> Result:
     return settled(Result, session, question, plan, compute, pages=pages, mechanisms=drawn)
 
 
-def numbers_of(session: Session, question: Question) -> TrialNumbers:
+def numbers_of(session: BaseSession, question: Question) -> TrialNumbers:
     """Return the public numbers that the split depends on."""
     study = session.study
     features = feature_map(study, 1).size
@@ -548,7 +548,7 @@ def residual_totals(records: Records, prediction: Prediction) -> tuple[TwoArms, 
 
 def _compared(
     gate: Gate,
-    session: Session,
+    session: BaseSession,
     question: Question,
     plan: Plan,
     shares: Split,

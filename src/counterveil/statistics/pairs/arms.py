@@ -16,7 +16,7 @@ from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
 from counterveil.results.question import Question
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 from counterveil.statistics.outcome_place import Spread
 from counterveil.statistics.pairs.effect import (
     Choice,
@@ -31,7 +31,7 @@ from counterveil.statistics.pairs.rows import arm_sums, pair_sensitivity
 from counterveil.statistics.pairs.scores import ARM_SCORES, Target
 
 
-def pair_arms(session: Session, question: Question) -> ArmsResult:
+def pair_arms(session: BaseSession, question: Question) -> ArmsResult:
     """Return the private means of all arms; covariates and the order of rows are public."""
     table, (question, choice) = session.table, asked(session, question)
 

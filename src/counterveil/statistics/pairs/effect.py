@@ -27,7 +27,7 @@ from counterveil.privacy.caveats import Caveat, Fact, LinearScores
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, design_says
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import Gate, Kind, Plan, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.statistics.outcome_place import PLACE_KINDS, PLACE_WORDS, PLACES, WHOLE, Spread, find_place
 from counterveil.statistics.pairs.models import Models, Sums, fit_models
 from counterveil.statistics.pairs.rows import (
@@ -315,7 +315,7 @@ def _effect(
     return PairEffect(estimate, uncertainty, details)
 
 
-def pairs(session: Session, question: Question) -> Result:
+def pairs(session: BaseSession, question: Question) -> Result:
     """Return the private effect; covariates and the order of rows are public, treatments and outcomes are not."""
     table, (question, choice) = session.table, asked(session, question)
 
@@ -327,7 +327,7 @@ def pairs(session: Session, question: Question) -> Result:
     return settled(Result, session, question, choice.plan, compute)
 
 
-def pair_means(session: Session, question: Question) -> MeasureResult:
+def pair_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of both arms' means, each with a score of its own."""
     table, (question, choice) = session.table, asked(session, question)
 
@@ -353,7 +353,7 @@ def released_means(gate: Gate, table: Table, choice: Choice) -> tuple[ApartMeans
     return means, {"mean_treated": values[0], "mean_control": values[1]}
 
 
-def asked(session: Session, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
+def asked(session: BaseSession, question: Question, numbers: int = 1) -> tuple[Question, Choice]:
     """Return the question with its noise, and features and split from public numbers; so many numbers share rows."""
     if session.study.randomised is not True:
         require_covariates(session.study, question.method)
@@ -362,7 +362,7 @@ def asked(session: Session, question: Question, numbers: int = 1) -> tuple[Quest
 
 
 def provenance(
-    session: Session, question: Question, choice: Choice, details: dict[str, float | str]
+    session: BaseSession, question: Question, choice: Choice, details: dict[str, float | str]
 ) -> dict[str, Any]:
     """Return what every answer of this level says of itself."""
     study, pure = session.study, choice.plan.kind("models") is Kind.VECTOR

@@ -31,7 +31,7 @@ from counterveil.results.functions import (
     decided,
     pays,
 )
-from counterveil.session import Gate, Plan, Session
+from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Series
 from counterveil.statistics.linear.functions import (
     BALL_TAIL,
@@ -93,7 +93,7 @@ class Functions:
         return cls(basis, shortened(white, order, np.ones(len(order))), back, values.mean(axis=0))
 
 
-def function_pays(session: Session, question: CateQuestion) -> bool:
+def function_pays(session: BaseSession, question: CateQuestion) -> bool:
     """Return whether a function is expected to be closer to effects that differ than one number; nothing is spent."""
     table = session.table
     if largest_basis(table, Series()) is None:
@@ -130,7 +130,7 @@ def _plan(budget: Budget, on: bool) -> Plan:
     return plan_of(budget, _MODELS, on, EFFECTS)
 
 
-def pair_series(session: Session, question: CateQuestion) -> CateModel:
+def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
     """Return the effect as a function of the covariates, treatments and outcomes being private."""
     table = session.table
     settings = question.settings if isinstance(question.settings, Series) else Series()
@@ -166,7 +166,7 @@ def function_sensitivity(rows: PublicRows) -> Fraction:
 
 
 def _released(
-    gate: Gate, session: Session, question: CateQuestion, choice: Choice, functions: Functions
+    gate: Gate, session: BaseSession, question: CateQuestion, choice: Choice, functions: Functions
 ) -> CateModel:
     table, rows = session.table, functions.rows
     models, spread = release_models(gate, table, choice)
@@ -228,7 +228,7 @@ def _known(
 
 
 def _model(
-    session: Session,
+    session: BaseSession,
     question: CateQuestion,
     choice: Choice,
     functions: Functions,

@@ -24,7 +24,7 @@ from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, ReleasedVector, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
 from counterveil.settings import Trial
 from counterveil.statistics.strata.sensitivity import ClusterCells
 
@@ -76,7 +76,7 @@ class ClusterArms:
         return [int(count) for count in counts], [int(total) for total in sums]
 
 
-def clustered_trial(session: Session, question: Question) -> Result:
+def clustered_trial(session: BaseSession, question: Question) -> Result:
     """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
     settings = question.settings or Trial()
     study, cluster = session.study, session.study.cluster

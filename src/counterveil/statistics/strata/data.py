@@ -17,7 +17,7 @@ from counterveil.errors import refusal
 from counterveil.numerics.strata import Strata
 from counterveil.privacy import Guarantee
 from counterveil.results.question import Question
-from counterveil.session import Gate, Kind, Session
+from counterveil.session import BaseSession, Gate, Kind
 from counterveil.settings import Stratified
 from counterveil.statistics.histogram import release_counts
 
@@ -36,7 +36,7 @@ MOST_BOUGHT = 19
 
 
 @dataclass(frozen=True, slots=True)
-class BoughtCuts:
+class PrivateCutPoints:
     """A numeric covariate whose cut points are to be found from the data."""
 
     name: str
@@ -61,7 +61,7 @@ class BoughtCuts:
         return tuple(self.points[int(place)] for place in places)
 
 
-def bought_cuts(study: Study, settings: Stratified) -> tuple[BoughtCuts, ...]:
+def bought_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints, ...]:
     """Return the covariates whose cut points are bought, or raise CV-S080."""
     found = []
     for name, bins in (settings.cuts or {}).items():
@@ -69,7 +69,7 @@ def bought_cuts(study: Study, settings: Stratified) -> tuple[BoughtCuts, ...]:
         wanted = settings.strata is None or name in settings.strata
         if not isinstance(domain, Range) or domain.cuts or not wanted:
             raise refusal("CV-S080", name=name, got="no such covariate" if domain is None else repr(domain))
-        found.append(BoughtCuts(name, domain, bins))
+        found.append(PrivateCutPoints(name, domain, bins))
     return tuple(found)
 
 
@@ -77,9 +77,9 @@ def bought_cuts(study: Study, settings: Stratified) -> tuple[BoughtCuts, ...]:
 class StrataReader:
     """The strata of one question, or what is needed to find them once cut points are released."""
 
-    session: Session
+    session: BaseSession
     settings: Stratified
-    bought: tuple[BoughtCuts, ...]
+    bought: tuple[PrivateCutPoints, ...]
     histograms: tuple[NDArray[np.int64], ...]
     known: Strata
     public: int  # strata of the layout; with bought cut points, at most so many
@@ -138,7 +138,7 @@ class StrataReader:
         return self.session.strata(layout)
 
 
-def read_strata(session: Session, settings: Stratified) -> StrataReader:
+def read_strata(session: BaseSession, settings: Stratified) -> StrataReader:
     """Return the reader of a question's strata; refuses what does not fit the study."""
     bought = bought_cuts(session.study, settings)
     # One bin stands for the columns still to be cut, so that everything else is read and checked now.

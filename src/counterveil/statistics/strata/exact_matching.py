@@ -47,7 +47,7 @@ from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import Gate, KnownSensitivityMechanism, Plan, Released, Session
+from counterveil.session import BaseSession, Gate, KnownSensitivityMechanism, Plan, Released
 from counterveil.session.plan import in_parallel
 from counterveil.settings import Stratified
 from counterveil.statistics.strata.data import StrataReader, read_strata
@@ -102,7 +102,7 @@ def budget_shares(
     return min(splits, key=expected)
 
 
-def stratified(session: Session, question: Question) -> Result:
+def stratified(session: BaseSession, question: Question) -> Result:
     """Return the effect with bounded weights; n and the layout of the strata are public, nothing else is."""
     settings = question.settings or Stratified()
     limit = settings.exact_limit
@@ -190,7 +190,7 @@ def variance_part(budget: Budget, mechanism: str) -> Fraction:
     return min((Fraction(k, 20) for k in range(1, 9)), key=expected)
 
 
-def stratified_outcome(session: Session, question: Question) -> Result:
+def stratified_outcome(session: BaseSession, question: Question) -> Result:
     """Return the effect with noise for one outcome; strata, treatments and counts are public."""
     settings = question.settings or Stratified()
     strata, cuts = read_strata(session, settings).free()
@@ -229,7 +229,7 @@ def stratified_outcome(session: Session, question: Question) -> Result:
             ),
             not_covered=caveats(study, StrataLeftOut(question.estimand, float(limit))),
             details=details,
-            variance_apart=True,
+            independent_variance=True,
         )
 
     return settled(Result, session, question, plan, compute, pages=OUTCOME_PAGE)
@@ -265,7 +265,7 @@ _ARMS = ("treated", "control")
 _MEANS, _VARIANCES = (tuple(f"{what} of {arm}" for arm in _ARMS) for what in ("mean", "variance"))
 
 
-def stratified_means(session: Session, question: Question) -> MeasureResult:
+def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
     """Return the private measure of both arms' means over strata; strata, treatments and counts are public."""
     settings = question.settings or Stratified()
     strata, cuts = read_strata(session, settings).free()

@@ -18,7 +18,7 @@ from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult
-from counterveil.session import Gate, Session
+from counterveil.session import BaseSession, Gate
 from counterveil.settings import Survival
 from counterveil.statistics.time_tables import (
     CountEntries,
@@ -59,7 +59,7 @@ class SurvivalRequest:
         return cls(question, settings, layout)
 
 
-def survival_by_strata(session: Session, question: Question) -> SurvivalResult:
+def survival_by_strata(session: BaseSession, question: Question) -> SurvivalResult:
     """Return the survival of both arms; at record level n is public and nothing else, else arms and covariates are."""
     asked, study = SurvivalRequest.of(session.study, question), session.study
     event = study.event

@@ -93,11 +93,11 @@ def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
 
 def test_what_cannot_be_adjusted_for_is_refused():
     """The same rule as of the average effect: nothing is answered by arms as they are, and nothing is spent."""
-    with cv.Curator(DATA.frame, DATA.study, budget=cv.Budget(1, "1e-5"), noise=cv.SeededNoise(1)) as curator:
-        for asked in (curator.cate, partial(curator.ate, protects="record")):
+    with cv.Session(DATA.frame, DATA.study, budget=cv.Budget(1, "1e-5"), noise=cv.SeededNoise(1)) as session:
+        for asked in (session.cate, partial(session.ate, protects="record")):
             with pytest.raises(cv.CounterveilError, match="CV-P404"):
                 asked(epsilon=0.01, delta="1e-6")
-        left = curator.remaining()
+        left = session.remaining()
         assert (left.epsilon, left.delta) == (1, cv.Budget(1, "1e-5").delta)
 
 

@@ -41,13 +41,13 @@ def test_bins_of_all_covariates_are_as_fine_as_public_numbers_afford():
         ask("bins", n=300)
 
 
-def test_fold_aggregation_answers_with_what_the_learner_says():
+def test_sample_and_aggregate_answers_with_what_the_learner_says():
     settings = cv.settings.FoldQueries(folds=100)
-    found = ask("fold_aggregation", epsilon=100, settings=settings)
+    found = ask("sample_and_aggregate", epsilon=100, settings=settings)
     # A linear model of either arm cannot hold effects that differ by site and not by age alone, but it comes near.
     assert np.abs(found.effect() - TRUTH).max() < 0.25
     # A small budget affords lines alone.
-    assert found.rank > ask("fold_aggregation", epsilon=1, settings=settings).rank == 5
+    assert found.rank > ask("sample_and_aggregate", epsilon=1, settings=settings).rank == 5
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(found)
     assert found.details["folds"] == 100
 
@@ -65,13 +65,13 @@ def test_any_learner_with_fit_and_predict_will_do():
             return np.full((len(x), 2), 0.5)
 
     settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Mean(), Mean()), folds=60)
-    plain = ask("fold_aggregation", epsilon=50, settings=settings)
+    plain = ask("sample_and_aggregate", epsilon=50, settings=settings)
     # Means of the arms: the effect on everyone, for every person.
     assert np.abs(plain.effect() - 0.6).max() < 4 * max(plain.noise)
     assert max(plain.noise) < 0.25
     # A learner of the user's sees private rows, and the guarantee rests on it.
     assert "Mean" in plain.method
-    assert len(plain.guarantee.remarks) > len(ask("fold_aggregation", epsilon=50).guarantee.remarks)
+    assert len(plain.guarantee.remarks) > len(ask("sample_and_aggregate", epsilon=50).guarantee.remarks)
 
 
 def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
@@ -81,7 +81,7 @@ def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
             raise ValueError(y)
 
     settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Failing(), Failing()), folds=50)
-    found = ask("fold_aggregation", epsilon=50, n=2000, settings=settings)
+    found = ask("sample_and_aggregate", epsilon=50, n=2000, settings=settings)
     assert np.abs(found.effect()).max() < 5 * max(found.noise)
     assert capsys.readouterr().out == ""
 
@@ -119,9 +119,9 @@ def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     [
         ("bins", lambda: cv.settings.Bins(by={"nothing": None}), "CV-S072"),
         ("bins", lambda: cv.settings.Groups(), "CV-P019"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(learner="forest"), "CV-P025"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=2), "CV-P025"),
-        ("fold_aggregation", lambda: cv.settings.FoldQueries(folds=5000), "CV-P551"),
+        ("sample_and_aggregate", lambda: cv.settings.FoldQueries(learner="forest"), "CV-P025"),
+        ("sample_and_aggregate", lambda: cv.settings.FoldQueries(folds=2), "CV-P025"),
+        ("sample_and_aggregate", lambda: cv.settings.FoldQueries(folds=5000), "CV-P551"),
     ],
 )
 def test_refusals(method, settings, code):
@@ -129,7 +129,7 @@ def test_refusals(method, settings, code):
         ask(method, n=300, settings=settings())
 
 
-@pytest.mark.parametrize("method", ["bins", "fold_aggregation"])
+@pytest.mark.parametrize("method", ["bins", "sample_and_aggregate"])
 def test_without_queries_there_is_nothing_to_answer(method):
     with pytest.raises(ParameterError, match="CV-P523"):
         ask(method, n=300, queries=None)

@@ -96,10 +96,10 @@ def test_refusals_come_before_the_data(arguments, code):
 
 
 def test_unaffordable_adjustment_is_refused_before_anything_is_spent():
-    with cv.Curator(rows(200), study(randomised=False), budget=cv.Budget(1)) as curator:
+    with cv.Session(rows(200), study(randomised=False), budget=cv.Budget(1)) as session:
         with pytest.raises(ParameterError, match="CV-P544"):
-            curator.groups(by="site", protects="record", epsilon="1/10")
-        assert curator.remaining().epsilon == 1
+            session.groups(by="site", protects="record", epsilon="1/10")
+        assert session.remaining().epsilon == 1
 
 
 def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():
@@ -107,8 +107,8 @@ def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():
     data["t"] = [0, 1] * 6
     data["age"] = np.repeat(np.linspace(20, 80, 6), 2)
     with (
-        cv.Curator(data, study(), budget=cv.Budget(1)) as curator,
+        cv.Session(data, study(), budget=cv.Budget(1)) as session,
         pytest.raises(StudyError) as refused,
     ):
-        curator.groups(by={"age": (26, 38, 50, 62, 74)}, protects="outcome", epsilon=1)
+        session.groups(by={"age": (26, 38, 50, 62, 74)}, protects="outcome", epsilon=1)
     assert refused.value.code == "CV-S110"

@@ -6,7 +6,7 @@ from tests.unit.statistics.pairs.test_effect import LEVEL, people, study
 
 import counterveil as cv
 from counterveil.privacy import Budget, Unit
-from counterveil.session import drafted_charter
+from counterveil.session import drafted_access_policy
 
 BY = {"x0": (-0.5, 0.5)}
 
@@ -40,7 +40,9 @@ def test_groups_cost_what_one_effect_does_and_are_charged_once():
     data, declared = people(), study()
     with cv.open_ledger(":memory:") as ledger:
         ledger.register(
-            "people", Budget(5, "1e-5"), charter=drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
+            "people",
+            Budget(5, "1e-5"),
+            access_policy=drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME),
         )
         words = {"ledger": ledger, "request_id": "one", "noise": None}
         first, again = ask(data, declared, **words), ask(data, declared, **words)

@@ -183,7 +183,7 @@ def test_a_model_that_does_not_know_all_labels_is_refused_before_a_row_could_tel
 def test_a_cost_beyond_every_outcome_is_refused_before_anything_is_spent(cost):
     with cv.open_ledger(":memory:", create=True) as ledger:
         ledger.register("people", cv.Budget(5))
-        with cv.Curator(rows(400), study(share=0.5), ledger=ledger, dataset="people") as curator:
+        with cv.Session(rows(400), study(share=0.5), ledger=ledger, dataset="people") as session:
             with pytest.raises(ParameterError, match="CV-P663"):
-                curator.policy_value(policy=SOUTH, cost=cost, epsilon=1)
-            assert curator.account().requests == 0
+                session.policy_value(policy=SOUTH, cost=cost, epsilon=1)
+            assert session.account().requests == 0

@@ -15,7 +15,7 @@ from counterveil.privacy import Budget
 from counterveil.questions.ate import AteArguments
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
-from counterveil.statistics.folds import aggregation as fold_aggregation
+from counterveil.statistics.folds import aggregation as sample_and_aggregate
 from counterveil.statistics.folds.aggregation import Clip, chosen_clip, typical_around
 from counterveil.statistics.folds.kernels import ols_effect
 from counterveil.statistics.folds.learners import effect_of_fold
@@ -37,12 +37,12 @@ def people(n=3000, seed=0):
     return {"a": a, "b": b, "t": t, "y": 0.3 + 0.8 * a + 0.5 * t + 0.2 * rng.random(n)}
 
 
-def ask_for(method="fold_aggregation", **extra):
+def ask_for(method="sample_and_aggregate", **extra):
     given = {"epsilon": 4, "noise": SeededNoise(1)} | extra
     return cv.ate(people(), STUDY, protects="record", method=method, **given)
 
 
-def question(method="fold_aggregation", **extra):
+def question(method="sample_and_aggregate", **extra):
     return AteArguments(protects="record", method=method, **({"epsilon": 4} | extra)).about(STUDY)
 
 
@@ -69,7 +69,7 @@ def test_the_effect_is_found_with_any_learner(learner, delta):
     assert result.estimate == pytest.approx(0.5, abs=0.03)
     low, high = result.interval()
     assert high - low < 0.15
-    assert (result.interval_of is None) == isinstance(learner, str)
+    assert (result.interval_target is None) == isinstance(learner, str)
     # What is promised rests on a learner that is not ours, and the result says so.
     assert any("rests on the learner" in text for text in result.guarantee.remarks) != isinstance(
         learner, str
@@ -143,9 +143,9 @@ def test_a_learner_cannot_change_the_rows():
         Table.attach(people(300), STUDY),
         question(settings=cv.settings.Folds(learner=vandal, folds=3)),
     )
-    folding = fold_aggregation.folding_of(STUDY, 300, asked)
+    folding = sample_and_aggregate.folding_of(STUDY, 300, asked)
     outcome = table.outcome.copy()
-    fold_aggregation.fold_effects(table, folding, Clip(3, folding.width))
+    sample_and_aggregate.fold_effects(table, folding, Clip(3, folding.width))
     assert np.array_equal(table.outcome, outcome)
 
 
@@ -153,13 +153,13 @@ def test_effects_of_folds_are_clipped_to_the_bound():
     table = Table.attach(people(300), STUDY)
     for answer, expected in ((99.0, 2**24), (-99.0, -(2**24)), (0.25, 2**23)):
         settings = cv.settings.Folds(learner=lambda x, t, y, answer=answer: answer, folds=3, bound="0.5")
-        folding = fold_aggregation.folding_of(STUDY, 300, question(settings=settings))
-        clip = fold_aggregation.released_clip(None, table, folding)
-        assert fold_aggregation.fold_effects(table, folding, clip).tolist() == [expected] * 3
+        folding = sample_and_aggregate.folding_of(STUDY, 300, question(settings=settings))
+        clip = sample_and_aggregate.released_clip(None, table, folding)
+        assert sample_and_aggregate.fold_effects(table, folding, clip).tolist() == [expected] * 3
         # Around a centre, what is clipped is the distance from it.
         moved = Clip(3, Fraction(1, 2), Fraction(1, 4))
         assert (
-            fold_aggregation.fold_effects(table, folding, moved).tolist()
+            sample_and_aggregate.fold_effects(table, folding, moved).tolist()
             == [max(-(2**24), min(2**24, int(2**25 * (answer - 0.25))))] * 3
         )
 
@@ -169,7 +169,7 @@ def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
     found = {}
     for name, settings in (("centred", None), ("whole", cv.settings.Folds(bound=40))):
         found[name] = cv.ate(
-            people(), wide, protects="record", method="fold_aggregation", epsilon=4, settings=settings,
+            people(), wide, protects="record", method="sample_and_aggregate", epsilon=4, settings=settings,
             noise=SeededNoise(1),
         )  # fmt: skip
     bound = {name: result.details["fold_bound"] for name, result in found.items()}
@@ -186,7 +186,7 @@ def test_without_a_bound_effects_are_clipped_around_the_released_comparison():
 def test_other_learners_are_not_clipped_around_a_comparison_they_may_have_nothing_to_do_with():
     for learner, centred in (("ols", True), ("aipw", True), (ols_effect, False)):
         asked = question(settings=cv.settings.Folds(learner=learner))
-        assert fold_aggregation.folding_of(STUDY, 300, asked).centred == centred
+        assert sample_and_aggregate.folding_of(STUDY, 300, asked).centred == centred
 
 
 def test_noise_that_hides_the_comparison_leaves_the_whole_range():
@@ -209,11 +209,11 @@ def test_what_clipping_took_is_counted_whatever_the_centre_is():
     weighted = WeightedMeans(0.9, 0.9**2 + 0.01, 100, 100.0, 0.0, mechanism, mechanism)
     centres = Fraction(0), Fraction(1, 3)
     chosen = [
-        fold_aggregation.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias
+        sample_and_aggregate.uncertainty_of(Clip(10, Fraction(1), centre, chosen=True), weighted, 0.95).bias
         for centre in centres
     ]
     assert chosen[0] == chosen[1] > 0
-    assert fold_aggregation.uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
+    assert sample_and_aggregate.uncertainty_of(Clip(10, Fraction(1)), weighted, 0.95).bias == 0
 
 
 def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
@@ -225,7 +225,7 @@ def test_intervals_cover_where_arms_are_confounded_and_outcomes_are_yes_or_no():
         t = (rng.random(2000) < 0.1 + 0.8 * a).astype(int)
         y = (rng.random(2000) < 0.1 + 0.6 * a + 0.1 * b + 0.1 * t).astype(float)
         result = cv.ate(
-            {"a": a, "b": b, "t": t, "y": y}, study, protects="record", method="fold_aggregation", epsilon=8,
+            {"a": a, "b": b, "t": t, "y": y}, study, protects="record", method="sample_and_aggregate", epsilon=8,
             noise=SeededNoise(seed),
         )  # fmt: skip
         low, high = result.interval()
@@ -242,7 +242,7 @@ def test_intervals_between_folds_cover():
             people(600, seed=seed),
             STUDY,
             protects="record",
-            method="fold_aggregation",
+            method="sample_and_aggregate",
             epsilon=20,
             settings=settings,
             noise=SeededNoise(seed),
@@ -255,7 +255,7 @@ def test_intervals_between_folds_cover():
 def test_folds_are_chosen_from_public_numbers():
     counts = {}
     for epsilon in (0.1, 1, 50):
-        folding = fold_aggregation.folding_of(STUDY, 20_000, question(epsilon=epsilon))
+        folding = sample_and_aggregate.folding_of(STUDY, 20_000, question(epsilon=epsilon))
         clip = chosen_clip(typical_around(folding.plan, 20_000), folding.plan, 20_000, 4, Fraction(1), None)
         counts[epsilon] = clip.folds
         assert 5 <= clip.folds <= 1000
@@ -269,11 +269,11 @@ def test_other_estimands_and_missing_covariates_are_refused():
         ask_for(estimand="ATT")
     bare = cv.Study(treatment="t", outcome="y", outcome_range=(0, 2), control=0)
     with pytest.raises(StudyError, match="CV-S051"):
-        cv.ate(people(), bare, protects="record", method="fold_aggregation", epsilon=1)
+        cv.ate(people(), bare, protects="record", method="sample_and_aggregate", epsilon=1)
     few = {name: column[:8] for name, column in people().items()}
     few["t"] = np.array([0, 1] * 4)
     with pytest.raises(ParameterError, match="CV-P424"):
-        cv.ate(few, STUDY, protects="record", method="fold_aggregation", epsilon=1)
+        cv.ate(few, STUDY, protects="record", method="sample_and_aggregate", epsilon=1)
 
 
 def test_a_learner_that_cannot_be_copied_is_refused():

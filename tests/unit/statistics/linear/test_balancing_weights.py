@@ -43,7 +43,7 @@ def supposed_error(values, cap, features, treated, noise_variance, settings, goa
         total += settings.signal**2 / total_variance * gaps[-1] @ gaps[-1]
         total += settings.residual**2 * ((np.abs(values[arm]) - near[arm]) ** 2).sum()
     if len(gaps) == 2:
-        total -= 2 * settings.signal**2 / total_variance * (settings.alike * gaps[0]) @ gaps[1]
+        total -= 2 * settings.signal**2 / total_variance * (settings.arm_correlation * gaps[0]) @ gaps[1]
     return total
 
 
@@ -106,11 +106,11 @@ def test_objective_equals_that_of_a_general_solver(target, noise_variance, resid
 
 
 @pytest.mark.parametrize("noise_variance", thinned([0.0, 0.3, 30.0], 0.3))
-@pytest.mark.parametrize("alike", [0.5, 0.95, np.array([0.0, 0.6, 0.9])])
+@pytest.mark.parametrize("arm_correlation", [0.5, 0.95, np.array([0.0, 0.6, 0.9])])
 @pytest.mark.parametrize("target", ["ATE", "ATT"])
-def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, alike, target):
+def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_variance, arm_correlation, target):
     features, treated = design(26, 3, seed=11)
-    settings = WeightSettings(signal=0.125, residual=0.05, alike=alike)
+    settings = WeightSettings(signal=0.125, residual=0.05, arm_correlation=arm_correlation)
     mean = features[treated | (target == "ATE")].mean(axis=0)
     got = balance_weights(features, treated, noise_variance=noise_variance, target=target, settings=settings)
     given = (features, treated, noise_variance, settings, {True: mean, False: mean}, np.zeros(26))
@@ -120,11 +120,14 @@ def test_arms_that_are_alike_have_the_objective_of_a_general_solver(noise_varian
     assert got.objective == pytest.approx(theirs, rel=GENERAL_SOLVER)
 
 
-@pytest.mark.parametrize("alike", [0.0, 0.8])
+@pytest.mark.parametrize("arm_correlation", [0.0, 0.8])
 @pytest.mark.parametrize("noise_variance", [0.3, 30.0])
-def test_no_other_method_has_weights_of_less_supposed_error(alike, noise_variance):
+def test_no_other_method_has_weights_of_less_supposed_error(arm_correlation, noise_variance):
     features, treated = design(400, 4, seed=9)
-    settings, mean = WeightSettings(signal=0.125, residual=0.125, alike=alike), features.mean(axis=0)
+    settings, mean = (
+        WeightSettings(signal=0.125, residual=0.125, arm_correlation=arm_correlation),
+        features.mean(axis=0),
+    )
     score = 1 / (1 + np.exp(-(features @ (features[treated].mean(axis=0) - features[~treated].mean(axis=0)))))
     inverse = np.where(treated, 1 / score, 1 / (1 - score))
     # What the treatment's coefficient of a regression multiplies outcomes by, but for a factor.

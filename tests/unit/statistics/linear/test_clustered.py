@@ -113,10 +113,10 @@ def study(**more):
 
 @pytest.mark.parametrize("clusters", [4, 5])
 def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
-    with cv.Curator(trial(clusters), study(), budget=cv.Budget(1)) as curator:
+    with cv.Session(trial(clusters), study(), budget=cv.Budget(1)) as session:
         with pytest.raises(CounterveilError, match="CV-S066"):
-            curator.ate(protects="outcome", epsilon=1, method="difference_in_means")
-        assert curator.remaining().epsilon == 1
+            session.ate(protects="outcome", epsilon=1, method="difference_in_means")
+        assert session.remaining().epsilon == 1
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_too_few_clusters_are_refused_before_anything_is_spent(clusters):
     [
         {"method": "stratified", "protects": "outcome"},
         {"method": "doubly_robust", "protects": "record"},
-        {"method": "fold_aggregation", "protects": "record"},
+        {"method": "sample_and_aggregate", "protects": "record"},
         {"method": "trial", "protects": "record", "settings": cv.settings.Trial("covariates")},
     ],
 )
@@ -138,15 +138,15 @@ def test_other_questions_are_refused_too():
     declared = cv.Study(
         "arm", "y", (0, 1), {"x": cv.Range(0, 1).cut(0.5)}, control=0, randomised=True, cluster="school"
     )
-    with cv.Curator(data, declared, budget=cv.Budget(50)) as curator:
+    with cv.Session(data, declared, budget=cv.Budget(50)) as session:
         asked = [
-            lambda: curator.groups(by="x", protects="record", epsilon=1),
-            lambda: curator.groups(by="x", protects="outcome", epsilon=1),
-            lambda: curator.cate(protects="record", epsilon=1),
-            lambda: curator.cate(protects="outcome", epsilon=1),
-            lambda: curator.overlap(protects="record", epsilon=1),
+            lambda: session.groups(by="x", protects="record", epsilon=1),
+            lambda: session.groups(by="x", protects="outcome", epsilon=1),
+            lambda: session.cate(protects="record", epsilon=1),
+            lambda: session.cate(protects="outcome", epsilon=1),
+            lambda: session.overlap(protects="record", epsilon=1),
         ]
         for ask in asked:
             with pytest.raises(CounterveilError, match="CV-S026"):
                 ask()
-        assert curator.remaining().epsilon == 50
+        assert session.remaining().epsilon == 50

@@ -53,9 +53,9 @@ def test_the_estimate_is_off_by_the_noise_it_reports(budget):
 def test_a_study_without_covariates_is_refused_before_anything_is_spent():
     frame = {"t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.5]}
     study = cv.Study("t", "y", (0, 1))
-    with cv.Curator(frame, study, budget=cv.Budget(1)) as curator:
+    with cv.Session(frame, study, budget=cv.Budget(1)) as session:
         with pytest.raises(StudyError, match="CV-S051"):
-            curator.ate(protects="outcome", epsilon=1, method="matching")
+            session.ate(protects="outcome", epsilon=1, method="matching")
         with pytest.raises(StudyError, match="CV-S051"):
-            cv.published.outcome_matching(curator, epsilon=1)
-        assert curator.remaining().epsilon == 1
+            cv.published.outcome_matching(session, epsilon=1)
+        assert session.remaining().epsilon == 1

@@ -130,9 +130,11 @@ def test_lines_follow_features_no_closer_than_rounding_allows():
 
 
 def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
-    alike = {name: np.zeros_like(column) for name, column in DATA.frame.items() if name.startswith("x")}
+    arm_correlation = {
+        name: np.zeros_like(column) for name, column in DATA.frame.items() if name.startswith("x")
+    }
     nothing = cv.ate(
-        dict(DATA.frame) | alike,
+        dict(DATA.frame) | arm_correlation,
         DATA.study,
         protects="outcome",
         epsilon=1,

@@ -20,7 +20,7 @@ def terms(x, logit, seed=1):
     return treatment_terms(x, np.arange(len(x)), treated, expit(0.8 * x[0]))
 
 
-def alike(column, other):
+def arm_correlation(column, other):
     return abs(float(np.corrcoef(column, other)[0, 1]))
 
 
@@ -33,8 +33,8 @@ def test_a_bend_or_product_that_moves_treatment_is_found(bend):
     moved = (moved - moved.mean()) / moved.std()
     found = terms(x, 0.8 * x[0] + moved)
     # A neighbouring step can stand in for one that is not among the candidates.
-    assert max(alike(column, moved) for column in found.columns) > 0.75
-    assert alike(found.direction, moved) > 0.75
+    assert max(arm_correlation(column, moved) for column in found.columns) > 0.75
+    assert arm_correlation(found.direction, moved) > 0.75
 
 
 def test_constant_columns_are_no_trouble():

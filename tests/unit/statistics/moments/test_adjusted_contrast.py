@@ -55,7 +55,7 @@ def test_intervals_are_shorter_where_covariates_explain_outcomes(delta):
     assert found.details["adjusted"] is True
     assert found.details["explained_variance"] > 0.5
     assert np.ptp(found.interval()) < 0.75 * np.ptp(plain.interval())
-    assert found.interval_of is None
+    assert found.interval_target is None
 
 
 @pytest.mark.parametrize("explained", thinned([0.0, 0.8], 0.8))

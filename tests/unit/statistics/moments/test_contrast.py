@@ -59,8 +59,8 @@ def test_unequal_arms_with_a_large_effect_need_the_centre_of_both_arms():
 def test_a_trial_has_an_interval_and_an_undeclared_study_has_none_for_the_effect():
     data = trial(500)
     for settings in (ARMS, cv.settings.Trial("none", "pooled"), None):
-        assert ask_for(data, study(randomised=True), settings=settings).interval_of is None
-        assert ask_for(data, study(), settings=settings).interval_of is Target.CONFOUNDED_DIFFERENCE
+        assert ask_for(data, study(randomised=True), settings=settings).interval_target is None
+        assert ask_for(data, study(), settings=settings).interval_target is Target.CONFOUNDED_DIFFERENCE
     loose = ask_for(data, study())
     assert loose.not_covered[0] is Caveat.NOTHING_ADJUSTED
     assert "NO VALID INTERVAL FOR THE EFFECT" in str(loose)

@@ -93,15 +93,15 @@ def test_a_file_is_read_once_or_once_a_release_and_memory_holds_one_batch(
 
 def test_a_folder_that_cannot_be_used_costs_nothing(parquet, tmp_path, monkeypatch):
     monkeypatch.setenv("COUNTERVEIL_SCRATCH", str(tmp_path / "missing"))
-    with cv.Curator(parquet, STUDY, budget=cv.Budget(2, "1e-5")) as curator:
+    with cv.Session(parquet, STUDY, budget=cv.Budget(2, "1e-5")) as session:
         with pytest.raises(DataError, match="CV-D057"):
-            curator.ate(**WORDS)
-        assert curator.remaining().epsilon == 2
+            session.ate(**WORDS)
+        assert session.remaining().epsilon == 2
 
 
 def test_rows_that_do_not_fit_are_refused_before_anything_is_spent(parquet):
     narrow = cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1), "c": cv.Categories(["u", "v"])}, control=0)
-    with cv.Curator(parquet, narrow, budget=cv.Budget(2, "1e-5")) as curator:
+    with cv.Session(parquet, narrow, budget=cv.Budget(2, "1e-5")) as session:
         with pytest.raises(DataError, match="CV-D003"):
-            curator.ate(**WORDS)
-        assert curator.remaining().epsilon == 2
+            session.ate(**WORDS)
+        assert session.remaining().epsilon == 2

@@ -35,7 +35,7 @@ def test_targets_are_named_and_differ_where_effects_vary():
     assert "overlap-weighted" in str(found["ATO"])
     assert "overlap-weighted" not in str(found["ATE"])
     assert "on those who received it" in " ".join(str(found["ATT"]).split())
-    assert all(one.interval_of is None for one in found.values())
+    assert all(one.interval_target is None for one in found.values())
     tau = 0.5 + 0.5 * x
     assert found["ATE"].estimate == pytest.approx(tau.mean(), abs=0.03)
     assert found["ATT"].estimate == pytest.approx(tau[t].mean(), abs=0.04)
@@ -45,7 +45,7 @@ def test_targets_are_named_and_differ_where_effects_vary():
 
 @pytest.mark.parametrize(
     ("method", "protects"),
-    [(method, "record") for method in ("fold_aggregation", "stratified", "trial")]
+    [(method, "record") for method in ("sample_and_aggregate", "stratified", "trial")]
     + [
         (method, "outcome")
         for method in ("auto", "weighting", "matching", "difference_in_means", "stratified")
@@ -59,7 +59,7 @@ def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
 def test_public_correlations_serve_the_overlap_weighted_effect_alone():
     data = synth(1, 4000, 2, outcome_range=(0, 2))
     settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
-    assert ask(data, estimand="ATO", settings=settings).interval_of is None
+    assert ask(data, estimand="ATO", settings=settings).interval_target is None
     with pytest.raises(ParameterError) as refusal:
         ask(data, estimand="ATT", settings=settings)
     assert refusal.value.code == "CV-P406"

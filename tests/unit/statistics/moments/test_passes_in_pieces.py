@@ -108,14 +108,14 @@ def test_ctrl_c_in_a_pass_leaves_the_ledger_intact(cores, monkeypatch, tmp_path)
     with open_ledger(path, create=True) as ledger:
         ledger.register("data", cv.Budget(3))
     words = {"protects": "record", "epsilon": 1, "settings": cv.settings.Trial("none")}
-    with cv.Curator(table, study(True), ledger=path) as curator:
+    with cv.Session(table, study(True), ledger=path) as session:
         with monkeypatch.context() as broken:
             broken.setattr(Progress, "add", interrupted)
             # The copies may be so fast that they leave nothing to do.
             broken.setattr("counterveil.data.passes._Forks.sums", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                curator.ate(method="trial", **words)
-        assert curator.ate(method="trial", **words).estimate == pytest.approx(0.5, abs=0.3)
+                session.ate(method="trial", **words)
+        assert session.ate(method="trial", **words).estimate == pytest.approx(0.5, abs=0.3)
     with open_ledger(path) as ledger:
         assert ledger.verify().ok
         assert ledger.account("data").spent.epsilon == 2

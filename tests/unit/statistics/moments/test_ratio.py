@@ -13,7 +13,7 @@ from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
 from counterveil.inference.measures import NoisyRatio
 from counterveil.results.question import Question
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
 
 STUDY = cv.Study("t", "n", (-1, 3), control=0, randomised=True, per="d", per_range=(1, 3))
@@ -41,7 +41,7 @@ def columns(data):
 def released(data, asked):
     plan = ratio_plan(asked)
     rows = {"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}
-    with Session(rows, STUDY, budget=asked.budget) as session:
+    with BaseSession(rows, STUDY, budget=asked.budget) as session:
         design = RatioDesign.of(session, asked)
     answers = {"sums of both arms": [1, 2, 1, 1], "sums of treated": [1, 2], "sums of control": [2, 1]}
     gate = FixedGate(plan, answers)
@@ -84,7 +84,7 @@ def test_where_arms_are_public_a_person_moves_their_own(mechanism):
 
 def test_sums_of_squares_are_exact():
     data = [(1, n, d) for n, d in product((-1, 0, 2, 3), (1, 2, 3))]
-    with Session({"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}, STUDY, budget=cv.Budget(1)) as session:
+    with BaseSession({"t": [0, 0, 1, 1], "n": [0] * 4, "d": [1] * 4}, STUDY, budget=cv.Budget(1)) as session:
         design = RatioDesign.of(session, question("record"))
     sums = arm_sums(*columns(data)[0])
     for ratio in (Fraction(0), Fraction(2, 7), Fraction(-5, 3)):
@@ -152,7 +152,7 @@ def test_results_come_back_and_show_both_ratios():
     found = cv.ate(people(), RATIO, protects="outcome", epsilon=1, noise=cv.SeededNoise(0))
     again = cv.results.RatioResult.from_dict(found.to_dict())
     assert again.interval(0.9) == found.interval(0.9)
-    assert again.uncut_interval() == found.uncut_interval()
+    assert again.untruncated_interval() == found.untruncated_interval()
     assert "treated 0." in str(found)
     # The method is not said twice, and the row is not called an average effect.
     assert str(found).count("of sums") == 1

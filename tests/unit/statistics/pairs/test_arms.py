@@ -7,7 +7,7 @@ from scipy.special import softmax
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.privacy import Budget, Unit
-from counterveil.session import drafted_charter
+from counterveil.session import drafted_access_policy
 
 LEVEL = "treatment and outcome"
 EFFECTS = np.array([0.0, 0.1, -0.1])
@@ -57,9 +57,9 @@ def test_contrasts_hold_the_errors_of_models_of_both_means():
 
 def test_one_request_is_charged_once_for_all_arms():
     data, declared = people(), study()
-    charter = drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
+    access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
     with cv.open_ledger(":memory:") as ledger:
-        ledger.register("people", Budget(5, "1e-5"), charter=charter)
+        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
         words = {"ledger": ledger, "request_id": "one", "noise": None}
         first, again = ask(data, declared, **words), ask(data, declared, **words)
         assert first.means == again.means

@@ -13,7 +13,7 @@ from counterveil.errors import ParameterError
 from counterveil.privacy import Budget, Estimand, Unit
 from counterveil.privacy.caveats import KnownScore, LinearScores
 from counterveil.results.result import measure_terms
-from counterveil.session import Kind, drafted_charter
+from counterveil.session import Kind, drafted_access_policy
 from counterveil.statistics.outcome_place import DISTANCES, WHOLE
 from counterveil.statistics.pairs.effect import choices, chosen
 from counterveil.statistics.pairs.rows import pair_sums
@@ -98,9 +98,9 @@ def test_trials_take_the_declared_share_and_need_no_covariates():
 
 def test_a_request_is_charged_once_and_answered_again():
     data, declared = people(), study()
-    charter = drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
+    access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
     with cv.open_ledger(":memory:") as ledger:
-        ledger.register("people", Budget(5, "1e-5"), charter=charter)
+        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
         words = {"ledger": ledger, "request_id": "one", "noise": None}
         first, again = ask(data, declared, **words), ask(data, declared, **words)
         assert first.estimate == again.estimate

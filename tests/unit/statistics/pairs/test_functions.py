@@ -12,7 +12,7 @@ from tests.unit.statistics.pairs.test_pair_scores import EVENTS, SEARCHED, TABLE
 
 import counterveil as cv
 from counterveil.privacy import Budget, Unit
-from counterveil.session import drafted_charter
+from counterveil.session import drafted_access_policy
 from counterveil.settings import Series
 from counterveil.statistics.linear.functions import largest_basis
 from counterveil.statistics.pairs.functions import Functions, best_basis, function_sensitivity, function_sums
@@ -108,8 +108,8 @@ def test_auto_answers_one_number_where_a_function_does_not_pay_or_show():
 def test_a_function_is_charged_once_and_answered_again():
     data, declared = people(0.3), study()
     with cv.open_ledger(":memory:") as ledger:
-        charter = drafted_charter(declared, Unit.TREATMENT_AND_OUTCOME)
-        ledger.register("people", Budget(5, "1e-5"), charter=charter)
+        access_policy = drafted_access_policy(declared, Unit.TREATMENT_AND_OUTCOME)
+        ledger.register("people", Budget(5, "1e-5"), access_policy=access_policy)
         words = {"ledger": ledger, "request_id": "one", "noise": None, "method": "series"}
         first, again = ask(data, declared, **words), ask(data, declared, **words)
         assert np.array_equal(first.weights, again.weights)

@@ -36,7 +36,7 @@ def _ours() -> list[Rival]:
         ("auto, confounding bounded", "auto", ours.bounded),
         ("doubly robust", "doubly_robust", None),
         ("stratified", "stratified", ours.by_strata),
-        ("folds", "fold_aggregation", None),
+        ("folds", "sample_and_aggregate", None),
         ("difference in means", "trial", ours.unadjusted),
     ]
     units: dict[Literal["outcome", "record"], list[_Asked]] = {"outcome": outcome, "record": record}

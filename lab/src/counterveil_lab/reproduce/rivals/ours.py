@@ -30,8 +30,8 @@ KAPPA = 0.25
 
 def answer_of(result: Result) -> Answer:
     """Return the value, and the interval if it is one for the effect."""
-    low, high = result.uncut_interval()
-    return Answer(result.estimate) if result.interval_of else Answer(result.estimate, low, high)
+    low, high = result.untruncated_interval()
+    return Answer(result.estimate) if result.interval_target else Answer(result.estimate, low, high)
 
 
 @lru_cache(maxsize=8)

@@ -1,1 +1,1 @@
-"""Flower as the carrier: its SuperLink beside the coordinator, its SuperNode beside each site."""
+"""Flower as the backend: its SuperLink beside the coordinator, its SuperNode beside each site."""

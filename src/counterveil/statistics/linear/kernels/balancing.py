@@ -23,7 +23,7 @@ The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for contr
 
 with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
 squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
-whose correlation between the arms is `alike`; the second is the variance of the outcomes around that
+whose correlation between the arms is `arm_correlation`; the second is the variance of the outcomes around that
 mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
 `balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
 """
@@ -183,7 +183,7 @@ _ROUGH = 1e-4
 class DualProblem:
     """The arms and numbers of the primal; `cap` fixes t and makes gamma irrelevant.
 
-    `alike` is in [0, 1), and 0 with one arm.
+    `arm_correlation` is in [0, 1), and 0 with one arm.
     """
 
     arms: tuple[ArmBalancing, ...]
@@ -191,19 +191,23 @@ class DualProblem:
     gamma: float
     floor: float
     cap: float | None = None
-    alike: Vector | None = None
+    arm_correlation: Vector | None = None
 
     @property
     def soft(self) -> Vector:
         """What the dual's quadratic term adds to the curvature of an arm's multipliers, shape (p,)."""
-        if self.alike is None:
+        if self.arm_correlation is None:
             return np.full(self.arms[0].width, 1.0 / self.kappa)
-        return np.asarray(1.0 / (self.kappa * (1.0 - self.alike**2)))
+        return np.asarray(1.0 / (self.kappa * (1.0 - self.arm_correlation**2)))
 
     def pulls(self, multipliers: Matrix) -> Matrix:
         """Return the slopes of the dual's quadratic term, shape (arms, p), at these multipliers, (arms, p+1)."""
         own = multipliers[:, :-1]
-        return self.soft * own if self.alike is None else self.soft * (own + self.alike * own[::-1])
+        return (
+            self.soft * own
+            if self.arm_correlation is None
+            else self.soft * (own + self.arm_correlation * own[::-1])
+        )
 
     def best_cap(self, scores: Vector, near: float) -> float:
         """Return the given cap, or the t >= floor with sum (s - t)_+ = gamma t for scores s, or the floor.
@@ -403,7 +407,7 @@ class _Curvatures:
     def __init__(self, problem: DualProblem) -> None:
         self.problem, self.arms = problem, [_Curvature(arm, problem) for arm in problem.arms]
         places = list(range(len(self.arms)))
-        self.groups = [[k] for k in places] if problem.alike is None else [places]
+        self.groups = [[k] for k in places] if problem.arm_correlation is None else [places]
         self.inverses: dict[int, Callable[[Matrix], Matrix]] = {}
 
     def direction(self, state: _State, idle: NDArray[np.bool_]) -> tuple[Matrix, NDArray[np.bool_]]:
@@ -414,7 +418,7 @@ class _Curvatures:
         that is `idle` (solved for the cap as it is) and has no row at the cap stays where it is, unless it is coupled.
         """
         problem, touching = self.problem, np.zeros_like(state.gradient)
-        moving = ~idle | (problem.alike is not None)
+        moving = ~idle | (problem.arm_correlation is not None)
         along, through = np.zeros((2, *touching.shape))
         for group in self.groups:
             for k in group:
@@ -437,9 +441,9 @@ class _Curvatures:
         if group[0] not in self.inverses:
             blocks = [self.arms[k].whole() for k in group]
             side, joint = len(blocks[0]), block_diag(*blocks)
-            if self.problem.alike is not None:
+            if self.problem.arm_correlation is not None:
                 features = np.arange(side - 1)
-                joint[side + features, features] = self.problem.alike * self.problem.soft
+                joint[side + features, features] = self.problem.arm_correlation * self.problem.soft
             self.inverses[group[0]] = factored(joint)
         return self.inverses[group[0]]
 
@@ -530,14 +534,14 @@ class WeightSettings:
     """What is supposed of the outcomes, in units of their range B, and how precisely to solve.
 
     `signal` is the standard deviation, over rows, of the part of the outcome the features explain;
-    `residual` that of the rest. `alike` is the correlation of the former between the arms.
+    `residual` that of the rest. `arm_correlation` is the correlation of the former between the arms.
     """
 
     signal: float = 0.0625
     residual: float = 0.0625
     tolerance: float = 1e-10
     max_iterations: int = 500
-    alike: float | Vector = 0.0
+    arm_correlation: float | Vector = 0.0
 
     def __post_init__(self) -> None:
         for name in ("signal", "residual", "tolerance"):
@@ -590,15 +594,17 @@ def balance_weights(
     _check(features, treated, noise_variance)
     pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
     moments = _Moments.of(pair)
-    alike = np.full(features.shape[1], settings.alike) if np.any(settings.alike) else None
-    sides = _SOLVED[target] if alike is None and reference is None and target is not None else _BOTH
+    arm_correlation = (
+        np.full(features.shape[1], settings.arm_correlation) if np.any(settings.arm_correlation) else None
+    )
+    sides = _SOLVED[target] if arm_correlation is None and reference is None and target is not None else _BOTH
     goal = None if target is None else _goal(pair, moments, target)
     arms, kept = _arms(pair, treated, goal, sides, _magnitudes(reference, treated))
     floor = max(kept, *(1.0 / arm.size for arm in arms))
     _check_cap(cap, floor)
     price = _Price(settings.signal**2 / moments.total_variance, settings.residual**2, noise_variance)
     solution = solve(
-        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap, alike),
+        DualProblem(arms, price.rho2 / price.sigma2, price.noise / price.sigma2, floor, cap, arm_correlation),
         unit=math.sqrt(moments.total_variance / max(features.shape[1], 1)),
         tolerance=settings.tolerance,
         max_iterations=settings.max_iterations,
@@ -612,7 +618,7 @@ def balance_weights(
     for side, arm, w in zip(sides, arms, weights, strict=True):
         totals[0 if side else 1] = arm.held.weighted(w)
     gaps = [totals[0 if side else 1] - arm.target for side, arm in zip(sides, arms, strict=True)]
-    imbalance2 = _squared_imbalance(gaps, alike)
+    imbalance2 = _squared_imbalance(gaps, arm_correlation)
     distance2 = sum(float(((w - a.reference) ** 2).sum()) for a, w in zip(arms, weights, strict=True))
     objective = price.rho2 * imbalance2 + price.sigma2 * distance2 + price.noise * largest**2
     return Weights(
@@ -627,10 +633,14 @@ def balance_weights(
     )
 
 
-def _squared_imbalance(gaps: list[Vector], alike: Vector | None) -> float:
-    """Return the squared gaps (p,) of the arms, less what arms that are `alike` (p,) have in common."""
+def _squared_imbalance(gaps: list[Vector], arm_correlation: Vector | None) -> float:
+    """Return the squared gaps (p,) of the arms, less what arms that are `arm_correlation` (p,) have in common."""
     whole = sum(float(gap @ gap) for gap in gaps)
-    return whole if alike is None else max(whole - 2.0 * float(alike @ (gaps[0] * gaps[1])), 0.0)
+    return (
+        whole
+        if arm_correlation is None
+        else max(whole - 2.0 * float(arm_correlation @ (gaps[0] * gaps[1])), 0.0)
+    )
 
 
 @dataclass(frozen=True, slots=True)

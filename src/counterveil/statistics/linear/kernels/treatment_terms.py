@@ -259,7 +259,7 @@ def _outstanding(model: _Model, candidates: _Candidates, taken: int) -> tuple[li
     for k in np.argsort(-found, kind="stable"):
         if found[k] < _STANDS_OUT or len(chosen) == taken:
             break
-        alike = np.abs(np.concatenate([before, values[chosen]]) @ values[k])
-        if not len(alike) or float(alike.max()) < _ALIKE * values.shape[1]:
+        arm_correlation = np.abs(np.concatenate([before, values[chosen]]) @ values[k])
+        if not len(arm_correlation) or float(arm_correlation.max()) < _ALIKE * values.shape[1]:
             chosen.append(int(k))
     return [terms[k] for k in chosen], values[chosen]

@@ -101,14 +101,14 @@ def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Genera
     for j, site in enumerate(sites):
         noise = cv.SeededNoise(int(rng.integers(2**62)))
         try:
-            whole = cv.Curator(site.frame, source.study, budget=_ROOM, noise=noise)
+            whole = cv.Session(site.frame, source.study, budget=_ROOM, noise=noise)
         except DataError:
             continue  # an arm of one person: this site gives no result, the others are pooled
-        with whole as curator:
+        with whole as session:
             for name, method in methods.items():
                 settings = cv.settings.Trial("none", "pooled") if method == "trial" else None
                 for e in (e for k, e in _asked(panel) if k == j):
-                    results[name, j, e] = curator.ate(
+                    results[name, j, e] = session.ate(
                         protects=unit, epsilon=e, method=method, settings=settings
                     )
     found: Estimates = {}

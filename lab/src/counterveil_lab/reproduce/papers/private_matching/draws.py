@@ -19,7 +19,7 @@ from counterveil.published import matching as published
 from counterveil.published.asking import EffectForm, PublishedQuestion
 from counterveil.published.proved_matching import PaperNumbers
 from counterveil.results.result import Result
-from counterveil.session import Gate, Kind, Plan, SeededNoise, Session
+from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting
 from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.clustered import effect_of
@@ -118,7 +118,7 @@ def _outcome(method: str) -> Asked:
     return asked
 
 
-def _weighted(session: Session, question: PublishedQuestion, neighbours: int) -> Result:
+def _weighted(session: BaseSession, question: PublishedQuestion, neighbours: int) -> Result:
     """Return the effect by weights close to matching, as the paper's errors are, all of epsilon spent on it."""
     table, design = session.table, scored(session.table)
     balanced = Weighting(features=("covariates", "squares", "products", "score"))

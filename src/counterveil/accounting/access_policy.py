@@ -1,8 +1,8 @@
-"""The charter of an account: what its steward allows.
+"""The access policy of an account: what its steward allows.
 
 Pure data: nothing here decides. What an account allows is decided in `accounts.py`.
 
-What a request uses, to be compared with the charter of its account, and what each planned look may spend.
+What a request uses, to be compared with the access policy of its account, and what each planned look may spend.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """The looks at an outcome that a charter plans; no other request that reads the outcome is taken."""
+    """The looks at an outcome that an access policy plans; no other request that reads the outcome is taken."""
 
     outcome: str
     planned: tuple[Look, ...]
@@ -193,7 +193,7 @@ class Looks:
         return float(1 - sum(look.alpha for look in self.planned))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the plan as it stands in a charter."""
+        """Return the plan as it stands in an access policy."""
         return {
             "outcome": self.outcome,
             "rows": [look.rows for look in self.planned],
@@ -204,7 +204,7 @@ class Looks:
 
     @classmethod
     def from_dict(cls, facts: object) -> Looks:
-        """Return the plan in a charter, or raise CV-L040."""
+        """Return the plan in an access policy, or raise CV-L040."""
         lists = ("rows", *_NUMBERS)
         if not isinstance(facts, Mapping) or set(facts) != {"outcome", *lists}:
             raise refusal(
@@ -239,11 +239,11 @@ def _look(rows: object, epsilon: Any, delta: Any, alpha: Any) -> Look:
 # What may be done about missing values of a private column; a column without a rule must be complete.
 DROP, FILL = "drop", "fill"
 _MOST_ROWS = 10**15
-_LONGEST_FILE, _CHARTER_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
+_LONGEST_FILE, _ACCESS_POLICY_LONGEST_NUMBER, _LONGEST_CONDITION = 2**18, 120, 8_000
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Charter:
+class AccessPolicy:
     """What an account allows; every column that is not public is private.
 
     Attributes:
@@ -254,7 +254,7 @@ class Charter:
             public column "drop", where the treatment is private: rows left out are a subset like any other.
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
-        most_epsilon, most_delta: the largest that one request may ask for; None for no limit but the total.
+        max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.
         least_rows: fewest rows that a request may be about; their number is public.
         unproved: whether forms without a finite-sample guarantee may run.
         person: the column that identifies people with several rows; None where every row is protected by itself.
@@ -271,8 +271,8 @@ class Charter:
     missing: Mapping[str, str]
     protects: tuple[Unit, ...]
     methods: tuple[str, ...] | None
-    most_epsilon: Fraction | None
-    most_delta: Fraction | None
+    max_epsilon: Fraction | None
+    max_delta: Fraction | None
     least_rows: int
     unproved: bool
     person: str | None
@@ -290,8 +290,8 @@ class Charter:
         missing: Mapping[str, str] | None = None,
         protects: Iterable[str] = tuple(Unit),
         methods: Iterable[str] | None = None,
-        most_epsilon: Number | None = None,
-        most_delta: Number | None = None,
+        max_epsilon: Number | None = None,
+        max_delta: Number | None = None,
         least_rows: int = 0,
         unproved: bool = False,
         person: str | None = None,
@@ -309,8 +309,8 @@ class Charter:
         put("missing", MappingProxyType(_rules(missing)))
         put("protects", _levels(protects))
         put("methods", None if methods is None else names(methods, "methods"))
-        put("most_epsilon", _most(most_epsilon, "most_epsilon"))
-        put("most_delta", _most(most_delta, "most_delta"))
+        put("max_epsilon", _most(max_epsilon, "max_epsilon"))
+        put("max_delta", _most(max_delta, "max_delta"))
         if (
             not isinstance(least_rows, int)
             or isinstance(least_rows, bool)
@@ -348,8 +348,8 @@ class Charter:
 
     @classmethod
     @lru_cache(maxsize=64)
-    def of_study(cls, uses: Uses, *, unproved: bool = False) -> Charter:
-        """Return the charter that a first request fixes: public is what it makes public, all else is private."""
+    def of_study(cls, uses: Uses, *, unproved: bool = False) -> AccessPolicy:
+        """Return the access policy that a first request fixes: public is what it makes public, all else is private."""
         public = uses.made_public
         return cls(
             public=public,
@@ -361,7 +361,7 @@ class Charter:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the charter as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
+        """Return the access policy as a JSON-ready dictionary without unset fields; `from_dict` reads it back."""
         facts: dict[str, Any] = {
             "public": list(self.public),
             "protects": [unit.value for unit in self.protects],
@@ -373,15 +373,15 @@ class Charter:
         facts |= {} if self.cluster is None else {"cluster": self.cluster}
         for name in ("subsets", "clusters", "assigned_clusters"):
             facts |= {name: list(getattr(self, name))} if getattr(self, name) else {}
-        facts |= {} if self.most_epsilon is None else {"most_epsilon": str(self.most_epsilon)}
-        facts |= {} if self.most_delta is None else {"most_delta": str(self.most_delta)}
+        facts |= {} if self.max_epsilon is None else {"max_epsilon": str(self.max_epsilon)}
+        facts |= {} if self.max_delta is None else {"max_delta": str(self.max_delta)}
         facts |= {"least_rows": self.least_rows} if self.least_rows else {}
         facts |= {} if self.looks is None else {"looks": self.looks.to_dict()}
         return facts | {"missing": dict(self.missing)}
 
     @classmethod
-    def from_dict(cls, facts: Mapping[str, Any]) -> Charter:
-        """Return the charter in a document, or raise CV-L040."""
+    def from_dict(cls, facts: Mapping[str, Any]) -> AccessPolicy:
+        """Return the access policy in a document, or raise CV-L040."""
         if not isinstance(facts, Mapping):
             raise refusal("CV-L040", expected="a table", got=type(facts).__name__)
         known = [each.name for each in fields(cls)]
@@ -393,7 +393,7 @@ class Charter:
         return cls(**facts)
 
     def to_toml(self) -> str:
-        """Return the text of a charter file."""
+        """Return the text of an access policy file."""
         facts = self.to_dict()
         tables = {name: facts.pop(name) for name in ("looks", "missing") if name in facts}
         lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
@@ -403,8 +403,8 @@ class Charter:
         return "\n".join(lines) + "\n"
 
     @classmethod
-    def from_toml(cls, path: str | PathLike[str]) -> Charter:
-        """Return the charter in a TOML file, or raise CV-L040."""
+    def from_toml(cls, path: str | PathLike[str]) -> AccessPolicy:
+        """Return the access policy in a TOML file, or raise CV-L040."""
         try:
             return cls.from_dict(parse_toml(read_text(path, _LONGEST_FILE), exact=True))
         except UnreadableError as error:
@@ -413,12 +413,12 @@ class Charter:
             ) from None
 
     def digest(self) -> str:
-        """Return the SHA-256 of the canonical form; equal charters have equal digests."""
+        """Return the SHA-256 of the canonical form; equal access policies have equal digests."""
         text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     def lines(self) -> list[str]:
-        """Return the charter in words, one line per rule."""
+        """Return the access policy in words, one line per rule."""
         outcomes = "any private column" if self.outcomes is None else quoted(self.outcomes)
         levels = quoted(unit.value for unit in self.protects)
         left_out = frozenset(self.public).intersection(self.missing)
@@ -440,8 +440,8 @@ class Charter:
             f"{name!r}: {_MEANING[rule]}" for name, rule in self.missing.items() if name not in left_out
         ]
         said.append(f"missing values of private columns: {'; '.join(missing) or 'none may be missing'}")
-        most = [] if self.most_epsilon is None else [f"epsilon at most {show(self.most_epsilon)}"]
-        most += [] if self.most_delta is None else [f"delta at most {show(self.most_delta)}"]
+        most = [] if self.max_epsilon is None else [f"epsilon at most {show(self.max_epsilon)}"]
+        most += [] if self.max_delta is None else [f"delta at most {show(self.max_delta)}"]
         most += [f"at least {self.least_rows:,} rows"] if self.least_rows else []
         methods = "all methods" if self.methods is None else f"methods {quoted(self.methods)}"
         said.append(f"requests: protects {levels}; {methods}; {', '.join(most) or 'no limit per request'}")
@@ -454,11 +454,11 @@ class Charter:
         return hash(self.digest())
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Charter.from_dict, (self.to_dict(),))
+        return (AccessPolicy.from_dict, (self.to_dict(),))
 
 
 def shown_of(uses: Uses) -> dict[str, Any]:
-    """Return what a study shows of private columns, as arguments of a charter: nothing where its arms are public."""
+    """Return what a study shows of private columns, as arguments of an access policy; nothing with public arms."""
     if uses.unit.treatment_public:
         return {}
     clusters = () if uses.named_cluster is None else (uses.named_cluster,)
@@ -466,7 +466,7 @@ def shown_of(uses: Uses) -> dict[str, Any]:
 
 
 def rules_of(treatment: str, missing: Mapping[str, str], public: Iterable[str]) -> dict[str, str]:
-    """Return the missing rules that a charter lists: of private columns, and which rows others leave out of the arms.
+    """Return the missing rules of an access policy: of private columns, and which rows others leave out of the arms.
 
     Where the treatment is public, so is who is left out of each arm.
     """
@@ -545,8 +545,8 @@ def _most(value: Any, name: str) -> Fraction | None:
         most = exact(value, name)
     except ParameterError:
         most = Fraction(-1)
-    good = most > 0 if name == "most_epsilon" else 0 <= most < 1
-    if not good or len(str(most)) > _CHARTER_LONGEST_NUMBER:
+    good = most > 0 if name == "max_epsilon" else 0 <= most < 1
+    if not good or len(str(most)) > _ACCESS_POLICY_LONGEST_NUMBER:
         raise refusal(
             "CV-L040",
             expected=f"{name}: a number above 0 with few digits, and below 1 for a delta",

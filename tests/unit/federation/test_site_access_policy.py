@@ -1,4 +1,4 @@
-"""A site's account has a charter made of its declaration, and names who asked."""
+"""A site's account has an access policy made of its declaration, and names who asked."""
 
 from dataclasses import replace
 
@@ -15,10 +15,10 @@ def account(site):
 
 def test_what_is_public_follows_from_the_levels_that_the_policy_allows(new_site, trial):
     shown = {trial.study.treatment, *trial.study.covariates}
-    assert set(account(new_site("North")).charter.public) == shown
+    assert set(account(new_site("North")).access_policy.public) == shown
     private = account(new_site("South", protects=["record"]))
-    assert private.charter.public == ()
-    assert private.charter.outcomes == (trial.study.outcome,)
+    assert private.access_policy.public == ()
+    assert private.access_policy.outcomes == (trial.study.outcome,)
 
 
 def test_a_policy_that_is_widened_later_does_not_make_private_columns_public(new_site, trial):

@@ -1,4 +1,4 @@
-"""Charters and the two totals on the command line."""
+"""Access policies and the two totals on the command line."""
 
 import pytest
 from typer.testing import CliRunner
@@ -38,9 +38,9 @@ def create(*more):
 
 
 def draft(folder, protects="outcome"):
-    text = run("ledger", "charter", "--study", "study.toml", "--protects", protects)
-    (folder / "charter.toml").write_text(text)
-    return cv.drafting.Charter.from_toml(folder / "charter.toml")
+    text = run("ledger", "access_policy", "--study", "study.toml", "--protects", protects)
+    (folder / "access-policy.toml").write_text(text)
+    return cv.drafting.AccessPolicy.from_toml(folder / "access-policy.toml")
 
 
 def estimate(*more):
@@ -50,21 +50,33 @@ def estimate(*more):
 
 def test_a_draft_allows_the_study_that_it_was_made_from(folder):
     own = {"outcomes": ["relapse"], "missing": {"relapse": "fill"}, "protects": ["outcome"]}
-    assert draft(folder) == cv.drafting.Charter(public=["arm", "age"], **own)
-    create("--charter", "charter.toml")
+    assert draft(folder) == cv.drafting.AccessPolicy(public=["arm", "age"], **own)
+    create("--access-policy", "access-policy.toml")
     assert estimate("--protects", "outcome").exit_code == 0
     refused = estimate("--protects", "record").exception
     assert isinstance(refused, CounterveilError)
     assert refused.code == "CV-L044"
-    assert draft(folder, "record") == cv.drafting.Charter(protects=["record"], missing={"relapse": "fill"})
+    assert draft(folder, "record") == cv.drafting.AccessPolicy(
+        protects=["record"], missing={"relapse": "fill"}
+    )
     pairs = own | {"protects": ["treatment and outcome"]}
-    assert draft(folder, "treatment and outcome") == cv.drafting.Charter(public=["age"], **pairs)
-    run("ledger", "create", "pairs.db", "--dataset", "trial", "--epsilon", "3", "--charter", "charter.toml")
+    assert draft(folder, "treatment and outcome") == cv.drafting.AccessPolicy(public=["age"], **pairs)
+    run(
+        "ledger",
+        "create",
+        "pairs.db",
+        "--dataset",
+        "trial",
+        "--epsilon",
+        "3",
+        "--access-policy",
+        "access-policy.toml",
+    )
     assert estimate("--protects", "treatment and outcome", "--ledger", "pairs.db").exit_code == 0
 
 
-def test_a_charter_that_is_wrong_makes_no_ledger(folder):
-    (folder / "charter.toml").write_text("publik = []")
+def test_an_access_policy_that_is_wrong_makes_no_ledger(folder):
+    (folder / "access-policy.toml").write_text("publik = []")
     words = [
         "ledger",
         "create",
@@ -73,8 +85,8 @@ def test_a_charter_that_is_wrong_makes_no_ledger(folder):
         "trial",
         "--epsilon",
         "3",
-        "--charter",
-        "charter.toml",
+        "--access-policy",
+        "access-policy.toml",
     ]
     assert RUNNER.invoke(app, words).exception.code == "CV-L040"
     assert not (folder / "book.db").exists()

@@ -1,4 +1,4 @@
-"""`Curator`: several questions against one budget."""
+"""`Session`: several questions against one budget."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from counterveil.questions.policy.policy import PolicyValueArguments, TargetingC
 from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.result import Result
-from counterveil.session import Session
+from counterveil.session import BaseSession
 from counterveil.settings.ranges import Settings
 
 
-class Curator(Session):
+class Session(BaseSession):
     """Holds a table and its budget; every question asked of it is charged to the same ledger.
 
     Args:
         source: the data, as for `counterveil.ate`; they are attached once.
         study: column roles, public bounds and categories.
         budget: total budget; needed if the data set is not registered yet, otherwise omitted or the same.
-        ledger: path or URL of an existing ledger, or a `Ledger`; None keeps one in memory for this curator.
+        ledger: path or URL of an existing ledger, or a `Ledger`; None keeps one in memory for this session.
         dataset: account in the ledger; if omitted, its only account, or "data" in a new one.
         noise: `SeededNoise(seed)` for tests and experiments; results are then marked as simulated.
         attach: False leaves the rows unread until a question needs them.
         analyst: who asks, as the ledger records it; None is the operating system's user.
-        charter: what an account that is registered here permits; for an existing one omitted or the same.
+        access policy: what an account that is registered here permits; for an existing one omitted or the same.
     """
 
     # They take the fields of their classes as keyword arguments.

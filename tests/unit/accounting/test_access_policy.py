@@ -1,4 +1,4 @@
-"""Charters: what is written is read back, what is wrong is refused, and what each rule allows."""
+"""Access policies: what is written is read back, what is wrong is refused, and what each rule allows."""
 
 import pickle
 from dataclasses import replace
@@ -7,21 +7,21 @@ from fractions import Fraction
 import pytest
 
 import counterveil as cv
-from counterveil.accounting import Charter, Uses, open_ledger
+from counterveil.accounting import AccessPolicy, Uses, open_ledger
+from counterveil.accounting.access_policy import MOST_NAMES
 from counterveil.accounting.accounts import check_request, check_study
-from counterveil.accounting.charter import MOST_NAMES
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit
 
-FULL = Charter(
+FULL = AccessPolicy(
     public=["treated", "age"],
     outcomes=["relapse", "cost"],
     missing={"relapse": "fill", "cost": "drop"},
     protects=["outcome"],
     methods=["weighting"],
-    most_epsilon="1/3",
-    most_delta=1e-6,
+    max_epsilon="1/3",
+    max_delta=1e-6,
     unproved=True,
 )
 ASKED = Uses(Unit.OUTCOME, "ate", "weighting", "treated", "relapse", ("age",), {"relapse": "fill"})
@@ -33,27 +33,27 @@ def refused(code):
 
 
 def file(tmp_path, text):
-    path = tmp_path / "charter.toml"
+    path = tmp_path / "access-policy.toml"
     path.write_text(text, encoding="utf-8")
     return path
 
 
 @pytest.mark.parametrize(
-    "charter", [FULL, Charter(), Charter(public=['a "quoted"\tname', "ü.x"], methods=[])]
+    "access_policy", [FULL, AccessPolicy(), AccessPolicy(public=['a "quoted"\tname', "ü.x"], methods=[])]
 )
-def test_what_is_written_is_read_back(tmp_path, charter):
-    assert Charter.from_dict(charter.to_dict()) == charter
-    assert Charter.from_toml(file(tmp_path, charter.to_toml())) == charter
-    assert pickle.loads(pickle.dumps(charter)) == charter
-    assert Charter.from_dict(charter.to_dict()).digest() == charter.digest()
+def test_what_is_written_is_read_back(tmp_path, access_policy):
+    assert AccessPolicy.from_dict(access_policy.to_dict()) == access_policy
+    assert AccessPolicy.from_toml(file(tmp_path, access_policy.to_toml())) == access_policy
+    assert pickle.loads(pickle.dumps(access_policy)) == access_policy
+    assert AccessPolicy.from_dict(access_policy.to_dict()).digest() == access_policy.digest()
 
 
 def test_numbers_are_exact_and_order_does_not_matter(tmp_path):
-    read = Charter.from_toml(
-        file(tmp_path, 'public = ["b", "a", "b"]\nmost_epsilon = 0.1\nmost_delta = 1e-6\n')
+    read = AccessPolicy.from_toml(
+        file(tmp_path, 'public = ["b", "a", "b"]\nmax_epsilon = 0.1\nmax_delta = 1e-6\n')
     )
-    assert (read.most_epsilon, read.most_delta) == (Fraction(1, 10), Fraction(1, 10**6))
-    assert read == Charter(public=["a", "b"], most_epsilon="0.1", most_delta="1e-6")
+    assert (read.max_epsilon, read.max_delta) == (Fraction(1, 10), Fraction(1, 10**6))
+    assert read == AccessPolicy(public=["a", "b"], max_epsilon="0.1", max_delta="1e-6")
 
 
 @pytest.mark.parametrize(
@@ -66,11 +66,11 @@ def test_numbers_are_exact_and_order_does_not_matter(tmp_path):
         (f'public = ["{"x" * 201}"]', "texts of"),
         ('protects = ["people"]', "outcome"),
         ("protects = []", "empty"),
-        ("most_epsilon = 0", "most_epsilon"),
-        ("most_epsilon = inf", "most_epsilon"),
-        ("most_epsilon = true", "most_epsilon"),
-        (f"most_epsilon = 1{'0' * 300}", "most_epsilon"),
-        ("most_delta = 1", "most_delta"),
+        ("max_epsilon = 0", "max_epsilon"),
+        ("max_epsilon = inf", "max_epsilon"),
+        ("max_epsilon = true", "max_epsilon"),
+        (f"max_epsilon = 1{'0' * 300}", "max_epsilon"),
+        ("max_delta = 1", "max_delta"),
         ("unproved = 1", "unproved"),
         ('[missing]\nage = "keep"', "drop"),
         ('missing = "drop"', "a table"),
@@ -84,19 +84,19 @@ def test_numbers_are_exact_and_order_does_not_matter(tmp_path):
 )
 def test_what_is_wrong_is_refused_with_its_name(tmp_path, text, said):
     with refused("CV-L040") as error:
-        Charter.from_toml(file(tmp_path, text))
+        AccessPolicy.from_toml(file(tmp_path, text))
     assert said in str(error.value)
     assert len(str(error.value)) < 1500
 
 
 def test_a_file_that_is_not_there_or_is_not_text(tmp_path):
     with refused("CV-L040"):
-        Charter.from_toml(tmp_path / "none.toml")
+        AccessPolicy.from_toml(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with refused("CV-L040"):
-        Charter.from_toml(tmp_path / "bytes.toml")
+        AccessPolicy.from_toml(tmp_path / "bytes.toml")
     with refused("CV-L040"):
-        Charter(public=[f"x{i}" for i in range(MOST_NAMES + 1)])
+        AccessPolicy(public=[f"x{i}" for i in range(MOST_NAMES + 1)])
 
 
 def test_columns_of_a_study_are_bounded_too():
@@ -124,7 +124,7 @@ def test_columns_of_a_study_are_bounded_too():
         ({"unproved": True}, None),
     ],
 )
-def test_each_rule_of_a_charter(changes, code):
+def test_each_rule_of_an_access_policy(changes, code):
     uses = replace(ASKED, **changes)
     if code is None:
         check_request(FULL, uses, SMALL)
@@ -140,14 +140,14 @@ def test_one_request_has_its_limits():
         check_study(FULL, ASKED)
     with refused("CV-L045"):
         check_request(
-            Charter(public=["treated", "age"], missing={"relapse": "fill"}),
+            AccessPolicy(public=["treated", "age"], missing={"relapse": "fill"}),
             replace(ASKED, unproved=True),
             SMALL,
         )
 
 
 def test_at_record_level_every_column_may_be_used_and_none_is_shown():
-    records = Charter(protects=["record"], missing={"relapse": "fill"})
+    records = AccessPolicy(protects=["record"], missing={"relapse": "fill"})
     check_request(records, replace(ASKED, unit=Unit.RECORD, covariates=("age", "hiv")), SMALL)
     with refused("CV-L043"):
         check_request(
@@ -164,7 +164,7 @@ def test_at_record_level_every_column_may_be_used_and_none_is_shown():
 )
 def test_a_first_request_fixes_what_is_public(changes, public):
     uses = replace(ASKED, **changes)
-    fixed = Charter.of_study(uses)
+    fixed = AccessPolicy.of_study(uses)
     assert fixed.public == public
     assert fixed.missing == {"relapse": "fill"}
     assert not fixed.unproved
@@ -180,39 +180,39 @@ def test_a_refused_first_request_fixes_nothing(tmp_path):
         ledger.register("people", Budget(1))
         with pytest.raises(BudgetError):
             ledger.reserve("people", "r1", charge(2), uses=ASKED, fingerprint="f", description={})
-        assert ledger.account("people").charter is None
+        assert ledger.account("people").access_policy is None
         assert "the first request fixes it" in str(ledger.account("people"))
         ledger.reserve("people", "r1", charge(1), uses=ASKED, fingerprint="f", description={})
-        assert ledger.account("people").charter == Charter.of_study(ASKED)
+        assert ledger.account("people").access_policy == AccessPolicy.of_study(ASKED)
         assert "fixed by the first request" in str(ledger.account("people"))
 
 
-def test_a_charter_is_part_of_the_registration(tmp_path):
+def test_an_access_policy_is_part_of_the_registration(tmp_path):
     heads = []
-    for number, charter in enumerate((None, FULL, replace_public(FULL))):
+    for number, access_policy in enumerate((None, FULL, replace_public(FULL))):
         with open_ledger(tmp_path / f"{number}.db", create=True) as ledger:
-            ledger.register("people", Budget(1), charter=charter)
+            ledger.register("people", Budget(1), access_policy=access_policy)
             heads.append(ledger.head())
-            assert ledger.account("people").charter == charter
+            assert ledger.account("people").access_policy == access_policy
             assert ledger.verify().ok
     assert len(set(heads)) == 3
 
 
-def replace_public(charter):
-    return Charter.from_dict(charter.to_dict() | {"public": ["age"]})
+def replace_public(access_policy):
+    return AccessPolicy.from_dict(access_policy.to_dict() | {"public": ["age"]})
 
 
-def test_a_curator_registers_a_charter_and_refuses_another(tmp_path):
+def test_a_session_registers_an_access_policy_and_refuses_another(tmp_path):
     data = {"treated": [0, 1] * 10, "relapse": [0, 1, 1, 0] * 5}
     study = cv.Study("treated", "relapse", (0, 1), randomised=True)
-    charter = Charter(public=["treated"])
+    access_policy = AccessPolicy(public=["treated"])
     open_ledger(tmp_path / "book.db", create=True).close()
     given = {"ledger": tmp_path / "book.db", "budget": Budget(1)}
-    with cv.Curator(data, study, charter=charter, **given) as curator:
-        assert curator.account().charter == charter
+    with cv.Session(data, study, access_policy=access_policy, **given) as session:
+        assert session.account().access_policy == access_policy
     with refused("CV-L046"):
-        cv.Curator(data, study, charter=FULL, **given)
-    with cv.Curator(data, study, charter=charter, **given):
+        cv.Session(data, study, access_policy=FULL, **given)
+    with cv.Session(data, study, access_policy=access_policy, **given):
         pass
 
 

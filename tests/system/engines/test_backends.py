@@ -10,7 +10,7 @@ import pytest
 from tests.system.engines.databases import make
 from tests.system.engines.people import check_people, visits
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
-from tools.reference.carriers_page import BY_ROWS, lines
+from tools.reference.backends_page import BY_ROWS, lines
 
 import counterveil as cv
 from counterveil.data import (
@@ -261,15 +261,15 @@ def refused_by_name(table):
     for question, method, unit, how in lines():
         if how != BY_ROWS:
             continue
-        curator = cv.Curator(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
+        session = cv.Session(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
         words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
-        if method in ("fold_aggregation", "bins") and question == "cate":
+        if method in ("sample_and_aggregate", "bins") and question == "cate":
             words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
         words["method"] = method
         with pytest.raises(DataError, match="CV-D050") as caught:
-            getattr(curator, question)(**words)
+            getattr(session, question)(**words)
         assert method in str(caught.value)
-        assert curator.account().spent.epsilon == 0
+        assert session.account().spent.epsilon == 0
         seen += 1
     assert seen > 8
 

@@ -76,7 +76,7 @@ def _how(method: Method, unit: Unit) -> str:
     return BY_ENGINE if method.on_aggregates else BY_ROWS
 
 
-def carriers_page() -> str:
+def backends_page() -> str:
     """Return the text of the page."""
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
     for question, method, unit, how in lines():
