@@ -110,6 +110,7 @@ class Noises:
     """Noise distributions one after another; `points[i]` below are numbers for the i-th of them."""
 
     def __init__(self, each: Sequence[NoiseDistribution]) -> None:
+        self._known, self._rows = tuple(each), np.arange(len(each))
         parts = [_standard(cast("Hashable", one)) for one in each]
         places: dict[NoiseDistribution, int] = {}
         self._which = np.array([places.setdefault(law, len(places)) for law, _ in parts], dtype=np.intp)
@@ -118,17 +119,15 @@ class Noises:
         self.widths = np.array([interquartile_range(one) for one in each])
 
     @property
-    def scaled(self) -> list[tuple[NoiseDistribution, float]]:
-        """What each is a multiple of, and the factor."""
-        return [
-            (self._laws[law], scale) for law, scale in zip(self._which, self._scales.tolist(), strict=True)
-        ]
+    def each(self) -> list[NoiseDistribution]:
+        """The noises themselves."""
+        return [self._known[row] for row in self._rows]
 
     def of(self, rows: NDArray[np.intp]) -> Noises:
         """Return the noises of these places, in their order."""
         found = object.__new__(Noises)
-        found._laws, found._which = self._laws, self._which[rows]
-        found._scales, found.widths = self._scales[rows], self.widths[rows]
+        found._known, found._laws, found._rows = self._known, self._laws, self._rows[rows]
+        found._which, found._scales, found.widths = self._which[rows], self._scales[rows], self.widths[rows]
         return found
 
     def cdf(self, points: Floats) -> Floats:
@@ -299,7 +298,7 @@ def _one_half_width(alpha: float, sd: float, distribution: NoiseDistribution | N
 
 def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats, Floats]:
     """Return P(N + X > x) and the density of N + X at x, for positive standard deviations."""
-    kinks = [_kinks_near(*one) for one in zip(x.tolist(), sd.tolist(), noises.scaled, strict=True)]
+    kinks = [_kinks_near(*one) for one in zip(x.tolist(), sd.tolist(), noises.each, strict=True)]
     counts = np.array([1 if own is None else len(own) for own in kinks])
     found, density = np.empty_like(x), np.empty_like(x)
     # Those of about as many kinks are integrated together: none has many more pieces than it needs.
@@ -323,16 +322,15 @@ def _tails_and_densities(x: Floats, sd: Floats, noises: Noises) -> tuple[Floats,
     return found, density
 
 
-def _kinks_near(x: float, sd: float, noise: tuple[NoiseDistribution, float]) -> Floats | None:
+def _kinks_near(x: float, sd: float, distribution: NoiseDistribution) -> Floats | None:
     """Return the kinks within the normal's reach of x, None where there are too many to integrate between."""
-    law, scale = noise
     reach = _REACH * sd * (1 + _TOLERANCE)
-    low, high = (x - reach) / scale, (x + reach) / scale
-    found = law.kinks(low, high, _MOST_KINKS)
-    if found is None:
-        end = float(-law.quantile(np.array([_BEYOND]))[0])
-        found = law.kinks(max(low, -end), min(high, end), _MOST_KINKS)
-    return None if found is None else found * scale
+    low, high = x - reach, x + reach
+    found = distribution.kinks(low, high, _MOST_KINKS)
+    if found is not None:
+        return found
+    end = float(-distribution.quantile(np.array([_BEYOND]))[0])
+    return distribution.kinks(max(low, -end), min(high, end), _MOST_KINKS)
 
 
 def _pieces(x: Floats, sd: Floats, widths: Floats, kinks: Floats) -> tuple[Floats, Floats]:
@@ -517,28 +515,28 @@ class NoiseSum:
 @lru_cache(maxsize=128)
 def _sums_table(first: NoiseDistribution, second: NoiseDistribution) -> tuple[float, Floats]:
     """Return the lattice step and P(X + Y <= x) at x = -2 SIDE step, ..., -step, 0."""
-    from scipy.fft import dct, idct
-
     ends = [
         float(-distribution.quantile(np.array([_SUMS_BEYOND / 2]))[0]) for distribution in (first, second)
     ]
     step = max(ends) / _SIDE
-    # Masses are even around zero, and the sum's last point holds none to speak of: cosine transforms convolve them.
-    spectra = [dct(_masses(one, step), type=1, n=2 * _SIDE + 1) for one in (first, second)]
-    masses = np.maximum(idct(spectra[0] * spectra[1], type=1)[::-1], 0.0)
+    length = 4 * _SIDE  # of the sum's 4 SIDE + 1 points the last, of no mass to speak of, is put on the first
+    spectrum = np.fft.rfft(_masses(first, step), length) * np.fft.rfft(_masses(second, step), length)
+    masses = np.fft.irfft(spectrum, length)
     # Half the mass of a point lies on either side of it.
+    masses = np.maximum(masses[: 2 * _SIDE + 1], 0.0)
     below = np.cumsum(masses) - masses / 2
     return step, below * (0.5 / below[-1])
 
 
 def _masses(distribution: NoiseDistribution, step: float) -> Floats:
-    """Return the probabilities of the lattice points 0, ..., SIDE when the noise is rounded to them."""
+    """Return the probabilities of the lattice points -SIDE, ..., SIDE when the noise is rounded to them."""
     edges = (np.arange(_SIDE + 1, dtype=np.float64) + 0.5) * np.float64(step)
-    # Lower tails keep their digits.
+    # Lower tails keep their digits; the upper half follows by symmetry.
     tails = distribution.cdf(-edges)
-    masses = np.concatenate([[1.0 - 2.0 * tails[0]], tails[:-1] - tails[1:]])
-    masses[-1] += tails[-1]
-    return masses
+    half = np.append(tails[:-1] - tails[1:], tails[-1])  # from point 1 outwards, the rest at the end
+    half[-2] += half[-1]
+    outwards = half[:-1]
+    return np.concatenate([outwards[::-1], [1.0 - 2.0 * float(tails[0])], outwards])
 
 
 # The distribution of a weighted sum of independent symmetric noises, tabulated on a lattice.

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, expm1, inf, log, log1p, nextafter, pi, sqrt
+from math import expm1, inf, log, log1p, nextafter, pi, sqrt
 from typing import cast
 
 import numpy as np
@@ -109,15 +109,14 @@ def _crossing(excess: Callable[[float], float], low: tuple[float, float], high: 
 
 # An inflated variance may exceed the largest possible one by this factor.
 HEADROOM = 1.1
-# The grids below reproduce how often intervals miss to less than this part of it: the search aims so much lower.
-_MARGIN = 1 / 400
+# The grids below reproduce exact coverages to about 4e-4, or to less where alpha is small. The search aims
+# this much higher: at least the first of these parts of alpha, at most the second.
+_MARGIN, _PARTS = 5e-4, (1 / 200, 1 / 4)
 # A cap below this part of the interquartile range of the variance's noise is used itself, with the headroom: what
 # was released tells nothing, and the grids below are not made for it.
 _TELLS_NOTHING = 1e-5
 # How many variances are tried, and on how many known ones intervals are calibrated.
-_TRIED, _KNOWN = 28, 48
-# Those tried lie evenly up to about so many interquartile ranges of the noise, where the worst is, then ever wider.
-_EVENLY = 3.0
+_TRIED, _KNOWN = 20, 40
 # The constant is found to this part of the noise's interquartile range, and rounded upwards.
 _PRECISION = 1 / 128
 # Half-widths are found until their tails are this near to alpha, as a part of it.
@@ -259,14 +258,15 @@ def _inflations(asked: list[Inflated]) -> list[float]:
     caps, alphas = (np.array([asked[i][k] for i in told], np.float64) for k in (2, 3))
     unit = variance_noises.widths
     tops = np.minimum(caps, 200.0 * unit)
-    variances = _tried(_EVENLY * unit, tops, _TRIED)
+    variances = _from_zero(np.minimum(unit / 50, tops / 2), tops, _TRIED)
     known = _from_zero(np.minimum(unit, tops) / 100, HEADROOM * tops + 12 * unit, _KNOWN)
-    misses = _Misses(variances, known, noises, alphas)
+    misses = _Misses(np.sqrt(variances), np.sqrt(known), noises, alphas)
     xi = variance_noises.quantile(np.broadcast_to(_LEVELS, (len(told), len(_LEVELS))))
     parts = positive_part(variances[:, :, None] + xi[:, None, :], variance_noises)
 
     def built(case: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
-        return np.minimum(parts[case, row] + kappa[:, None], HEADROOM * caps[case, None])
+        inflated = np.minimum(parts[case, row] + kappa[:, None], HEADROOM * caps[case, None])
+        return np.sqrt(inflated, out=inflated)
 
     # From `most` on every variance is taken at its largest: more changes nothing.
     searches = [
@@ -283,14 +283,9 @@ def _from_zero(first: Floats, last: Floats, count: int) -> Floats:
     return np.concatenate([np.zeros((len(first), 1)), np.geomspace(first, last, count - 1, axis=1)], axis=1)
 
 
-def _tried(even: Floats, last: Floats, count: int) -> Floats:
-    """Return from 0 to each last end numbers that are even up to about `even` and geometric beyond."""
-    return np.asarray(np.geomspace(even, last + even, count, axis=1) - even[:, None])
-
-
 def aimed_at(alpha: float) -> float:
     """Return how often intervals may miss on the grids for them to miss no more often than `alpha`."""
-    return (1 - _MARGIN) * alpha
+    return alpha - min(max(_MARGIN, _PARTS[0] * alpha), _PARTS[1] * alpha)
 
 
 # A constant and the variances whose misses are asked for; the answer is how often each is missed.
@@ -298,38 +293,27 @@ Asking = tuple[float, NDArray[np.intp]]
 
 
 def least_inflation(count: int, aim: float, unit: float, most: float) -> Generator[Asking, Floats, float]:
-    """Return a kappa at which no variance is missed more often than `aim`, little above the least one.
+    """Return the least kappa at which none of the variances is missed more often than `aim`.
 
-    A few variances are missed most often. They are searched, and what is found is tried on all: where another one, or
-    one between two that are tried, is missed too often, those that are missed most often then are searched.
+    A few variances are the worst ones for every kappa. They are searched, and what is found is tried on all: where
+    another one is missed too often, all are searched.
     """
-    everyone, goal = np.arange(count), aim
-    missed = yield unit, everyone
-    while True:
-        found = yield from _least_root(
-            np.argsort(missed)[-_FEW:], goal * float(missed.max()) / _peak(missed), unit, most
-        )
-        missed = yield found, everyone
-        if found >= most or _peak(missed) <= aim:
-            return found
-        goal *= 1 - _MARGIN / 2
-
-
-def _peak(missed: Floats) -> float:
-    """Return the largest of the numbers; above it by twice what a parabola's top exceeds it where that lies between."""
-    top = int(np.argmax(missed))
-    largest = float(missed[top])
-    if top < 2 or top > len(missed) - 2:
-        return largest
-    left, right = log(missed[top - 1] / largest), log(missed[top + 1] / largest)
-    return largest * exp(-((right - left) ** 2) / (4 * (left + right))) if left + right < 0 else largest
+    everyone = np.arange(count)
+    none, some = (yield 0.0, everyone), (yield unit / 2, everyone)
+    few = np.union1d(*(np.argsort(missed)[-_FEW:] for missed in (none, some)))
+    found = inf
+    for rows in (few, everyone):
+        found = yield from _least_root(rows, aim, unit, most)
+        if found >= most or float((yield found, everyone).max()) <= aim:
+            break
+    return found
 
 
 class _Misses:
-    """How often intervals built for the j-th variance of a grid miss where the i-th of others is true, in each case.
+    """How often intervals built for the j-th deviation of a grid miss where the i-th of others is true, in each case.
 
-    Logarithms are nearly straight in the variance, and convex: interpolated, they err a little upwards. A point of a
-    table is computed when it is first asked for: most never are. Grids are 0 and a geometric series.
+    Logarithms are nearly straight between the grid's points, so interpolating them loses little. A point of a table
+    is computed when it is first asked for: most never are. Grids are 0 and a geometric series.
     """
 
     def __init__(self, true: Floats, grids: Floats, noises: Noises, alphas: Floats) -> None:
@@ -341,7 +325,7 @@ class _Misses:
     def asked(
         self, built: Callable[[NDArray[np.intp], NDArray[np.intp], Floats], Floats], shares: Floats
     ) -> Callable[[list[int], list[Asking]], list[Floats]]:
-        """Return what answers searches: misses averaged over the variances that `built` gives for a constant."""
+        """Return what answers searches: misses averaged over the deviations that `built` gives for a constant."""
 
         def evaluate(places: list[int], asked: list[Asking]) -> list[Floats]:
             counts = [len(rows) for _, rows in asked]
@@ -374,9 +358,9 @@ class _Misses:
             new = np.isnan(self._widths[own, column])
             cases, places = np.divmod(np.unique(own[new] * len(columns) + column[new]), len(columns))
             self._widths[cases, places] = half_widths(
-                np.sqrt(self._grids[cases, places]), self._noises.of(cases), self._alphas[cases]
+                self._grids[cases, places], self._noises.of(cases), self._alphas[cases]
             )
-            misses = tails(np.sqrt(self._true[own, true]), self._widths[own, column], self._noises.of(own))
+            misses = tails(self._true[own, true], self._widths[own, column], self._noises.of(own))
             self._logs[own, true, column] = np.log(np.maximum(misses, 1e-300))
 
 
@@ -635,11 +619,11 @@ def _sd_inflation(
 ) -> float:
     unit, factor = interquartile_range(sd_noise), t_factor(freedom, alpha)
     top = min(cap, 200.0 * unit)
-    errors = _tried(np.array([_EVENLY * unit]), np.array([top]), _CLUSTERS_TRIED)
+    errors = _from_zero(np.array([min(unit / 50, top / 2)]), np.array([top]), _CLUSTERS_TRIED)
     # Grids are finer where the t factor is large, and reach beyond everything that can be built on.
     highest = factor * (4 * top + 24 * unit)
     known = _from_zero(np.array([min(unit, top) / 100]), np.array([highest]), _CLUSTERS_KNOWN)
-    misses = _Misses(errors**2, known**2, Noises([noise]), np.array([alpha]))
+    misses = _Misses(errors, known, Noises([noise]), np.array([alpha]))
     xi = sd_noise.quantile(_CLUSTERS_LEVELS)
     own = np.sqrt(chdtri(freedom, 1 - _OWN_LEVELS) / freedom)
     shares = np.outer(_OWN_SHARES, _CLUSTERS_SHARES).ravel()
@@ -647,7 +631,7 @@ def _sd_inflation(
     parts = positive_part(errors[0][:, None, None] * own[:, None] + xi, sd_noise).reshape(_CLUSTERS_TRIED, -1)
 
     def built(_: NDArray[np.intp], row: NDArray[np.intp], kappa: Floats) -> Floats:
-        return np.asarray((factor * np.minimum(parts[row] + kappa[:, None], ends)) ** 2)
+        return np.asarray(factor * np.minimum(parts[row] + kappa[:, None], ends))
 
     search = least_inflation(_CLUSTERS_TRIED, aimed_at(alpha), unit, ends)
     return in_step([search], misses.asked(built, shares))[0]
