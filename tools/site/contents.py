@@ -28,6 +28,7 @@ PACKAGES = {
     "statistics/folds": "Folds",
     "statistics": "Histograms",
     "accounting": "Accounting",
+    "results": "Results",
     "session": "Session",
     "inference": "Inference",
     "data": "Data",
@@ -102,7 +103,7 @@ def contents(root: Path, known: dict[str, str]) -> dict[str, str]:
 
 def _package(page: str) -> str:
     folder = posixpath.dirname(page).removeprefix("proofs/")
-    while folder not in PACKAGES:
+    while folder and folder not in PACKAGES:
         folder = posixpath.dirname(folder)
     return PACKAGES[folder]
 
