@@ -357,8 +357,9 @@ def ways() -> dict[str, Way]:
         "record", TRIAL, method="trial", settings=cv.settings.Trial("covariates")
     )
     found["ate auto ATO, record"] = _ate("record", OBSERVATIONAL, estimand="ATO")
-    for method in ("doubly_robust", "sample_and_aggregate"):
-        found[f"ate {method.replace('_', ' ')}, record"] = _ate("record", OBSERVATIONAL, method=method)
+    # The names choose the cells of the covering design.
+    for name, method in (("doubly robust", "doubly_robust"), ("fold aggregation", "sample_and_aggregate")):
+        found[f"ate {name}, record"] = _ate("record", OBSERVATIONAL, method=method)
     found["groups adjusted, record"] = _groups("record", OBSERVATIONAL, method="adjusted")
     found["cate at points, record"] = _cate("record", queries=POINTS)
     found["policy value auto, record"] = _policy()

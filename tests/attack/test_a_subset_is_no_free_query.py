@@ -88,6 +88,6 @@ def test_the_access_policy_of_a_study_lists_its_condition(tmp_path):
     from counterveil.cli.app import app
 
     (tmp_path / "study.toml").write_text(study("age >= 40").to_toml())
-    words = ["ledger", "access_policy", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
+    words = ["ledger", "access-policy", "--study", str(tmp_path / "study.toml"), "--protects", "record"]
     run = CliRunner().invoke(app, words)
     assert 'subsets = ["age >= 40"]' in run.stdout

@@ -150,11 +150,11 @@ COMPARISONS: tuple[Mutant, ...] = (
     _of("means.arm_means", "low + float(mean)", "float(mean)", _WEIGHTS),
     _of(
         "contrast",
-        "mean.estimate - reference.estimate",
-        "reference.estimate - mean.estimate",
+        "np.array([1.0, -1.0])",
+        "np.array([-1.0, 1.0])",
         _WEIGHTS,
     ),
-    _of("contrast", "variance=one.variance + other.variance", "variance=one.variance", _WEIGHTS),
+    _of("weighted", "squares, sizes = weights**2", "squares, sizes = weights", _WEIGHTS),
     _of(
         "PlainArm.values",
         "totals.variance() / totals.count * unit**2",

@@ -38,7 +38,7 @@ def create(*more):
 
 
 def draft(folder, protects="outcome"):
-    text = run("ledger", "access_policy", "--study", "study.toml", "--protects", protects)
+    text = run("ledger", "access-policy", "--study", "study.toml", "--protects", protects)
     (folder / "access-policy.toml").write_text(text)
     return cv.drafting.AccessPolicy.from_toml(folder / "access-policy.toml")
 

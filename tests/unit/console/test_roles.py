@@ -98,7 +98,7 @@ def test_what_an_access_policy_refuses_is_neither_offered_nor_put_to_be_confirme
 def test_every_question_that_is_offered_can_be_confirmed(steward):
     key = steward.register(access_policy=OUTCOME_ONLY)
     page = steward.get(f"/data/{key}/ask")
-    fields = {"groups": {"by-site": "each"}}
+    fields = {"groups": {"by-site": "each"}, "quantiles": {"method": "weighting"}}
     assert "groups" in options(page, "question")
     for question in options(page, "question"):
         found = steward.confirm(key, question=question, epsilon="0.5", **fields.get(question, {}))

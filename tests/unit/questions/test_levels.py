@@ -61,7 +61,6 @@ def test_two_answers_are_pooled_and_keep_their_level(found):
 
 
 OTHERS = {
-    "arms": (cv.Study("third", "y", (0, 1), AGE, arms=(0, 1, 2), reference=0, randomised=True), {}),
     "event_study": (cv.Study("arm", "y", (0, 1), AGE, before=("z", "third")), {}),
     "moments": (TRIAL, {}),
     "outcomes": (cv.Study("arm", outcomes={"y": (0, 1), "z": (0, 1)}, randomised=True), {}),
