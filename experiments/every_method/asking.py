@@ -41,7 +41,7 @@ def strata(instance: Instance) -> cv.settings.Stratified:
 
 METHODS = {
     "doubly_robust": Asked(
-        "doubly_robust", lambda _: cv.settings.DoublyRobust(fallback="contrast", kappa=KAPPA)
+        "doubly_robust", lambda _: cv.settings.DoublyRobust(fallback="unadjusted", kappa=KAPPA)
     ),
     "stratified": Asked("stratified", strata),
     "contrast": Asked("trial", lambda _: cv.settings.Trial("none", "arms"), pure=True),

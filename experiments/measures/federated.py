@@ -49,7 +49,7 @@ class _World:
         self.path, self.aside = path, 0
         question = {"method": METHODS[protects], "protects": protects, "epsilon": "1", "measure": RATIO}
         document = {"id": "s1", "address": "127.0.0.1:9092", "pooling": "all", "question": question}
-        document |= {"sites": {name: {"max_rows_per_person": rows} for name, (rows, _) in SITES.items()}}
+        document |= {"sites": {name: {"max_rows": rows} for name, (rows, _) in SITES.items()}}
         make_study(path / "study", document, STUDY, {})
         authority = path / "ca.crt"
         authority.write_text("-----BEGIN CERTIFICATE-----\n")

@@ -28,7 +28,7 @@ def settings(name: str, d: int) -> cv.settings.DoublyRobust:
         covariance=public,
         means=(0.5,) * d if located else None,
         sds=(12**-0.5,) * d if located else None,
-        fallback="contrast",
+        fallback="unadjusted",
         kappa=KAPPA,
     )
 

@@ -58,7 +58,7 @@ WRONG = {
     "Cate": [{"basis": "wavelet"}, {"degree": 0}, {"knots": 0}, {"products": 1}],
     "DifferenceInMeans": [{"variance_share": 1}, {"variance_share": -0.1}],
     "DoublyRobust": [
-        *({"degree": 3}, {"fallback": "guess"}, {"fallback": "contrast"}, {"kappa": 0}, {"kappa": 1.5}),
+        *({"degree": 3}, {"fallback": "guess"}, {"fallback": "unadjusted"}, {"kappa": 0}, {"kappa": 1.5}),
         *({"means": (0.0,)}, {"covariance": ((1.0,),), "degree": 2}),
         {"covariance": ((1.0,),), "means": (0.0,), "sds": (0.0,)},
     ],

@@ -69,7 +69,7 @@ class World:
         """Return a new world under a path."""
         document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "max_weight": 0.5}
         document["question"] = question
-        document["sites"] = {name: {"max_rows_per_person": 500} for name in _SITES}
+        document["sites"] = {name: {"max_rows": 500} for name in _SITES}
         make_study(path / "study", document, declared, {})
         policy = _POLICY | {"estimators": [question["method"]], "protects": [question["protects"]]}
         policy |= {"measures": [question.get("measure", "difference")]}

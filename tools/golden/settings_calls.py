@@ -113,7 +113,7 @@ _RECORD: dict[str, tuple[str, Values]] = {
                 "means": (0.5, 0.5, 0.33, 0.33),
                 "sds": (0.29, 0.5, 0.47, 0.47),
             },
-            "unadjusted": {"fallback": "contrast", "kappa": 0.2},
+            "unadjusted": {"fallback": "unadjusted", "kappa": 0.2},
         },
     ),
     "Stratified": (
@@ -135,7 +135,7 @@ def _record_level() -> Iterator[Call]:
     poor = (Given(200, "1"),)
     bounds: Values = {"bound 0.1": {"kappa": 0.1}, "bound 0.5": {"kappa": 0.5}}
     yield from _calls("Auto", bounds, "ate", {}, poor, method="auto", **RECORD)
-    unadjusted: Values = {"unadjusted": {"fallback": "contrast", "kappa": 0.2}}
+    unadjusted: Values = {"unadjusted": {"fallback": "unadjusted", "kappa": 0.2}}
     yield from _calls("DoublyRobust", unadjusted, "ate", {}, poor, method="doubly_robust", **RECORD)
 
 

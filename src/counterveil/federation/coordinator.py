@@ -139,7 +139,7 @@ class Round:
         """Return what became of an answer, keeping the end of the site's ledger where it is believed."""
         folder = self.folder
         try:
-            judged(folder.request(site), reply, folder.study.max_rows_per_person.get(site), folder.head(site))
+            judged(folder.request(site), reply, folder.study.max_rows.get(site), folder.head(site))
         except SetAsideError as reason:
             return aside(str(reason))
         if reply.head is not None:
@@ -224,8 +224,8 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     try:
         reply = folder.reply(site)
         if reply is not None and reply.ok:
-            known, max_rows_per_person = folder.head(site), folder.study.max_rows_per_person.get(site)
-            result = judged(folder.request(site), reply, max_rows_per_person, known)
+            known, max_rows = folder.head(site), folder.study.max_rows.get(site)
+            result = judged(folder.request(site), reply, max_rows, known)
             return SiteState(site, epsilon, describe(reply), None, result)
     except SetAsideError as reason:
         return SiteState(site, epsilon, aside(str(reason)), "CV-F041", None)
@@ -258,7 +258,7 @@ def pooled(
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
     if method is not None:
-        check_pooling(method, results, study.max_rows_per_person, study.ask.measure)
+        check_pooling(method, results, study.max_rows, study.ask.measure)
     effect = pool(
         results,
         method=method or study.pooling,
@@ -274,7 +274,7 @@ def pooled(
 def _weight_limits(folder: StudyFolder, results: Mapping[str, Result]) -> WeightLimits:
     """Return what bounds each weight: a public rule, and what the coordinator knows of the sites' sizes."""
     study, declared = folder.study, Expected.of(folder.study.declaration)
-    known = {site: study.max_rows_per_person[site] for site in results if site in study.max_rows_per_person}
+    known = {site: study.max_rows[site] for site in results if site in study.max_rows}
     shares: dict[str, float] = {}
     if len(known) == len(results):
         shares = {site: rows / sum(known.values()) for site, rows in known.items()}

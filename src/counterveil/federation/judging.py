@@ -577,10 +577,10 @@ def _judging_check_extra(means: JointMeans, off: float) -> None:
     hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
-def judged(request: SiteRequest, reply: Reply, max_rows_per_person: int | None, known: Head | None) -> Result:
+def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Result:
     """Return the result of a reply, or raise the reason for setting the site aside.
 
-    `max_rows_per_person` is what the study file says of the site, `known` the last end of its ledger that was seen.
+    `max_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
     """
     if not reply.answers(request) or reply.result is None:
         raise SetAsideError(NOT_AN_ANSWER)
@@ -590,7 +590,7 @@ def judged(request: SiteRequest, reply: Reply, max_rows_per_person: int | None, 
         raise SetAsideError(OUT_OF_REACH if error.got == FAR_OUTSIDE else NO_RESULT) from None
     declared = Expected.of(request.declaration)
     _check_question(request, declared, result)
-    _check_rows(result, max_rows_per_person)
+    _check_rows(result, max_rows)
     try:
         checked = _checked(request, declared, result)
     except (UnreadableError, KeyError, ArithmeticError, ValueError):
@@ -633,10 +633,10 @@ def _checked(request: SiteRequest, declared: Expected, result: Result) -> Result
     return replace(result, numbers=replace(result.numbers, limits=declared.limits))
 
 
-def _check_rows(result: Result, max_rows_per_person: int | None) -> None:
+def _check_rows(result: Result, max_rows: int | None) -> None:
     rows = rows_of(result)
     hold(
-        rows is not None and rows <= (MOST_ROWS if max_rows_per_person is None else max_rows_per_person),
+        rows is not None and rows <= (MOST_ROWS if max_rows is None else max_rows),
         TOO_MANY_ROWS,
     )
 

@@ -46,7 +46,7 @@ class StudyFile:
 
     `deadline` is how many seconds one run waits, `retry` after how many a silent site is asked again;
     `quorum` is the number of answers from which a result is made. `max_weight` is the most weight of one site in
-    the average; `max_rows_per_person` has the number of rows that a site is known to have at most, where that is known.
+    the average; `max_rows` has the number of rows that a site is known to have at most, where that is known.
     """
 
     study_id: str
@@ -59,7 +59,7 @@ class StudyFile:
     quorum: int
     pooling: str
     max_weight: float
-    max_rows_per_person: dict[str, int]
+    max_rows: dict[str, int]
 
     @classmethod
     def read(cls, folder: Path) -> StudyFile:
@@ -91,15 +91,13 @@ class StudyFile:
         max_weight = float(table.get("max_weight", _NUMBER, _MOST_WEIGHT))
         if not 0 < max_weight <= 1:
             raise _wrong("max_weight: above 0, at most 1", f"{max_weight}")
-        max_rows_per_person = {
-            name: said.get("max_rows_per_person", int)
-            for name, said in sites.items()
-            if "max_rows_per_person" in said.values
+        max_rows = {
+            name: said.get("max_rows", int) for name, said in sites.items() if "max_rows" in said.values
         }
-        if any(rows < 1 for rows in max_rows_per_person.values()):
-            raise _wrong("max_rows_per_person: at least 1", "less")
+        if any(rows < 1 for rows in max_rows.values()):
+            raise _wrong("max_rows: at least 1", "less")
         pooling = table.get("pooling", str, "mvagg")
-        check_pooling(pooling, asks, max_rows_per_person, ask.measure)
+        check_pooling(pooling, asks, max_rows, ask.measure)
         return cls(
             study_id=check_id("study id", table.get("id", str)),
             address=check_address(table.get("address", str)),
@@ -111,7 +109,7 @@ class StudyFile:
             quorum=quorum,
             pooling=pooling,
             max_weight=max_weight,
-            max_rows_per_person=max_rows_per_person,
+            max_rows=max_rows,
         )
 
 
@@ -119,23 +117,21 @@ def _wrong(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
 
 
-def check_pooling(
-    pooling: str, sites: Iterable[str], max_rows_per_person: Mapping[str, int], measure: str
-) -> None:
+def check_pooling(pooling: str, sites: Iterable[str], max_rows: Mapping[str, int], measure: str) -> None:
     """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
     known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
     if pooling not in known:
         raise _wrong(f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}")
-    if pooling == "largest" and any(site not in max_rows_per_person for site in sites):
+    if pooling == "largest" and any(site not in max_rows for site in sites):
         raise _wrong(
-            'pooling = "largest" with max_rows_per_person for every site',
-            "a site without max_rows_per_person",
+            'pooling = "largest" with max_rows for every site',
+            "a site without max_rows",
         )
 
 
 def _site(name: str, said: Any) -> TomlTable:
     table = TomlTable(f"site {name!r} of the study file", said if isinstance(said, Mapping) else {"": said})
-    table.known("epsilon", "max_rows_per_person")
+    table.known("epsilon", "max_rows")
     return table
 
 

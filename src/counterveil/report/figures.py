@@ -29,6 +29,7 @@ LABELS = {
     "max_uses_control": "most uses of a control unit",
     "max_uses_treated": "most uses of a treated unit",
     "max_weight": "largest weight of a person",
+    "site_weight_limit": "largest weight that a site may have",
     "max_weight_ratio": "largest weight relative to equal weights",
     "max_weight_times_rows": "largest weight times rows",
     "min_epsilon_loss": "epsilon lost, at least",

@@ -55,7 +55,7 @@ def averaged_in_words(means: PooledMeans, details: Mapping[str, object]) -> str:
     """Return how the means of sites make those of all; sites count by all of their people, whatever the estimand."""
     if len(means.weighed) == 1:
         return f"the means are those of {means.weighed[0][0]} alone"
-    limited = ", up to a limit on each weight" if "max_weight" in details else ""
+    limited = ", up to a limit on each weight" if "site_weight_limit" in details else ""
     return f"each arm's mean is averaged over sites by size{limited}"
 
 

@@ -174,8 +174,8 @@ class Weighting(Settings):
             range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others; half of that
             with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
         residual: the same of outcomes around that mean, but for trials.
-        alike: supposed correlation of the mean outcomes of the two arms over the rows: near 1 where effects hardly
-            vary, 0 where an arm says nothing about the other. None is 0.6 over covariates and 0.9 over the
+        arm_correlation: assumed correlation of E[Y(1)|X] and E[Y(0)|X] over the rows; near 1 where effects hardly
+            vary. None is 0.6 over covariates and 0.9 over the
             score, the terms and the leaves.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
@@ -363,8 +363,8 @@ class DoublyRobust(Settings):
             study: numbers and two-label covariates have one, others one for each label but the last.
         means, sds: public means and standard deviations of the same features, in the units of the study
             (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
-        unaffordable: what to do where the public numbers say that adjustment is not affordable:
-            "refuse" (an error, nothing spent) or "contrast" (the unadjusted contrast, which needs `kappa`).
+        fallback: what to do where the public numbers say that adjustment is not affordable:
+            "refuse" (an error, nothing spent) or "unadjusted" (the difference in means, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
     """
@@ -373,12 +373,12 @@ class DoublyRobust(Settings):
     covariance: tuple[tuple[float, ...], ...] | None = None
     means: tuple[float, ...] | None = None
     sds: tuple[float, ...] | None = None
-    fallback: str = setting("refuse", one_of("refuse", "contrast"))
+    fallback: str = setting("refuse", one_of("refuse", "unadjusted"))
     kappa: float | None = setting(None, KAPPA | NONE)
 
     def _check_together(self) -> None:
         """Refuse values that do not go together; None is returned."""
-        if self.fallback == "contrast" and self.kappa is None:
+        if self.fallback == "unadjusted" and self.kappa is None:
             raise self._refusal("kappa", "a declared bound, with fallback='unadjusted'")
         if self.covariance is not None:
             self._put("covariance", _correlations(self.covariance))

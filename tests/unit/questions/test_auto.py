@@ -156,7 +156,7 @@ def test_the_answer_is_that_of_the_method_by_name():
         data.study,
         epsilon=2,
         method="doubly_robust",
-        settings=cv.settings.DoublyRobust(fallback="contrast", kappa=0.25),
+        settings=cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25),
     )
     assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
 

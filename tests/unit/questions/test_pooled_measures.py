@@ -89,7 +89,7 @@ def test_what_is_not_pooled_is_refused(sites):
 def test_no_site_has_more_than_its_limit(sites):
     found = cv.pool(sites, method="all", weight_limits=cv.settings.WeightLimits(0.4))
     # North has more than half of the rows; what it may not have goes to the others by size.
-    assert found.details["max_weight"] == 0.4
+    assert found.details["site_weight_limit"] == 0.4
     assert found.means.weights == pytest.approx((0.4, 0.6 * 4 / 7, 0.6 * 3 / 7))
     # A site that can only have said so little of its noise is not weighed with less.
     least = cv.settings.WeightLimits(1.0, min_variance={"north": 10.0})

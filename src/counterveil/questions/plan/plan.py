@@ -1330,8 +1330,8 @@ def _refuse_unplanned(study: Study, question: str, sample: Any, options: Mapping
         )
 
 
-def _budgets(epsilon: Number | Sequence[Number], delta: Number, max_rows_per_person: int) -> list[Budget]:
+def _budgets(epsilon: Number | Sequence[Number], delta: Number, max_rows: int) -> list[Budget]:
     several = epsilon if isinstance(epsilon, Sequence) and not isinstance(epsilon, str) else [epsilon]
     budgets = [Budget(one, delta) for one in several]
-    budgets[0].check_rows(max_rows_per_person)
+    budgets[0].check_rows(max_rows)
     return budgets

@@ -224,7 +224,7 @@ def pool_measures(
     said: dict[str, float | str] = {"rows": int(sizes.sum()), "sites": len(sites)}
     said |= {"mean_treated": pooled.values[0], "mean_control": pooled.values[1]}
     if bounds is not None:
-        said["max_weight"] = bounds.max_weight
+        said["site_weight_limit"] = bounds.max_weight
     own = {f"weight_{name}": float(weight) for (name, _), weight in zip(sites, weights, strict=True)}
     return MeasureResult.of(
         first.measure,

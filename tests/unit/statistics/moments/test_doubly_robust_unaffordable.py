@@ -31,7 +31,7 @@ def test_an_unaffordable_adjustment_is_refused_and_nothing_is_spent():
 
 def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
     data = synth(1, 1000)
-    settings = cv.settings.DoublyRobust(fallback="contrast", kappa=0.25)
+    settings = cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25)
     result = ask(data, epsilon=1, settings=settings)
     assert result.details["adjusted"] is False
     assert str(result).splitlines()[1].startswith("*** NOT ADJUSTED: adjusted=False")
@@ -40,7 +40,7 @@ def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
     low, high = result.interval()
     assert high - low > 2 * result.details["confounding_bound"]
     assert low <= EFFECT <= high
-    narrower = ask(data, epsilon=1, settings=cv.settings.DoublyRobust(fallback="contrast", kappa=0.05))
+    narrower = ask(data, epsilon=1, settings=cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.05))
     ends = narrower.interval()
     assert ends[1] - ends[0] < high - low
     again = type(result).from_dict(json.loads(json.dumps(result.to_dict())))
