@@ -209,7 +209,8 @@ class Specification:
     def eligible(self) -> str:
         """The column that is 1 for people of the study; its name stands for this specification and no other."""
         text = json.dumps(self.to_dict(), sort_keys=True, default=str)
-        return f"eligible_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return f"eligible_in_{self.target}_or_{self.comparator}_{digest}"
 
     def study(self) -> Study:
         """Return the study of the people who are eligible; from the specification alone."""

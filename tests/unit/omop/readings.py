@@ -29,9 +29,9 @@ COLUMNS = {
 TYPES = ("integer", "date", "double precision")
 VOCABULARY = {"concept_ancestor": [(50, 50), (50, 51), (60, 61)]}
 COVARIATES = {
-    "age": {"from": "age", "range": [18, 90], "missing": 50},
+    "age": {"from": "age", "range": [18, 90], "cuts": [50], "missing": 50},
     "sex": {"from": "sex"},
-    "year": {"from": "year", "range": [2015, 2025]},
+    "year": {"from": "year", "range": [2015, 2025], "cuts": [2020]},
     "ill": {"from": "condition", "concepts": [60], "days": [-20, -1]},
     "exactly": {"from": "condition", "concepts": [60], "descendants": False, "days": [-20, -5]},
     "sbp": {
@@ -39,6 +39,7 @@ COVARIATES = {
         "concepts": [70],
         "days": [-15, -1],
         "range": [80, 220],
+        "cuts": [100],
         "missing": 120,
         "unit": 8,
         "descendants": False,
