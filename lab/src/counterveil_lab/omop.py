@@ -18,6 +18,18 @@ FEMALE, MALE = 8532, 8507
 HAZARD, RATIO = 1 / 1500, 0.6
 _ORIGIN = np.datetime64("2016-01-01", "D")
 
+COLUMNS = {
+    "person": ("person_id", "year_of_birth", "gender_concept_id"),
+    "observation_period": (
+        "person_id",
+        "observation_period_start_date",
+        "observation_period_end_date",
+    ),
+    "cohort": ("cohort_definition_id", "subject_id", "cohort_start_date", "cohort_end_date"),
+    "condition_occurrence": ("person_id", "condition_concept_id", "condition_start_date"),
+    "measurement": ("person_id", "measurement_concept_id", "measurement_date", "value_as_number"),
+    "concept_ancestor": ("ancestor_concept_id", "descendant_concept_id"),
+}
 Tables = dict[str, dict[str, NDArray[Any]]]
 
 
@@ -25,63 +37,50 @@ def tables(people: int, seed: int) -> Tables:
     """Return the tables of so many people in either cohort, column by column."""
     rng = np.random.default_rng(seed)
     who = np.arange(1, people + 1)
-    age, female, diabetes = (
-        rng.integers(40, 80, people),
-        rng.random(people) < 0.5,
-        rng.random(people) < 0.3,
-    )
+    age = rng.integers(40, 80, people)
+    female, diabetes = rng.random(people) < 0.5, rng.random(people) < 0.3
     risk = (age - 60) / 20 + 0.8 * diabetes
     target = rng.random(people) < 1 / (1 + np.exp(-0.7 * risk))
     index = _ORIGIN + rng.integers(0, 1500, people)
-    seen_from = index - rng.integers(100, 2000, people)
     seen_to = index + rng.integers(30, 1500, people)
-    waited = rng.exponential(1 / (HAZARD * np.exp(0.5 * risk) * np.where(target, RATIO, 1))).astype(int) + 1
-    event = index + np.minimum(waited, 20_000)
-    seen = event <= seen_to
+    waited = rng.exponential(1 / (HAZARD * np.exp(0.5 * risk) * np.where(target, RATIO, 1)))
+    event = index + np.minimum(waited.astype(int) + 1, 20_000)
     earlier = rng.random(people) < 0.06
-    days = np.concatenate([event[seen], (index - rng.integers(1, 900, people))[earlier]])
-    cases = np.concatenate([who[seen], who[earlier]])
-    other = rng.random(people) < 0.08
-    later = index[other] + rng.integers(0, 400, int(other.sum()))
-    arm, changed = np.where(target, TARGET, COMPARATOR), np.where(target, COMPARATOR, TARGET)[other]
-    starts, subjects = np.concatenate([index, later, days]), np.concatenate([who, who[other], cases])
-    kinds = np.concatenate([arm, changed, np.full(len(days), OUTCOME)])
-    measured = rng.random(people) < 0.8
-    return {
-        "person": {
-            "person_id": who,
-            "year_of_birth": index.astype("datetime64[Y]").astype(int) + 1970 - age,
-            "gender_concept_id": np.where(female, FEMALE, MALE),
-        },
-        "observation_period": {
-            "person_id": who,
-            "observation_period_start_date": seen_from,
-            "observation_period_end_date": seen_to,
-        },
-        "cohort": {
-            "cohort_definition_id": kinds,
-            "subject_id": subjects,
-            "cohort_start_date": starts,
-            "cohort_end_date": starts + rng.integers(0, 300, len(starts)),
-        },
-        "condition_occurrence": {
-            "person_id": np.concatenate([cases, who[diabetes]]),
-            "condition_concept_id": np.concatenate(
-                [np.full(len(cases), INFARCTION), np.where(female[diabetes], TYPE_2, DIABETES)]
-            ),
-            "condition_start_date": np.concatenate([days, (index - rng.integers(1, 300, people))[diabetes]]),
-        },
-        "measurement": {
-            "person_id": who[measured],
-            "measurement_concept_id": np.full(int(measured.sum()), PRESSURE),
-            "measurement_date": (index - rng.integers(0, 500, people))[measured],
-            "value_as_number": np.round(120 + 8 * risk + rng.normal(0, 12, people), 1)[measured],
-        },
-        "concept_ancestor": {
-            "ancestor_concept_id": np.array([DIABETES, DIABETES, INFARCTION, PRESSURE]),
-            "descendant_concept_id": np.array([DIABETES, TYPE_2, INFARCTION, PRESSURE]),
-        },
+    cases = (
+        _chosen((who, event), event <= seen_to),
+        _chosen((who, index - rng.integers(1, 900, people)), earlier),
+    )
+    events = tuple(np.concatenate(both) for both in zip(*cases, strict=True))
+    other = _chosen((who, index + rng.integers(0, 400, people)), rng.random(people) < 0.08)
+    arm = np.where(target, TARGET, COMPARATOR)
+    ill = _chosen((who, index - rng.integers(1, 300, people)), diabetes)
+    pressure = np.round(120 + 8 * risk + rng.normal(0, 12, people), 1)
+    measured = _chosen((who, index - rng.integers(0, 500, people), pressure), rng.random(people) < 0.8)
+    starts = np.concatenate([index, other[1], events[1]])
+    kinds = (arm, TARGET + COMPARATOR - arm[other[0] - 1], np.full(len(events[0]), OUTCOME))
+    year = index.astype("datetime64[Y]").astype(int) + 1970
+    columns = {
+        "person": (who, year - age, np.where(female, FEMALE, MALE)),
+        "observation_period": (who, index - rng.integers(100, 2000, people), seen_to),
+        "cohort": (
+            np.concatenate(kinds),
+            np.concatenate([who, other[0], events[0]]),
+            starts,
+            starts + rng.integers(0, 300, len(starts)),
+        ),
+        "condition_occurrence": (
+            np.concatenate([events[0], ill[0]]),
+            np.concatenate([np.full(len(events[0]), INFARCTION), np.where(ill[0] % 2, TYPE_2, DIABETES)]),
+            np.concatenate([events[1], ill[1]]),
+        ),
+        "measurement": (measured[0], np.full(len(measured[0]), PRESSURE), *measured[1:]),
+        "concept_ancestor": (np.array([DIABETES, DIABETES]), np.array([DIABETES, TYPE_2])),
     }
+    return {name: dict(zip(COLUMNS[name], found, strict=True)) for name, found in columns.items()}
+
+
+def _chosen(columns: tuple[NDArray[Any], ...], kept: NDArray[np.bool_]) -> tuple[NDArray[Any], ...]:
+    return tuple(column[kept] for column in columns)
 
 
 def written(connection: Any, found: Tables, schema: str = "main") -> None:
