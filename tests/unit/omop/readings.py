@@ -77,12 +77,13 @@ def records(rng, person):
     def perhaps(value, share=0.15):
         return None if rng.random() < share else value
 
-    starts = days(3) + days(1, -10, 5)
-    entries = [(int(rng.integers(1, 3)), start) for start in starts] + [(3, day) for day in days(2)]
+    starts = days(2) + days(1, -10, 5)
+    entries = [(int(rng.integers(1, 3)), start) for start in starts]
+    entries = entries * int(rng.integers(1, 3)) + [(3, day) for day in days(2)]
     periods = [(day, day + int(rng.integers(0, 80))) for day in days(2, -60, 20)]
-    ill = [(int(rng.choice([50, 51, 60, 61, 62])), day) for day in days(4)]
+    ill = [(int(rng.choice([50, 51, 60, 61, 62])), day) for day in days(4, -30, 40)]
     values = rng.choice([90.0, 100.0, 100.5, math.nan], 8)
-    measured = [(70 + int(rng.random() < 0.2), day) for day in [*days(3, -30, 10), -3]]
+    measured = [(70 + int(rng.random() < 0.2), day) for day in [*days(5, -8, 2), -3]]
     return {
         "cohort": [
             (kind, person, start, perhaps(start + int(rng.integers(-2, 25)))) for kind, start in entries

@@ -16,6 +16,7 @@ SEEN = (-100, 100)
 # Entries and outcomes as (cohort, first day, last day), the period of observation, and what is expected.
 CASES = {
     "no event: all 20 days": ([(1, 0, 9)], SEEN, (1, 20, 0)),
+    "event on the first day": ([(1, 0, 9), (3, 1, 1)], SEEN, (1, 1, 1)),
     "event on the last day": ([(2, 0, 9), (3, 20, 20)], SEEN, (0, 20, 1)),
     "event a day later": ([(2, 0, 9), (3, 21, 21)], SEEN, (0, 20, 0)),
     "first of two events": ([(1, 0, 9), (3, 7, 7), (3, 5, 5)], SEEN, (1, 5, 1)),
