@@ -43,5 +43,7 @@ def test_rows_and_answers_are_those_of_duckdb(url, told):
 
 def test_absent_tables_are_refused(url):
     with pytest.raises(cv.CounterveilError) as error:
-        cv.omop.cohort_study(url, cv.omop.Specification(**BASE | SPECIFICATIONS[0]), schema="absent")
+        cv.omop.cohort_study(
+            ibis.connect(url), cv.omop.Specification(**BASE | SPECIFICATIONS[0]), schema="absent"
+        )
     assert error.value.code == "CV-D902"

@@ -83,6 +83,18 @@ def test_all_records_of_one_person_move_one_row():
     assert moved
 
 
+def test_outcomes_in_time_at_risk_move_the_outcome_alone():
+    """The concept of the outcome is one of a covariate too, whose window ends before."""
+    days = [None, -1, *range(10)]
+    people = [person(place, [(1, 0, 9)], SEEN) for place in range(len(days))]
+    for place, day in enumerate(days):
+        people[place]["condition_occurrence"] = [] if day is None else [(place, 60, day)]
+    told = {"outcome": {"from": "condition", "concepts": [60]}, "time_at_risk": {"start": 0, "end": 9}}
+    found, _ = rows(database(people), BASE | told | {"prior_outcome": "ever", "both": "first"})
+    assert [row.get("outcome") for row in found.values()] == [0, None, *[1] * 10]
+    assert all(row | {"outcome": 0} == found[0] for place, row in found.items() if place != 1)
+
+
 def refused(call, *args, **more):
     with pytest.raises(CounterveilError) as error:
         call(*args, **more)
