@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from counterveil import datasets, drafting, published, results, settings
+    from counterveil import datasets, drafting, omop, published, results, settings
     from counterveil.accounting import open_ledger
     from counterveil.data import Binary, Categories, Range, Study
     from counterveil.errors import CounterveilError
@@ -54,6 +54,7 @@ _HOMES = {
     "groups": "questions.groups.groups",
     "interim": "questions.interim",
     "moments": "questions.moments",
+    "omop": "omop",
     "open_ledger": "accounting",
     "outcomes": "questions.outcomes",
     "overlap": "questions.overlap",
@@ -89,6 +90,7 @@ __all__ = [
     "groups",
     "interim",
     "moments",
+    "omop",
     "open_ledger",
     "outcomes",
     "overlap",

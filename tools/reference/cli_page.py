@@ -27,6 +27,7 @@ HOW_TO = {
     "groups": "[effects by group](../how-to/effects-by-group.md)",
     "ledger access-policy": "[access policies](ledger.md#accesspolicy)",
     "ledger create": "[register a budget](../how-to/register-a-budget.md), [anchors](ledger.md#anchors)",
+    "omop": "[compare cohorts in OMOP tables](../how-to/omop.md)",
     "plan": "[choose epsilon](../how-to/choose-epsilon.md)",
     "policy-value": "[the value of a policy](../how-to/policy-value.md)",
     "pool": "[pool sites](../how-to/pool-sites.md)",

@@ -32,6 +32,7 @@ PACKAGES = {
     "session": "Session",
     "inference": "Inference",
     "data": "Data",
+    "omop": "OMOP tables",
     "published": "Published forms",
 }
 

@@ -36,6 +36,7 @@ from counterveil.cli.effects import (
 from counterveil.cli.export import export
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
+from counterveil.cli.omop import omop
 from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
 from counterveil.cli.regressions import compliance, moments, regress
@@ -101,6 +102,7 @@ for function, short in (
     (policy_value, "Value of a treatment policy."),
     (pool, "Pool the released effects of several sites; free."),
     (sensitivity, "What an omitted confounder could do; free."),
+    (omop, "Effect or survival curves of cohorts in OMOP tables."),
     (plan, "Width of the intervals of a planned study; free."),
     (draft, "Draft a study file from a header and a codebook."),
     (check, "Check that data fit a study file; free."),
