@@ -30,7 +30,7 @@ _BYTES = 16
 MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
 _NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z_]{1,40}")
-_MOST_MEMBERS, _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 1000, 10**12, 50, 10_000, 4_000_000
+_MOST_MEMBERS, _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 100, 10**12, 50, 10_000, 4_000_000
 
 
 @dataclass(frozen=True, slots=True)

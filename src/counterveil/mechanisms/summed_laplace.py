@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from math import lgamma, log, pi
+from math import exp, lgamma, log, pi, sqrt
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,7 +33,7 @@ from counterveil.mechanisms.source import (
 )
 from counterveil.privacy import Number, PureEvent
 
-MOST_SITES = 1000
+MOST_SITES = 100
 Found = TypeVar("Found")
 # Tails are kept at so many points up to where they leave the doubles, and searched in so many Newton steps at most.
 _POINTS, _FAR, _STEPS, _ENOUGH = 3000, 700.0, 60, 1e-13
@@ -204,7 +204,11 @@ def _scaled_density(shape: float, size: Reals) -> Reals:
     order = shape - 0.5
     safe = np.maximum(size, 1e-12)
     constant = 0.5 * log(pi) + lgamma(shape) + order * log(2)
-    return np.asarray(np.exp(order * np.log(safe) - constant) * special("kve", order, safe))
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = np.exp(order * np.log(safe) - constant) * special("kve", order, safe)
+    # So near to zero that the Bessel function leaves the doubles, the density is that at zero.
+    limit = exp(lgamma(order) - lgamma(shape)) / (2 * sqrt(pi))
+    return np.where(np.isfinite(found), found, limit * np.exp(np.minimum(safe, 1.0)))
 
 
 def _log_tail(shape: Fraction, size: Reals) -> Reals:

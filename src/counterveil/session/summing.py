@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from counterveil.accounting import Reservation
 from counterveil.data import Backend, Study
@@ -26,6 +26,7 @@ from counterveil.session.gate import Gate, Keep, ReleasedVector, Values, grid_fo
 from counterveil.session.plan import Kind, Plan
 from counterveil.session.session import BaseSession, Request
 
+Answer = TypeVar("Answer")
 # Noise of these kinds is drawn as Laplace noise on each number.
 _SUMMED = (Kind.NUMBER, Kind.CELLS)
 
@@ -97,7 +98,7 @@ class SummingGate(Gate):
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class PartOfRows:
     """A part's rows, which count as many as all parts have together."""
 
     own: Backend
@@ -105,9 +106,11 @@ class _Part:
 
     @property
     def study(self) -> Study:
+        """The study that the rows fit."""
         return self.own.study
 
     def run(self, passed: Pass, in_turn: bool = False) -> Sums:
+        """Return a pass's sums over the part's rows."""
         return self.own.run(passed, in_turn)
 
 
@@ -116,12 +119,12 @@ class SummingSession(BaseSession):
 
     def __init__(self, *args: Any, known: Summation, **named: Any) -> None:
         super().__init__(*args, **named)
-        self._known = known
+        self.known = known
 
     @property
     def batches(self) -> Backend:
         """The part's rows, with the number of all rows."""
-        return _Part(super().batches, self._known.rows)
+        return PartOfRows(super().batches, self.known.rows)
 
     @property
     def part_rows(self) -> int:
@@ -133,16 +136,16 @@ class SummingSession(BaseSession):
 
     def run(self, request: Request, compute: Callable[[Gate], dict[str, object]]) -> dict[str, object]:
         """Return the answer of all parts; the ledger is told that there are several."""
-        known = self._known
+        known = self.known
         said = {"parts": known.parts, "colluding": known.colluding, "rows": known.rows}
         return super().run(replace(request, description=request.description | {"summed": said}), compute)
 
     def _gate(self, plan: Plan, reservation: Reservation) -> Gate:
-        return SummingGate(plan, self._noise, partial(self.ledger.release, reservation), self._known)
+        return SummingGate(plan, self._noise, partial(self.ledger.release, reservation), self.known)
 
     def remarks(self, unit: Unit) -> tuple[str, ...]:
         """Return what the guarantee must say: against whom it holds, and on what that rests."""
-        known = self._known
+        known = self.known
         said = (
             f"one noise for {known.parts} sites: the guarantee holds against the coordinator and any "
             f"{known.colluding} of them together, and rests on X25519, HKDF-SHA256 and ChaCha20"
@@ -152,3 +155,21 @@ class SummingSession(BaseSession):
     def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002 - one for all of them
         """Return the proof pages of the noise and of what masks it."""
         return "mechanisms/summed_laplace.proof.md", "session/summing.proof.md", "federation/masking.proof.md"
+
+
+def summed_answers(
+    parts: Sequence[Callable[[Summation], Answer]], rows: int, colluding: int = 1
+) -> tuple[list[Answer], dict[str, tuple[int, ...]]]:
+    """Return the answers of parts that are all in this process, which need no masks, and the sums they rest on."""
+    totals: dict[str, tuple[int, ...]] = {}
+    while True:
+        known, answers, waiting = Summation(len(parts), colluding, rows, totals), [], []
+        for part in parts:
+            try:
+                answers.append(part(known))
+            except NextPart as one:
+                waiting.append(one)
+        if not waiting:
+            return answers, totals
+        columns = zip(*(one.steps for one in waiting), strict=True)
+        totals = totals | {waiting[0].name: tuple(map(sum, columns))}

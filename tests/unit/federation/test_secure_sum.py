@@ -67,9 +67,16 @@ def run(study, pigeons, sites, time=None, **instead):
 def test_one_answer_about_all_rows(summed, sites, pigeons, budget_spent, trial):
     said = run(summed, pigeons, sites)
     print(said)
+    from counterveil.federation.coordinator import states
+    print([(s.site,s.state) for s in states(summed)])
     result = pooled(summed)
     assert result.details["rows"] == trial.frame["outcome"].size if "outcome" in trial.frame else 400
     assert result.details["mechanism"] == "summed_laplace"
     assert "federation/masking.proof.md" in result.guarantee.pages
     assert abs(result.estimate - 0.2) < 0.5
     assert {str(budget_spent(site).spent.epsilon) for site in sites.values()} == {"1"}
+
+def test_dbg(summed, sites, pigeons):
+    run(summed, pigeons, sites)
+    from counterveil.questions.pooled.pool import read_result
+    read_result(summed.reply("North").result, "a site", measures=False)
