@@ -6,23 +6,21 @@ import json
 import numpy as np
 import pytest
 
-import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.federation.coordinator import Clock, pooled
+from counterveil.federation.coordinator import Clock, pooled, states
+from counterveil.federation.masking import Member, Step, SumRequest, masked, new_key, public_key, total_of
+from counterveil.federation.messages import OTHER_SUM, UNSUITABLE, Reply
 from counterveil.federation.sum_round import SumRound
 
 NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
 
 
-class Time:
-    """A clock that moves when somebody sleeps."""
+class Hours:
+    """A clock that moves when somebody sleeps; one second short of the sites' own."""
 
     def __init__(self):
-        self.at = 900.0
-
-    def clock(self):
-        return Clock(lambda: self.at, self.sleep)
+        self.at = 999.0
 
     def sleep(self, seconds):
         self.at += seconds
@@ -30,53 +28,164 @@ class Time:
 
 @pytest.fixture
 def sites(tmp_path, trial, new_site):
-    """Three sites that hold the trial's rows between them and know each other."""
-    frame, found = trial.frame, {}
-    columns = [column.tolist() for column in frame.values()]
+    """Three sites that hold the trial's rows between them and know each other's keys."""
+    columns, found = [column.tolist() for column in trial.frame.values()], {}
     for name, rows in zip(NAMES, np.array_split(np.arange(len(columns[0])), 3), strict=True):
         path = tmp_path / f"{name}.csv"
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
-            writer.writerow(frame)
+            writer.writerow(trial.frame)
             writer.writerows([[column[row] for column in columns] for row in rows])
         found[name] = new_site(name, data=path, estimators=["trial"], protects=["record"])
     for site in found.values():
         (site.file.folder / "peers").mkdir()
-        for name, other in found.items():
-            if name != site.file.name:
-                text = (other.file.keys / "node.pub").read_bytes()
-                (site.file.folder / "peers" / f"{name}.pub").write_bytes(text)
+        for name in NAMES:
+            key = (found[name].file.keys / "node.pub").read_bytes()
+            (site.file.folder / "peers" / f"{name}.pub").write_bytes(key)
     return found
 
 
 @pytest.fixture
-def summed(tmp_path, new_study, sites):
-    study = new_study(*NAMES, aggregation="secure", quorum=2, question=QUESTION)
+def study(new_study, sites):
+    made = new_study(*NAMES, aggregation="secure", quorum=2, question=QUESTION)
     for name, site in sites.items():
-        (study.path / "sites" / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
-    return study
+        (made.path / "sites" / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
+    return made
 
 
-def run(study, pigeons, sites, time=None, **instead):
-    said = []
-    answers = {name: site.answer for name, site in sites.items()} | instead
-    SumRound(study, pigeons(answers), said.append, (time or Time()).clock()).run()
-    return said
+@pytest.fixture
+def run(study, sites, pigeons):
+    """Runs the study; functions given by name answer in place of a site. Returns what was sent to each site."""
+
+    def go(**instead):
+        time = Hours()
+        engine = pigeons({name: site.answer for name, site in sites.items()} | instead)
+        SumRound(study, engine, lambda _: None, Clock(lambda: time.at, time.sleep)).run()
+        return engine.sent
+
+    return go
 
 
-def test_one_answer_about_all_rows(summed, sites, pigeons, budget_spent, trial):
-    said = run(summed, pigeons, sites)
-    print(said)
-    from counterveil.federation.coordinator import states
-    print([(s.site,s.state) for s in states(summed)])
-    result = pooled(summed)
-    assert result.details["rows"] == trial.frame["outcome"].size if "outcome" in trial.frame else 400
-    assert result.details["mechanism"] == "summed_laplace"
+def said(text):
+    return (json.loads(text)["result"] or {}).get("summed", {})
+
+
+def changed(text, **facts):
+    reply = json.loads(text)
+    reply["result"]["summed"] |= facts
+    return json.dumps(reply)
+
+
+def test_the_sum_is_one_answer_about_all_rows_that_every_site_paid_once(run, study, sites, budget_spent):
+    sent = run()
+    result = pooled(study)
+    assert result.details["rows"] == 400
+    assert result.uncertainty.noise.to_dict()["sites"] == "3"
     assert "federation/masking.proof.md" in result.guarantee.pages
-    assert abs(result.estimate - 0.2) < 0.5
-    assert {str(budget_spent(site).spent.epsilon) for site in sites.values()} == {"1"}
+    assert abs(result.estimate - 0.2) < 1
+    for name, site in sites.items():
+        assert budget_spent(site).spent.epsilon == 1
+        # Asked again, a site says the same, to the last digit of its masked part.
+        first = sent[name][1]
+        assert site.answer(first) == site.answer(first)
+    run()
+    assert pooled(study).estimate == result.estimate
 
-def test_dbg(summed, sites, pigeons):
-    run(summed, pigeons, sites)
-    from counterveil.questions.pooled.pool import read_result
-    read_result(summed.reply("North").result, "a site", measures=False)
+
+def test_masks_cancel_among_those_who_agree_and_nowhere_else():
+    private = {name: new_key() for name in NAMES}
+    members = [Member(name, "r", public_key(key), 1) for name, key in private.items()]
+    numbers = {"North": [5, -7], "South": [0, 2**90], "West": [-1, 3]}
+    parts = [masked(numbers[name], private[name], name, members, b"one") for name in NAMES]
+    assert total_of(parts) == (4, 2**90 - 4)
+    assert all(min(part) > 2**90 for part in parts)
+    other = masked(numbers["West"], private["West"], "West", members, b"another")
+    assert max(map(abs, total_of([*parts[:2], other]))) > 2**100
+
+
+def test_a_site_that_is_away_at_the_start_is_left_out_and_named(run, study):
+    run(West=lambda _: "silence")
+    result = pooled(study)
+    assert result.details["rows"] == 267
+    assert result.not_covered[0].sites == ("West",)
+
+
+def test_a_site_that_drops_out_later_costs_time_and_nothing_else(run, study, sites, budget_spent):
+    def until_the_second_sum(text):
+        return "silence" if json.loads(text)["step"]["totals"] else sites["West"].answer(text)
+
+    run(West=until_the_second_sum)
+    with pytest.raises(CounterveilError, match="CV-F501"):
+        pooled(study)
+    run()
+    assert pooled(study).details["rows"] == 400
+    assert {budget_spent(site).spent.epsilon for site in sites.values()} == {1}
+
+
+@pytest.mark.parametrize("lie", ["garbage", "old", "bound", "copy"])
+def test_a_part_that_is_none_opens_nothing(run, study, sites, lie, budget_spent):
+    kept = {}
+
+    def north(text):
+        kept["North"] = sites["North"].answer(text)
+        return kept["North"]
+
+    def west(text):
+        answer = sites["West"].answer(text)
+        if "numbers" not in said(answer):
+            return answer
+        first = kept.setdefault("first", answer)
+        numbers = said(answer)["numbers"]
+        return {
+            "garbage": changed(answer, numbers=["7" * 32] * len(numbers)),
+            "old": first if first != answer else answer,
+            "bound": changed(answer, bound="1"),
+            "copy": changed(answer, numbers=said(kept["North"])["numbers"]),
+        }[lie]
+
+    run(North=north, West=west)
+    with pytest.raises(CounterveilError, match="CV-F501"):
+        pooled(study)
+    assert all(budget_spent(site).spent.epsilon == 1 for site in sites.values())
+
+
+def test_a_site_that_lies_about_the_answer_is_outvoted(run, study, sites):
+    def west(text):
+        reply = json.loads(sites["West"].answer(text))
+        if "estimate" in (reply["result"] or {}):
+            reply["result"]["estimate"] += 0.01
+        return json.dumps(reply)
+
+    run(West=west)
+    honest = {each.site: each.result.estimate for each in states(study)}
+    assert pooled(study).estimate == honest["North"] != honest["West"]
+
+
+def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, sites):
+    sent = run(West=lambda text: "silence" if json.loads(text)["step"]["members"] else sites["West"].answer(text))
+    first = SumRequest.from_text(sent["North"][1])
+
+    def refused(**other):
+        step = {"members": first.step.members, "colluding": 1, "totals": {}} | other
+        request = SumRequest(first.question, Step(**step))
+        return Reply.from_text(sites["North"].answer(request.to_text())).refusal
+
+    north, south, west = first.step.members
+    assert refused() is None
+    assert refused(members=(north, south)) == OTHER_SUM
+    assert refused(colluding=2) == OTHER_SUM
+    mine = Member("West", west.request_id, public_key(new_key()), west.rows, west.signature)
+    assert refused(members=(north, south, mine)) == OTHER_SUM
+    assert Reply.from_text(sites["North"].answer(first.question.to_text())).refusal == UNSUITABLE
+
+
+def test_what_does_not_add_up_is_not_asked(new_study):
+    for question, more in (
+        ({"method": "doubly_robust"}, {}),
+        ({"delta": "1e-6"}, {}),
+        ({}, {"colluding": 2}),
+        ({}, {"colluding": 0}),
+        ({}, {"aggregation": "sealed"}),
+    ):
+        with pytest.raises(CounterveilError, match="CV-P600"):
+            new_study("North", "South", **{"aggregation": "secure", "question": QUESTION | question} | more)
