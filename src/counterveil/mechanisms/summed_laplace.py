@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import exp, lgamma, log, pi, sqrt
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from flint import arb, ctx
@@ -213,15 +213,19 @@ def _scaled_density(shape: float, size: Reals) -> Reals:
 
 def _log_tail(shape: Fraction, size: Reals) -> Reals:
     """Return ln P(G - G' > size) for sizes from 0 on."""
-    places, _, spline = _tail_table(shape)
-    return np.asarray(np.where(size <= places[-1], spline(np.minimum(size, places[-1])) - size, -np.inf))
+    places, tails, slopes = _tail_table(shape)
+    at = np.clip(np.searchsorted(places, size, "right") - 1, 0, _POINTS - 2)
+    width = places[at + 1] - places[at]
+    t = np.minimum((size - places[at]) / width, 1.0)
+    # Hermite's cubic through ln(tail) + size, which hardly bends.
+    ends = (1 + 2 * t) * (1 - t) ** 2 * (tails + places)[at] + t**2 * (3 - 2 * t) * (tails + places)[at + 1]
+    bend = width * t * (1 - t) * ((1 - t) * slopes[at] - t * slopes[at + 1])
+    return np.asarray(np.where(size <= places[-1], ends + bend - size, -np.inf))
 
 
 @lru_cache(maxsize=16)
-def _tail_table(shape: Fraction) -> tuple[Reals, Reals, Any]:
-    """Return places from 0 on, ln of the tails there, and a spline through ln(tail) + place with its own slopes."""
-    from scipy.interpolate import CubicHermiteSpline
-
+def _tail_table(shape: Fraction) -> tuple[Reals, Reals, Reals]:
+    """Return places from 0 on, ln of the tails there, and the slopes of ln(tail) + place."""
     r = float(shape)
     places = np.expm1(np.linspace(0.0, log(1 + 200 * _FAR), _POINTS)) / 200
     nodes, weights = leggauss(12)
@@ -233,5 +237,4 @@ def _tail_table(shape: Fraction) -> tuple[Reals, Reals, Any]:
     scaled[-1] = _scaled_density(r, places[-1] + far) @ far_weights
     for i in range(_POINTS - 2, -1, -1):
         scaled[i] = parts[i] + scaled[i + 1] * np.exp(-widths[i])
-    slopes = 1 - _scaled_density(r, places) / scaled
-    return places, np.log(scaled) - places, CubicHermiteSpline(places, np.log(scaled), slopes)
+    return places, np.log(scaled) - places, 1 - _scaled_density(r, places) / scaled
