@@ -29,11 +29,14 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
+from counterveil.federation.files import write_json
+from counterveil.federation.masking import Member, Step, SumRequest
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
+from counterveil.federation.sum_round import SumRound
 from counterveil.results import MeasureResult
 
 _SECONDS = 5.0
@@ -186,6 +189,58 @@ def _request_for_means(_: World, source: random.Random) -> str:
     return _request(_world(os.getpid(), source.randrange(len(_MEASURES))), source)
 
 
+@cache
+def _summed(_process: int) -> tuple[StudyFolder, dict[str, Site], list[tuple[str, str, str]]]:
+    """Return a study whose sites' parts are summed, its sites, and what they were sent and replied."""
+    folder = tempfile.TemporaryDirectory(prefix="fuzzing-sums-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name).resolve()
+    question = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
+    document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "aggregation": "secure"}
+    document |= {"question": question, "sites": {name: {} for name in _SITES}}
+    make_study(path / "study", document, _STUDY, {})
+    policy = _POLICY | {"estimators": ["trial"], "protects": ["record"]}
+    sites = {name: _site(path, name, place, _STUDY, policy) for place, name in enumerate(_SITES)}
+    study, said, members = StudyFolder(path / "study"), [], []
+    for name, site in sites.items():
+        for other in (study.path / "sites", *(path / one / "peers" for one in _SITES)):
+            other.mkdir(exist_ok=True)
+            (other / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
+        text = SumRequest(study.request(name, 4e9), Step()).to_text()
+        said.append((name, text, site.answer(text)))
+        offer = json.loads(said[-1][2])["result"]["summed"]
+        members.append(Member.read(offer | {"site": name, "request_id": study.request(name).request_id}))
+    step = Step(tuple(members))
+    for name, site in sites.items():
+        text = SumRequest(study.request(name, 4e9), step).to_text()
+        said.append((name, text, site.answer(text)))
+    write_json(study.path / "sum.json", step.to_document() | {"failed": False})
+    return study, sites, said
+
+
+def _sum_request(_: World, source: random.Random) -> str:
+    """A site gets a mutated step of a sum; it answers with a reply, whatever it got."""
+    _study, sites, said = _summed(os.getpid())
+    name, text, _reply_text = source.choice(said)
+    reply = sites[name].answer(mutated_json(text, source).decode("utf-8", "replace"))
+    Reply.from_text(reply)
+    return reply
+
+
+def _sum_reply(_: World, source: random.Random) -> str:
+    """A coordinator gets a mutated part of a sum."""
+    study, _sites, said = _summed(os.getpid())
+    name, _text, reply = source.choice(said)
+    ticks, told = iter(range(10**9)), list[str]()
+    clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
+    text = mutated_json(reply, source).decode("utf-8", "replace")
+    try:
+        SumRound(study, _Pigeon(name, text), told.append, clock).run()
+    finally:
+        _drop(study.path / "replies" / f"{name}.json")
+    return "\n".join(told)
+
+
 class _Pigeon:
     """An engine whose only message is there already."""
 
@@ -300,6 +355,8 @@ _TARGETS: dict[str, Callable[[World, random.Random], str]] = {
     "reply": _reply,
     "reply of means": _reply_of_means,
     "request for means": _request_for_means,
+    "step of a sum": _sum_request,
+    "part of a sum": _sum_reply,
     "kept answer": _kept_answer,
     "result file": _result_file,
     "request again": _request,

@@ -8,16 +8,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError, judged
 from counterveil.federation.messages import Reply
 from counterveil.federation.study_files import StudyFolder, check_pooling
+from counterveil.federation.sum_round import SumRound, agreed, most_rows
 from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
-from counterveil.results.result import MeasureResult, Result
+from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
 # What a coordinator needs of whatever carries its messages.
@@ -45,6 +46,7 @@ _LONGEST_RETRY = 600.0
 _MOST_WRONG = 3
 
 Teller = Callable[[str], None]
+Answer = TypeVar("Answer", bound=PooledResult | Result)
 
 
 @dataclass(slots=True)
@@ -208,6 +210,8 @@ class SiteState:
 def states(folder: StudyFolder) -> list[SiteState]:
     """Return where each site stands, in the order of the study file; every answer is judged anew."""
     found = {site: _state(folder, site) for site in folder.study.asks}
+    if folder.study.colluding:
+        return list(found.values())
     # Two draws of noise do not agree in every number. Of answers that do, the first to arrive is believed.
     seen: set[object] = set()
     answered = {site: each.result for site, each in found.items() if each.result is not None}
@@ -224,8 +228,7 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     try:
         reply = folder.reply(site)
         if reply is not None and reply.ok:
-            known, max_rows = folder.head(site), folder.study.max_rows.get(site)
-            result = judged(folder.request(site), reply, max_rows, known)
+            result = judged(folder.request(site), reply, most_rows(folder, site), folder.head(site))
             return SiteState(site, epsilon, describe(reply), None, result)
     except SetAsideError as reason:
         return SiteState(site, epsilon, aside(str(reason)), "CV-F041", None)
@@ -245,11 +248,17 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
 
 def pooled(
     folder: StudyFolder, method: str | None = None, level: float | None = None
-) -> PooledResult | MeasureResult:
-    """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few."""
+) -> PooledResult | Result:
+    """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few.
+
+    Where parts are summed it is the effect that most of the sites computed from the sums (else CV-F501).
+    """
     study, found = folder.study, states(folder)
-    gone = [each for each in found if not each.answered]
     results = {each.site: each.result for each in found if each.result is not None}
+    if study.colluding:
+        effect, inside = agreed(folder, results)
+        return _without(effect, [each for each in found if each.site not in inside])
+    gone = [each for each in found if not each.answered]
     if len(results) < study.quorum:
         raise refusal(
             "CV-F020",
@@ -259,12 +268,17 @@ def pooled(
         )
     if method is not None:
         check_pooling(method, results, study.max_rows, study.ask.measure)
-    effect = pool(
+    pooled_effect = pool(
         results,
         method=method or study.pooling,
         level=study.ask.level if level is None else level,
         weight_limits=_weight_limits(folder, results),
     )
+    return _without(pooled_effect, gone)
+
+
+def _without(effect: Answer, gone: list[SiteState]) -> Answer:
+    """Return an effect that names the sites which are not in it."""
     if not gone:
         return effect
     absent = SitesWithoutAnswer(tuple(each.site for each in gone), tuple(each.state for each in gone))
@@ -310,7 +324,7 @@ def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float
         with FlowerLink(folder, listen) as link:
             ready = time.monotonic()
             tell(f"listening on {folder.study.address}")
-            Round(folder, link, tell).run()
+            (SumRound if folder.study.colluding else Round)(folder, link, tell, Clock()).run()
             answered = time.monotonic()
     return {
         "load": loaded - start,

@@ -189,7 +189,7 @@ def farthest(noise: NoiseDistribution | None) -> float:
 
 
 # The amount of privacy that the noise of each mechanism names.
-_AMOUNTS = {"staircase": "epsilon", "laplace": "epsilon", "gaussian": "mu"}
+_AMOUNTS = {"staircase": "epsilon", "laplace": "epsilon", "summed_laplace": "epsilon", "gaussian": "mu"}
 # What is a fraction at a site and a float in its message agrees to this part.
 NEAR = 1e-6
 # No release has a smaller part of the budget, unless the question says so.
@@ -248,7 +248,7 @@ def noise_like(noise: Any, sensitivity: Fraction, amount: Fraction) -> Any:
     """Return noise of the same mechanism for another sensitivity and an amount of epsilon, or of mu squared."""
     name = str(facts_of(noise)["mechanism"])
     paid = str(Fraction(sqrt(amount)) if _AMOUNTS[name] == "mu" else amount)
-    return noise_from_dict({"mechanism": name, "sensitivity": str(sensitivity), _AMOUNTS[name]: paid})
+    return noise_from_dict({**facts_of(noise), "sensitivity": str(sensitivity), _AMOUNTS[name]: paid})
 
 
 def check_weighted(ask: Ask, width: Fraction, known: Uncertainty, rare: float = 0.0) -> Fraction:

@@ -33,6 +33,7 @@ OTHER_DECLARATION: Final = "CV-F012"
 UNSUITABLE: Final = "CV-F013"
 OTHER_SITE: Final = "CV-F040"
 DAMAGED_LEDGER: Final = "CV-F042"
+OTHER_SUM: Final = "CV-F500"
 
 MEANINGS: Final[dict[str, str]] = {
     NOT_UNDERSTOOD: "the request is invalid",
@@ -50,6 +51,7 @@ MEANINGS: Final[dict[str, str]] = {
     UNSUITABLE: "the question does not suit the estimator",
     OTHER_SITE: "the request is addressed to another site",
     DAMAGED_LEDGER: "the site's ledger is damaged or was rolled back",
+    OTHER_SUM: "the site does not take part in this sum",
 }
 
 

@@ -14,9 +14,10 @@ from typing import Any
 from counterveil.accounting import open_ledger
 from counterveil.data import Layout, Study, check_columns, open_table, rows_of_source, source_in_database
 from counterveil.errors import BudgetError, CounterveilError, FederationError, LedgerError, refusal
-from counterveil.federation import files
+from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
+from counterveil.federation.masking import SUMMED, Step, read_request
 from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
     APPROVED,
@@ -30,10 +31,14 @@ from counterveil.federation.site_files import (
     head_of,
     key_of,
 )
+from counterveil.privacy import Budget, Unit
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
 from counterveil.questions.session import Session
 from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.question import uses_of
+from counterveil.session import BaseSession
+from counterveil.session.summing import NextPart
 from counterveil.settings.ranges import out_of_range
 
 _LOG = logging.getLogger(__name__)
@@ -63,13 +68,13 @@ class Site:
     def answer(self, text: str) -> str:
         """Return the reply to a message; whatever happens inside, a refusal's code is all that leaves."""
         try:
-            request = SiteRequest.from_text(text)
+            request, step = read_request(text)
         except CounterveilError:
             _LOG.info("refused a message: %s", refusals.NOT_UNDERSTOOD)
             return Reply.not_understood().to_text()
         try:
             with self.records.locked():
-                answer = self._answer(request)
+                answer = self._answer(request, step)
             _LOG.info("answered %s", key_of(request))
             return Reply.to(request, result=answer.result, head=answer.head).to_text()
         except Exception as error:
@@ -77,16 +82,31 @@ class Site:
             _LOG.info("refused %s: %s%s", key_of(request), code, _where(error))
             return Reply.to(request, refusal=code).to_text()
 
-    def _answer(self, request: SiteRequest) -> KeptAnswer:
-        """Return the kept answer of a request, or check it, pay for it, compute it and keep it, in this order."""
+    def _answer(self, request: SiteRequest, step: Step | None) -> KeptAnswer:
+        """Return the kept answer of a request, or check it, pay for it, compute it and keep it, in this order.
+
+        A step of a sum before the last is answered with the site's part of what is summed next, which is not kept
+        here: the ledger stores its noise.
+        """
         if request.site != self.file.name:
             raise RefusedError(refusals.OTHER_SITE)
         self._check_ledger(request.anchor)
         kept = self.records.answered(request)
         if kept is not None:
             return kept
+        if not summed_site.fits(request, step):
+            raise RefusedError(refusals.UNSUITABLE)
         self._check(request)
-        result = self._computed(request)
+        if step is None:
+            result = self._computed(request)
+        elif not step.members:
+            return KeptAnswer(summed_site.offer(self.file, request, self._offered(request)), None)
+        else:
+            private = summed_site.check_members(self.file, request, step)
+            try:
+                result = self._computed(request, summed_site.opened(request, step))
+            except NextPart as part:
+                return KeptAnswer(summed_site.part_of(request, step, private, part), None)
         if not self.file.policy.diagnostics:
             result = result | {"diagnostics": {}}
         with open_ledger(self.file.ledger) as ledger:
@@ -130,12 +150,31 @@ class Site:
         except _FAULTS:
             return False
 
-    def _computed(self, request: SiteRequest) -> dict[str, Any]:
+    def _offered(self, request: SiteRequest) -> int:
+        """Return the number of rows of a site that can take part in a sum; what would be refused later is refused."""
+        asked = _arguments(self.study, request)
+        rows = rows_of_source(open_table(self.file.data, self.file.table), self.study).rows
+        if rows < max(1, self.file.policy.least_rows):
+            raise RefusedError(refusals.TOO_FEW)
+        uses = uses_of(self.study, Unit(asked.protects), asked.name, request.ask.method)
+        budget = Budget(request.ask.epsilon, request.ask.delta)
+        try:
+            with open_ledger(self.file.ledger) as ledger:
+                ledger.check_offer(self.file.dataset, uses, budget, key_of(request))
+        except BudgetError:
+            raise RefusedError(refusals.NO_BUDGET) from None
+        except LedgerError as error:
+            raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
+        return rows
+
+    def _computed(
+        self, request: SiteRequest, open_session: Callable[..., BaseSession] = Session
+    ) -> dict[str, Any]:
         arguments = _arguments(self.study, request)
         method = METHODS[request.ask.method]
         source = open_table(self.file.data, self.file.table)
         try:
-            with Session(
+            with open_session(
                 source,
                 self.study,
                 ledger=self.file.ledger,
@@ -151,7 +190,7 @@ class Site:
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
 
-    def _rows(self, session: Session, method: Method) -> int:
+    def _rows(self, session: BaseSession, method: Method) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
         if method.in_batches:
             return session.batches.rows
@@ -179,7 +218,8 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
         delta=question.delta,
         estimand=question.estimand,
         level=question.level,
-        mechanism=question.mechanism,
+        # Shares of summed noise are drawn in place of a plan's own.
+        mechanism=None if question.mechanism == SUMMED else question.mechanism,
         measure=question.measure,
         settings=settings_from_values(question.method, question.settings),
     )

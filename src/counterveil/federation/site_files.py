@@ -203,10 +203,10 @@ _LAST = "head.json"
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
-    """An answer that was given, and where the ledger ended after it was settled."""
+    """An answer that was given, and where the ledger ended after it was settled; None for a part of a sum."""
 
     result: dict[str, Any]
-    head: Head
+    head: Head | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +245,7 @@ class SiteRecords:
 
     def keep(self, request: SiteRequest, answer: KeptAnswer) -> None:
         """Keep an answer before it leaves."""
+        assert answer.head is not None
         facts = {"fingerprint": request.fingerprint(), "result": answer.result, "head": asdict(answer.head)}
         write_json(self._answers / f"{key_of(request)}.json", facts)
         write_json(self._answers / _LAST, asdict(answer.head))

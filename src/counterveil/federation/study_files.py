@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,11 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.judging import Expected
+from counterveil.federation.masking import SUMMED
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
+from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import OF_MEANS
 
 FILE = "study.toml"
@@ -38,6 +40,8 @@ _NUMBER = (int, float)
 FEWEST = 2
 _MOST_WEIGHT = 0.5
 _LONGEST_WAIT = 366 * 86400.0
+NO_AGGREGATION, SECURE = "none", "secure"
+_SUMMED_QUESTION = ("trial", "record", "0", DIFFERENCE, "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class StudyFile:
     `deadline` is how many seconds one run waits, `retry` after how many a silent site is asked again;
     `quorum` is the number of answers from which a result is made. `max_weight` is the most weight of one site in
     the average; `max_rows` has the number of rows that a site is known to have at most, where that is known.
+    `colluding` is how many sites may collude where their parts are added up under masks, 0 where answers are pooled.
     """
 
     study_id: str
@@ -60,6 +65,7 @@ class StudyFile:
     pooling: str
     max_weight: float
     max_rows: dict[str, int]
+    colluding: int = 0
 
     @classmethod
     def read(cls, folder: Path) -> StudyFile:
@@ -71,18 +77,24 @@ class StudyFile:
     def from_document(cls, document: Mapping[str, Any], declaration: Mapping[str, Any]) -> StudyFile:
         """Return the study in the tables of a study file."""
         table = TomlTable(_WHAT, document)
-        table.known(
-            "id", "address", "deadline", "retry", "quorum", "pooling", "max_weight", "question", "sites"
-        )
+        known = ("id", "address", "deadline", "retry", "quorum", "pooling", "max_weight", "question", "sites")
+        table.known(*known, "aggregation", "colluding")
         ask = Ask.from_document(table.get("question", dict))
+        colluding = 0
+        if table.get("aggregation", str, NO_AGGREGATION) != NO_AGGREGATION:
+            ask, colluding = _summed(table, ask)
         if ask.method == "auto":
             raise _wrong("method: the name of an estimator, which stewards can review", "'auto'")
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
         Expected.of(declaration)
+        if colluding and len({one.epsilon for one in asks.values()}) > 1:
+            raise _wrong("one epsilon for all sites whose parts are summed", "several")
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
         if not FEWEST <= quorum <= len(asks):
             raise _wrong(f"quorum: {FEWEST} to the number of sites, {len(asks)}", f"{quorum}")
+        if not colluding < quorum:
+            raise _wrong(f"colluding: 1 to {quorum - 1}, less than the quorum", f"{colluding}")
         deadline, retry = (
             float(table.get(name, _NUMBER, usual)) for name, usual in (("deadline", 3600), ("retry", 60))
         )
@@ -110,7 +122,22 @@ class StudyFile:
             pooling=pooling,
             max_weight=max_weight,
             max_rows=max_rows,
+            colluding=colluding,
         )
+
+
+def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
+    """Return the question with summed noise, and how many sites may collude; only contrasts of records are summed."""
+    if table.get("aggregation", str) != SECURE:
+        raise _wrong(f'aggregation: "{NO_AGGREGATION}" or "{SECURE}"', repr(table.values["aggregation"]))
+    asked = (ask.method, ask.protects, ask.delta, ask.measure, ask.settings.get("adjustment"), ask.mechanism)
+    if asked not in ((*_SUMMED_QUESTION, None), (*_SUMMED_QUESTION, SUMMED)):
+        wanted = 'method = "trial", protects = "record", no delta, settings.adjustment = "none"'
+        raise _wrong(f'{wanted} with aggregation = "{SECURE}"', "another question")
+    colluding = table.get("colluding", int, 1)
+    if colluding < 1:
+        raise _wrong("colluding: at least 1, as every site sees the sums", f"{colluding}")
+    return replace(ask, mechanism=SUMMED), colluding
 
 
 def _wrong(expected: str, got: str) -> CounterveilError:
@@ -200,6 +227,7 @@ class StudyFolder:
             )
         (self.path / "requests" / f"{site}.json").unlink(missing_ok=True)
         (self.path / "replies" / f"{site}.json").unlink(missing_ok=True)
+        (self.path / "sum.json").unlink(missing_ok=True)
 
     def keep(self, site: str, reply: Reply) -> None:
         """Keep a reply; a result is never replaced by a refusal."""

@@ -11,6 +11,7 @@ from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
 from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase
+from counterveil.mechanisms.summed_laplace import SummedLaplace
 
 __all__ = [
     "Ball",
@@ -29,6 +30,7 @@ __all__ = [
     "SeededNoise",
     "StableHistogram",
     "Staircase",
+    "SummedLaplace",
     "SystemNoise",
     "fixed_ambient_generators",
     "mechanism_from_dict",

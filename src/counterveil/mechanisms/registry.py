@@ -13,12 +13,18 @@ from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.lomax import Lomax
 from counterveil.mechanisms.response import RandomizedResponse
 from counterveil.mechanisms.staircase import Staircase
+from counterveil.mechanisms.summed_laplace import SummedLaplace
 
-Mechanism: TypeAlias = Laplace | LaplacePair | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
+Mechanism: TypeAlias = (
+    Laplace | LaplacePair | SummedLaplace | Staircase | Gaussian | Lomax | Ball | Box | RandomizedResponse
+)
 
 _READERS: dict[str, Callable[[dict[str, str]], Mechanism]] = {
     "laplace": lambda facts: Laplace(facts["sensitivity"], facts["epsilon"]),
     "laplace_pair": lambda facts: LaplacePair(facts["sensitivity"], facts["epsilon"], facts["narrow"]),
+    "summed_laplace": lambda facts: SummedLaplace(
+        facts["sensitivity"], facts["epsilon"], int(facts["sites"]), int(facts["honest"])
+    ),
     "staircase": lambda facts: Staircase(facts["sensitivity"], facts["epsilon"]),
     "gaussian": lambda facts: Gaussian(facts["sensitivity"], facts["mu"]),
     "lomax": lambda facts: Lomax(facts["epsilon"], facts["smoothness"]),

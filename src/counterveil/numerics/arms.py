@@ -179,15 +179,16 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class TwoArms:
-    """The totals of both arms."""
+    """The totals of both arms; `people` is the number of rows where the totals are those of a part of them."""
 
     treated: Arm
     control: Arm
+    people: int | None = None
 
     @property
     def count(self) -> int:
-        """Number of rows in both arms."""
-        return self.treated.count + self.control.count
+        """Number of rows in both arms, those of other parts with them."""
+        return self.treated.count + self.control.count if self.people is None else self.people
 
     @property
     def sums(self) -> NDArray[np.object_]:
@@ -197,9 +198,9 @@ class TwoArms:
         )
 
     @classmethod
-    def of(cls, sums: NDArray[np.object_]) -> TwoArms:
+    def of(cls, sums: NDArray[np.object_], people: int | None = None) -> TwoArms:
         """Return the totals whose `sums` these are."""
-        return cls(Arm(*sums[:3]), Arm(*sums[3:]))
+        return cls(Arm(*sums[:3]), Arm(*sums[3:]), people)
 
 
 def arm_totals(treated: NDArray[np.bool_], outcome: NDArray[np.int64]) -> TwoArms:

@@ -165,9 +165,7 @@ class Question:
             unit=self.unit,
             proof=Proof.NONE if session.simulated else proof,
             public=session.study.public_facts(self.unit, reference),
-            pages=tuple(
-                dict.fromkeys((*proved, *(f"mechanisms/{mechanism}.proof.md" for mechanism in drawn)))
-            ),
+            pages=tuple(dict.fromkeys((*proved, *session.noise_pages(drawn)))),
             remarks=(*remarks, *session.remarks(self.unit)),
             whose=whose,
             several=several,

@@ -81,10 +81,14 @@ class Gate:
         """Whether something passed that is not stored: the next gate of this request would draw it anew."""
         return self._keep is None and bool(self._passed)
 
+    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the noise of the number `name` for a statistic of this sensitivity; draws nothing."""
+        return self._plan.noise(name, sensitivity)
+
     def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
         """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
         amount = self._pay(name, Kind.NUMBER)
-        mechanism = self._plan.noise(name, sensitivity)
+        mechanism = self.noise(name, sensitivity)
         return Released(self._on_each(name, [value], mechanism, sensitivity, amount)[0], mechanism)
 
     def release_smooth(

@@ -258,6 +258,10 @@ class BaseSession:
         """Return what the guarantee of an answer that protects `unit` must say about the account."""
         return self.ledger.remarks(self.dataset, unit, self.study.treatment)
 
+    def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the proof pages of the noise of these mechanisms."""
+        return tuple(f"mechanisms/{mechanism}.proof.md" for mechanism in mechanisms)
+
     def close(self) -> None:
         """Close the ledger if it was opened here, and delete scratch rows, here or in Spark."""
         if isinstance(self._streamed, SpooledRows | SparkRows):

@@ -56,7 +56,7 @@ def new_study(tmp_path, trial):
 
     def make(*sites, **settings):
         document = {"id": "s1", "address": "127.0.0.1:9092", "deadline": 100, "retry": 10} | settings
-        document |= {"question": QUESTION, "sites": {name: {} for name in sites}}
+        document = {"question": QUESTION, "sites": {name: {} for name in sites}} | document
         make_study(tmp_path / "study", document, trial.study, {})
         return StudyFolder(tmp_path / "study")
 

@@ -85,4 +85,4 @@ def test_other_texts_are_no_replies(changes):
 
 def test_every_refusal_has_a_meaning_and_is_in_the_range():
     first = [f"CV-F{place:03d}" for place in range(1, 14)]
-    assert list(MEANINGS) == [*first, "CV-F040", "CV-F042"]
+    assert list(MEANINGS) == [*first, "CV-F040", "CV-F042", "CV-F500"]

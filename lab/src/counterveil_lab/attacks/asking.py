@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from counterveil.accounting import Reservation
-from counterveil.data import Study
+from counterveil.data import Backend, Study
 from counterveil.errors import CounterveilError
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget
@@ -20,6 +20,7 @@ from counterveil.questions.session import Session
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Request
 from counterveil.session.plan import Kind, Plan
+from counterveil.session.summing import PartOfRows
 from counterveil_lab.attacks.watching import Passed, WatchedGate
 
 Columns = Mapping[str, Any]
@@ -60,7 +61,15 @@ class Watch:
 
 
 class WatchedCurator(Session):
-    """A session whose gates note what passes them."""
+    """A session whose gates note what passes them; with several `parts` its rows are one of as many equal ones."""
+
+    parts = 1
+
+    @property
+    def batches(self) -> Backend:
+        """The rows in batches, with the number of all parts' rows."""
+        own = super().batches
+        return own if self.parts == 1 else PartOfRows(own, self.parts * own.rows)
 
     def watch(self, watch: Watch) -> WatchedCurator:
         """Return this session, which notes everything in `watch`."""

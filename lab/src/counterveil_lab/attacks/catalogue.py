@@ -13,9 +13,8 @@ from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
 from counterveil.questions.policy.policy import Policy
-from counterveil.questions.session import Session
 from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
-from counterveil_lab.attacks.asking import Question
+from counterveil_lab.attacks.asking import Question, WatchedCurator
 from counterveil_lab.attacks.neighbours import (
     HIGH,
     LOW,
@@ -41,7 +40,7 @@ class Audited:
     `unit` is what neighbours differ in: an outcome, a treatment and an outcome, a record, a person or a cluster.
     `places` are the rows that are replaced, and `kinds` the sorts of people they are among. `samples` runs are drawn
     from each data set; with none, losses and replay are all that is looked at: samples show no delta below one over
-    their number.
+    their number. Of several `parts` the audited rows are one, whose releases are added to those of the others.
     """
 
     question: str
@@ -59,6 +58,7 @@ class Audited:
     epsilon: str = "1"
     delta: str = "0"
     samples: int = 0
+    parts: int = 1
 
     @property
     def name(self) -> str:
@@ -94,7 +94,8 @@ class Audited:
         if self.method:
             given |= {"method": self.method, "protects": self.protects}
 
-        def ask(session: Session, **words: Any) -> Any:
+        def ask(session: WatchedCurator, **words: Any) -> Any:
+            session.parts = self.parts
             return getattr(session, self.question)(**given, **words)
 
         return Question(self.study(), ask, budget)
@@ -248,6 +249,8 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "auto", "confounding bounded", arguments={"settings": Auto(kappa=0.25)})
     yield _record("ate", "trial", "pooled", declared=TRIAL, arguments={"settings": Trial("none", "pooled")})
     yield _record("ate", "trial", "arms", declared=TRIAL, arguments={"settings": Trial("none", "arms")})
+    summed = {"settings": Trial("none", "arms")}
+    yield _record("ate", "trial", "part of a sum", declared=TRIAL, arguments=summed, parts=3)
     yield _record(
         "ate", "trial", "known share", declared=SHARED, arguments={"settings": Trial("none", "arms")}
     )

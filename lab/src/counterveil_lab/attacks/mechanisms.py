@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from math import exp, log, tanh
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from counterveil.mechanisms import (
     SeededNoise,
     StableHistogram,
     Staircase,
+    SummedLaplace,
 )
 from counterveil.privacy import Budget
 from counterveil_lab.attacks.watching import WEAKER, fewer_lies
@@ -115,6 +116,26 @@ class Labels:
 
 
 @dataclass(frozen=True)
+class Shares:
+    """A sum of sites' numbers, less the shares of those that collude: the noise of the honest is left."""
+
+    mechanism: SummedLaplace
+    step: Fraction = Fraction(1, 4)
+
+    def sample(self, dataset: float, count: int, rng: np.random.Generator) -> FloatArray:
+        """Return the sums of the honest sites, in steps."""
+        source, value = _seeded(rng), Fraction(dataset)
+        sites = [(value, *(Fraction(0),) * (self.mechanism.honest - 1))] * count
+        parts = [self.mechanism.release_all(one, Grid(self.step), source) for one in sites]
+        return np.array([float(sum(part) / self.step) for part in parts])
+
+    def log_density(self, dataset: float, outputs: FloatArray) -> FloatArray:
+        """Return the log probabilities of the sums: discrete Laplace noise."""
+        decay = float(self.step / self.mechanism.scale)
+        return -decay * np.abs(outputs - dataset / float(self.step)) + log(tanh(decay / 2))
+
+
+@dataclass(frozen=True)
 class AuditedMechanism:
     """A mechanism, its copy with a third of the noise, and the pairs and testers they are audited with."""
 
@@ -162,6 +183,14 @@ def _vector(name: str, shape: type[Ball] | type[Box], apart: tuple[float, ...]) 
     return AuditedMechanism(name, _PURE, ours, third, pairs, testers, 3_000)
 
 
+def _shares() -> AuditedMechanism:
+    def testers(samples: int) -> list[Tester]:
+        return [ExactTester(Points.integers(-80, 84)), ThresholdTester(samples)]
+
+    ours, third = (Shares(SummedLaplace(Fraction(1, part), 1, 3, 2)) for part in (1, WEAKER))
+    return AuditedMechanism("shares of laplace", _PURE, ours, third, ((0.0, 1.0),), testers, 3_000)
+
+
 def _labels() -> AuditedMechanism:
     claim = Budget(2, "1e-3")
     ours, third = (StableHistogram(claim.epsilon * part, claim.delta) for part in (1, WEAKER))
@@ -186,5 +215,6 @@ MECHANISMS: dict[str, AuditedMechanism] = {
         _response(2),
         _response(4),
         _labels(),
+        _shares(),
     )
 }

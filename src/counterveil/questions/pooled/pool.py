@@ -359,6 +359,7 @@ _MECHANISMS = {
     "laplace": ("sensitivity", "epsilon"),
     "gaussian": ("sensitivity", "mu"),
     "laplace_pair": ("sensitivity", "epsilon", "narrow"),
+    "summed_laplace": ("sensitivity", "epsilon", "sites", "honest"),
 }
 _SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}
 _BOUNDS = {
@@ -367,6 +368,8 @@ _BOUNDS = {
     "epsilon": (1e-12, 1e6),
     "mu": (1e-12, 1e6),
     "smoothness": (1e-12, 1e6),
+    "sites": (1, 100),
+    "honest": (1, 100),
 }
 _NEEDED = ("method", "treatment", "outcome", "level", "releases", "details")
 _MOST_RELEASES, _MOST_DETAILS, _LONG_TEXT, _MOST_ROWS = 1000, 500, 20_000, 10**12

@@ -80,9 +80,9 @@ def compare(
     def compute(gate: Gate) -> Facts:
         (sums,) = source.run(arm_sums)
         step = outcome_unit(study.outcome_bounds)
-        found = release(gate, plan, TwoArms.of(sums), step, hi - lo, study.treated_share, centre)
+        found = release(gate, plan, TwoArms.of(sums, source.rows), step, hi - lo, study.treated_share, centre)
         sensitivity = CentredContrast(hi - lo, source.rows, found[0].share, found[0].centre)
-        noise = plan.noise("moment", sensitivity.second_moment / source.rows)
+        noise = gate.noise("moment", sensitivity.second_moment / source.rows)
         return Facts(
             **facts_of(session, question, centre, *found, sensitivity, noise),
             method="difference in means (centred contrast)" if centre == POOLED else "unadjusted contrast",
@@ -291,7 +291,7 @@ def facts_of(
         ),
         releases=releases(centre, sensitivity),
         not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
-        details={"rows": rows, "share_treated": float(setting.share), "mechanism": question.mechanism},
+        details={"rows": rows, "share_treated": float(setting.share), "mechanism": effect.noise.name},
     )
 
 
