@@ -126,7 +126,7 @@ def open_table(place: str, table: str | None) -> Any:
     """
     if place.startswith(_SPARK):
         return _cluster(place, _named("Spark", table))
-    if place.startswith(_SERVER) or (table is not None and "://" in place):
+    if "://" in place:
         return _server(place, _named(place.partition("://")[0], table))
     if place.endswith(_FILE):
         return _file(place, _named("a DuckDB file", table))
