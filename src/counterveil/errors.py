@@ -32,11 +32,16 @@ _MOST_ITEMS = 4
 _DIGITS = 40
 _EXCERPT = 20
 # Where an address names a user, what stands between the colon and the last "@" before the next slash or space.
-_PASSWORD = re.compile(r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):[^\s/]{1,500}@")
+# Passwords with slashes too, unless what stands there is a port.
+_PASSWORD = re.compile(
+    r"(?P<user>[A-Za-z][A-Za-z0-9+.-]{0,20}://?[^\s/@:]{0,200}):(?:[^\s/]{1,500}|(?!\d{1,5}/)\S{1,500})@"
+)
 # The end of a text that was cut short: it may be a password whose "@" was cut off.
 _UNFINISHED = re.compile(r"/[^\s/]*\Z")
 _PASSWORD_WORD = re.compile(
-    r"(?P<key>\b(?:password|passwd|pwd|token|sslpassword))(?P<sign>\s*=\s*)[^\s&'\"]+", re.I
+    r"(?P<key>\b(?:password|passwd|pwd|token|sslpassword)|[?&]\w{0,40}(?:password|token|key|secret|credentials))"
+    r"(?P<sign>\s*=\s*)[^\s&'\"]+",
+    re.I,
 )
 
 

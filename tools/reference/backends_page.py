@@ -2,55 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tools.reference.markdown import table
 
+from counterveil.data.sources.frames import ENGINES
 from counterveil.privacy import Unit
+from counterveil.questions import arms, event_study, outcomes, quantiles, survival
 from counterveil.questions.ate import METHODS, Method
 from counterveil.questions.cate.cate import FORMS
+from counterveil.questions.groups import question as groups
 
 # What a method does with rows.
 BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
-# Questions whose rows are added up in the same way whatever the method is.
-_OTHERS = {
-    ("groups", "difference_in_means", Unit.OUTCOME): BY_PASSES,
-    ("groups", "weighting", Unit.OUTCOME): BY_ROWS,
-    ("groups", "matching", Unit.OUTCOME): BY_ROWS,
-    ("groups", "all methods", Unit.RECORD): BY_PASSES,
-    ("policy_value, targeting_curve", "all methods", Unit.RECORD): BY_PASSES,
-    ("overlap", "", Unit.RECORD): BY_PASSES,
-    ("moments", "", Unit.OUTCOME): BY_PASSES,
-    ("moments", "", Unit.RECORD): BY_PASSES,
-    ("arms", "difference_in_means", Unit.OUTCOME): BY_PASSES,
-    ("arms", "weighting", Unit.OUTCOME): BY_ROWS,
-    ("arms", "matching", Unit.OUTCOME): BY_ROWS,
-    ("event_study", "difference_in_means", Unit.OUTCOME): BY_PASSES,
-    ("event_study", "weighting", Unit.OUTCOME): BY_ROWS,
-    ("event_study", "matching", Unit.OUTCOME): BY_ROWS,
-    ("event_study", "difference_in_means", Unit.RECORD): BY_PASSES,
-    ("outcomes", "difference_in_means", Unit.OUTCOME): BY_PASSES,
-    ("outcomes", "weighting", Unit.OUTCOME): BY_ROWS,
-    ("outcomes", "matching", Unit.OUTCOME): BY_ROWS,
-    ("outcomes", "trial", Unit.RECORD): BY_PASSES,
-    ("survival", "kaplan_meier, stratified", Unit.OUTCOME): BY_PASSES,
-    ("survival", "weighting", Unit.OUTCOME): BY_ROWS,
-    ("survival", "all methods", Unit.RECORD): BY_PASSES,
+# Questions with methods by what they protect; private pairs and these methods need all rows.
+_BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
+    "groups": groups.METHODS,
+    "arms": {Unit.OUTCOME: arms.METHODS, Unit.TREATMENT_AND_OUTCOME: ("doubly_robust",)},
+    "event_study": event_study.METHODS,
+    "outcomes": outcomes.METHODS,
+    "survival": survival.METHODS,
+    "quantiles": quantiles.METHODS,
+}
+_ALL_ROWS = ("weighting", "matching")
+# Questions with one method.
+_SINGLE = {
+    "policy_value": (Unit.RECORD,),
+    "targeting_curve": (Unit.RECORD,),
+    "overlap": (Unit.RECORD,),
+    "moments": (Unit.OUTCOME, Unit.RECORD),
 }
 _TEXT = """# Methods by source
 
 Written by `python -m tools.reference`. How to use each source: [use a database](../how-to/use-a-database.md).
 
-- **streaming**: rows are added up block by block into whole numbers, on all cores or in Spark's executors.
-- **pushed down**: the engine that holds the rows groups and adds them up; only counts and sums leave it.
-- **in memory**: all rows of the study's columns are read into this process. Rows in Spark are refused (CV-D050).
+- **streaming**: rows are added up block by block into whole numbers, on all cores or in Spark's executors. Tables of
+  every Ibis backend stream.
+- **pushed down**: the engine that holds the rows groups and adds them up; only counts and sums leave it. This needs
+  exact arithmetic, tested for {engines} and files. Tables of other backends stream.
+- **in memory**: all rows of the study's columns are read into this process, in a public order. Rows in Spark and in
+  databases other than DuckDB and PostgreSQL have none and are refused (CV-D050).
 
 Answers are bit-identical at every source. Methods in memory may depend on the order of rows, as their source hands them
 over. `auto` names one of the others.
 
 The rows of a person (`person=`), or of a protected cluster, become one first. Methods that are pushed down then stream,
-as they do with `before=`, `where=` and `per=`. Clusters (`cluster=` alone) are read into memory, and refused in Spark
-(CV-S017).
+as they do with `before=`, `where=` and `per=`. Clusters (`cluster=` alone) are read into memory, and refused where rows
+have no public order (CV-S017).
 
 {lines}
 """
@@ -66,8 +64,14 @@ def lines() -> Iterator[tuple[str, str, Unit, str]]:
     for name, forms in FORMS.items():
         for unit in forms.by_unit:
             yield "cate", name, unit, BY_PASSES if unit in forms.in_batches else BY_ROWS
-    for (question, method, unit), how in _OTHERS.items():
-        yield question, method, unit, how
+    for question, units in _BY_UNIT.items():
+        for unit, names in units.items():
+            for name in names:
+                whole = name in _ALL_ROWS or unit is Unit.TREATMENT_AND_OUTCOME
+                yield question, name, unit, BY_ROWS if whole else BY_PASSES
+    for question, protected in _SINGLE.items():
+        for unit in protected:
+            yield question, "", unit, BY_PASSES
 
 
 def _how(method: Method, unit: Unit) -> str:
@@ -82,4 +86,6 @@ def backends_page() -> str:
     for question, method, unit, how in lines():
         found.setdefault((question, unit.value), {how: [] for how in HOW})[how].append(method or "yes")
     rows = [(*key, *(", ".join(names) for names in by.values())) for key, by in found.items()]
-    return _TEXT.format(lines="\n".join(table(("question", "protects", *HOW), rows)))
+    return _TEXT.format(
+        engines=", ".join(ENGINES), lines="\n".join(table(("question", "protects", *HOW), rows))
+    )

@@ -205,7 +205,7 @@ Where = Annotated[
     option("CONDITION", "Rows that belong to the study: \"age >= 18 and site in ['A', 'B']\"."),
 ]
 Table = Annotated[
-    str | None, option("NAME", "Table to read if the data are a DuckDB file, a PostgreSQL URL or spark://.")
+    str | None, option("NAME", "Table to read if the data are a DuckDB file, a database URL or spark://.")
 ]
 LedgerPlace = Annotated[
     str | None, option("PLACE", "Ledger to charge: a file or a PostgreSQL URL.", section=LEDGER)

@@ -41,7 +41,7 @@ def create(
     given: Given,
     folder: Folder,
     name: Annotated[str, option("NAME", "The site's name in the study.")],
-    data: Annotated[str, option("PLACE", "A CSV, Parquet or DuckDB file, a PostgreSQL URL, or spark://.")],
+    data: Annotated[str, option("PLACE", "A CSV, Parquet or DuckDB file, a database URL, or spark://.")],
     coordinator: Annotated[str, option("HOST:PORT", "Address of the coordinator.")],
     authority: Annotated[Path, option("FILE", "The coordinator's certificate, keys/ca.crt.")],
     epsilon: TotalEpsilon,

@@ -32,7 +32,6 @@ _CODEBOOKS = (".csv", ".tsv", ".json", ".sav", ".dta", ".por", ".xpt")
 # Headings that tell a codebook in the folder from rows: the names of columns, and what is said of them.
 _DESCRIBED = {"name", "variable", "column", "field_name", "variable_/_field_name"}
 _DESCRIBING = {"kind", "role", "type", "field_type"}
-_SERVER = ("postgresql://", "postgres://")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,59}")
 # A folder with more files than this is not one that somebody made for a console.
 _MOST_FILES = 500
@@ -155,7 +154,7 @@ class Workspace:
         return found
 
     def _absolute(self, place: str) -> str:
-        return place if place.startswith(_SERVER) else str(self.folder / place)
+        return place if "://" in place else str(self.folder / place)
 
     # Ledgers and the data sets in them.
 

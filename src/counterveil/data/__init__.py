@@ -7,7 +7,13 @@ from counterveil.data.labels import Drop, Fill
 from counterveil.data.layout import Layout
 from counterveil.data.passes import Sums, cores
 from counterveil.data.silence import silence
-from counterveil.data.sources import in_spark, named_table, open_table, source_elsewhere, source_in_database
+from counterveil.data.sources import (
+    named_table,
+    open_table,
+    source_elsewhere,
+    source_in_database,
+    without_positions,
+)
 from counterveil.data.spool import SpooledRows
 from counterveil.data.strata import (
     histogram_of_rows,
@@ -52,7 +58,6 @@ __all__ = [
     "covariate_columns",
     "histogram_of_rows",
     "histogram_of_source",
-    "in_spark",
     "named_table",
     "open_table",
     "public_points",
@@ -67,4 +72,5 @@ __all__ = [
     "strata_of_source",
     "strata_of_table",
     "table_of_source",
+    "without_positions",
 ]

@@ -1,4 +1,4 @@
-"""Rows of a source: in memory, or of a large file or relation in batches.
+"""Rows of a source: in memory, or of a large file, relation or database in batches.
 
 These are read once and kept in a scratch file, over which passes run; a pass holds one batch a core at a time, so that
 memory does not grow with the number of rows. Where no scratch file can or may be written, every pass reads them again.
@@ -22,7 +22,7 @@ from counterveil.data.passes import BLOCK_ROWS as BATCH
 from counterveil.data.passes import Sums, in_order
 from counterveil.data.people import whole_people
 from counterveil.data.silence import silence
-from counterveil.data.sources import files, relations
+from counterveil.data.sources import files, relations, warehouses
 from counterveil.data.sources.dispatch import (
     engine_of,
     in_spark,
@@ -41,7 +41,7 @@ from counterveil.data.table import (
     check_study,
     joined_tables,
     numeric_columns,
-    refuse_in_spark,
+    refuse_clusters,
 )
 from counterveil.data.where import only_subset
 from counterveil.errors import DataError, refusal
@@ -59,7 +59,7 @@ _ROW_GROUPS = 2
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class StreamedRows:
-    """Rows that stay in a file or a DuckDB relation and are read again at every pass; made by `rows_of_source`."""
+    """Rows that stay in a file or a database and are read again at every pass; made by `rows_of_source`."""
 
     study: Study
     rows: int
@@ -101,7 +101,7 @@ def rows_of_source(source: object, study: Study) -> Table | SpooledRows | Stream
     check_study(study)
     source = opened_here(named_table(source))
     if in_spark(source):
-        refuse_in_spark(source, study)
+        refuse_clusters(source, study)
         from counterveil.data.spark import SparkRows
 
         return SparkRows.of(source, study)
@@ -180,9 +180,9 @@ def _spooled(tables: Iterator[Table], survey: Survey, extent: files.Extent | Non
 
 
 def _streamable(source: object) -> bool:
-    if engine_of(source) == "postgres":
+    if source_in_database(source):
         return True
-    if not source_elsewhere(source) or source_in_database(source):
+    if not source_elsewhere(source):
         return False
     import duckdb
 
@@ -224,13 +224,14 @@ def _opened(source: Any, study: Study) -> Iterator[relations.Located]:
 
     They quote rows.
     """
-    if isinstance(source, str | PathLike):
+    if isinstance(source, str | PathLike) or source_in_database(source):
         extent = _extent(source, study)
+        opened = warehouses.opened if source_in_database(source) else files.opened
         memory = MEMORY if extent is None else max(MEMORY, _ROW_GROUPS * extent.row_group)
         # One thread: each holds row groups, and the rows are waited for by one.
         with (
             settings_of_engine(f"{memory}B", _folder(study)) as settings,
-            files.opened(source, study.read_columns, settings | {"threads": 1}) as located,
+            opened(source, study.read_columns, settings | {"threads": 1}) as located,
         ):
             yield located
         return
@@ -272,7 +273,7 @@ def _even(tables: Iterator[Table]) -> Iterator[Table]:
 
 def check_columns(source: object, study: Study) -> None:
     """Raise where a source lacks the study's columns or has them in an unsupported type; reads no row."""
-    refuse_in_spark(source, study)
+    refuse_clusters(source, study)
     # Not the column that orders rows: it may hold dates.
     person = () if study.person is None else (study.person.column,)
     subset = () if study.where is None else study.where.columns

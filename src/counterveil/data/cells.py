@@ -20,7 +20,7 @@ and words. A numeral is `[+-]digits[.digits][e[+-]digits]` or `[+-].digits[e[+-]
 thousands separators, hexadecimal forms, digits of other scripts and `nan(...)` are other text.
 
 The patterns are written in what Python's `re` and DuckDB's RE2 read alike, letters of both cases spelled out: the two
-do not fold the same letters beyond ASCII. Databases other than DuckDB read no numbers out of text at all (CV-D052).
+do not fold the same letters beyond ASCII. PostgreSQL and Spark read no numbers out of text at all (CV-D052).
 """
 
 from __future__ import annotations

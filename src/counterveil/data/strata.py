@@ -32,7 +32,7 @@ from counterveil.data.sources.opening import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
-from counterveil.data.table import Backend, Table, joined_tables, refuse_in_spark
+from counterveil.data.table import Backend, Table, joined_tables, refuse_clusters
 from counterveil.data.wrong_data import too_many_groups
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers
@@ -52,7 +52,7 @@ def strata_of_source(source: object, study: Study, layout: Layout, most: int | N
     for the number of rows are refused now (CV-D055).
     """
     _two_arms(study)
-    refuse_in_spark(source, study)
+    refuse_clusters(source, study)
     if rows_are_made(study):
         return strata_of_rows(rows_of_source(source, study), layout)
     needed = columns_read(study, layout)
@@ -62,7 +62,7 @@ def strata_of_source(source: object, study: Study, layout: Layout, most: int | N
             fitted = fit(grouped(engine, coding(engine, study, layout)), study, layout)
             return _assembled(fitted, layout.public)
     covariates = {name: domain for name, domain in study.covariates.items() if name in needed}
-    return strata_of_table(Table.attach(source, study.changed(covariates=covariates)), layout)
+    return strata_of_rows(rows_of_source(source, study.changed(covariates=covariates)), layout)
 
 
 def rows_are_made(study: Study) -> bool:

@@ -20,7 +20,7 @@ from counterveil.data.outcomes import earlier_name, level_name
 from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
 from counterveil.data.silence import silence
-from counterveil.data.sources import in_spark, read
+from counterveil.data.sources import read, without_positions
 from counterveil.data.study import SMALLEST_ARM, Study
 from counterveil.data.time_to_event import PARTS, entries, wrong_events
 from counterveil.data.where import only_subset
@@ -276,7 +276,7 @@ class Table:
     def attach(cls, source: object, study: Study) -> Table:
         """Return the columns of `source` that the study names, or say why they do not fit it."""
         check_study(study)
-        refuse_in_spark(source, study)
+        refuse_clusters(source, study)
         order = None if study.person is None else study.person.order
         read_columns = read(source, study.read_columns, numeric_columns(study), order)
         columns = only_subset(read_columns, study.where)
@@ -421,9 +421,9 @@ def numeric_columns(study: Study) -> frozenset[str]:
     return frozenset((*study.outcomes, *numbers)) - {study.treatment}
 
 
-def refuse_in_spark(source: object, study: Study) -> None:
-    """Raise CV-S017 where rows in Spark would have to be numbered by cluster."""
-    if in_spark(source) and study.cluster is not None and study.clustered:
+def refuse_clusters(source: object, study: Study) -> None:
+    """Raise CV-S017 where rows of Spark or of another database would have to be numbered by cluster."""
+    if without_positions(source) and study.cluster is not None and study.clustered:
         raise refusal("CV-S017", cluster=study.cluster.column)
 
 

@@ -72,11 +72,6 @@ def uneven_arrays(names: Iterable[str]) -> CounterveilError:
     return refusal("CV-D014", names=", ".join(repr(name) for name in names))
 
 
-def unknown_database(kind: str, known: Iterable[str]) -> CounterveilError:
-    """Return CV-D051."""
-    return refusal("CV-D051", known=", ".join(known), got=kind)
-
-
 def too_many_groups(most: int, rows: int, strata: int) -> CounterveilError:
     """Return CV-D055, from the number of rows and of declared strata alone."""
     return refusal("CV-D055", most=most, fewer=most // 2, rows=rows, strata=strata)

@@ -125,7 +125,6 @@ class SitePolicy:
 
 
 FILE = "site.toml"
-_DATABASES = ("postgresql://", "postgres://", "spark://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +186,7 @@ class SiteFile:
 
 
 def _place(folder: Path, place: str) -> str:
-    return place if place.startswith(_DATABASES) else str(folder / place)
+    return place if "://" in place else str(folder / place)
 
 
 # What a site remembers of requests: answers that were given, and questions that wait for the steward.

@@ -134,7 +134,7 @@ def _refuse_other_studies(study: Study, question: Question) -> None:
 def _answer(session: BaseSession, question: Question) -> ArmsResult:
     session.admit(question.uses(session.study, "arms"))
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
-        session.attach("arms of private treatments")
+        session.attach(f"arms with method={question.method!r}")
         return pair_arms(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.

@@ -31,7 +31,6 @@ from counterveil.data import (
     cores,
     histogram_of_rows,
     histogram_of_source,
-    in_spark,
     named_table,
     rows_are_made,
     rows_of_source,
@@ -41,6 +40,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
     table_of_source,
+    without_positions,
 )
 from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
@@ -125,16 +125,20 @@ class BaseSession:
             raise
 
     def attach(self, method: str = "a method that reads all rows into this process") -> None:
-        """Read the rows, or say why they do not fit the study; for rows in Spark `method` is refused by this name."""
+        """Read the rows, or say why they do not fit the study.
+
+        Where rows have no public positions, `method` is refused by this name.
+        """
+        if without_positions(self._source):
+            raise refusal("CV-D050", method=method)
         if self._table is None:
-            if in_spark(self._source):
-                raise refusal("CV-D050", method=method)
             self._table = _attached(self._source, self.study)
 
     @property
     def table(self) -> Table:
         """The rows, attached when they are first asked for."""
-        self.attach()
+        if self._table is None:
+            self.attach()
         return cast("Table", self._table)
 
     @property

@@ -1,4 +1,4 @@
-"""Databases that tests put tables into: DuckDB, PostgreSQL and Spark, each through Ibis."""
+"""Databases that tests put tables into: DuckDB, PostgreSQL, Spark, SQLite and Polars, each through Ibis."""
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -15,6 +15,11 @@ POSTGRES_TYPES = {
     pa.bool_(): "boolean",
     pa.decimal128(12, 3): "numeric(12, 3)",
     pa.decimal128(6, 2): "numeric",
+}
+SQLITE_TYPES = POSTGRES_TYPES | {
+    pa.float64(): "real",
+    pa.decimal128(12, 7): "decimal(12, 7)",
+    pa.date32(): "date",
 }
 
 
@@ -45,6 +50,32 @@ class Postgres:
         return self.connection.table(name)
 
 
+class SQLite:
+    def __init__(self):
+        self.connection = ibis.sqlite.connect()
+
+    def table(self, name, rows):
+        columns = ", ".join(f'"{field.name}" {SQLITE_TYPES[field.type]}' for field in rows.schema)
+        self.connection.con.execute(f'CREATE TABLE "{name}" ({columns})')
+        cells = [[_stored(cell) for cell in row.values()] for row in rows.to_pylist()]
+        self.connection.con.executemany(
+            f'INSERT INTO "{name}" VALUES ({", ".join("?" * rows.num_columns)})', cells
+        )
+        return self.connection.table(name)
+
+
+def _stored(cell):
+    return cell if cell is None or isinstance(cell, str | float | int) else str(cell)
+
+
+class Polars:
+    def __init__(self):
+        self.connection = ibis.polars.connect()
+
+    def table(self, name, rows):
+        return self.connection.create_table(name, rows)
+
+
 class Spark:
     def __init__(self, session, folder):
         self.session, self.folder = session, folder
@@ -58,8 +89,8 @@ class Spark:
 
 
 def make(kind, request, folder):
-    if kind == "duckdb":
-        return DuckDB()
+    if kind in ("duckdb", "sqlite", "polars"):
+        return {"duckdb": DuckDB, "sqlite": SQLite, "polars": Polars}[kind]()
     if kind == "postgres":
         return Postgres(request.getfixturevalue("cluster"))
     return Spark(request.getfixturevalue("spark"), folder)

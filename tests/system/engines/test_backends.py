@@ -8,7 +8,20 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
-from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
+from tests.thinned import examples, thinned
+from tests.unit.statistics.moments.pass_questions import (
+    ARMS,
+    COVARIATES,
+    EVENTS,
+    MISSING,
+    QUESTIONS,
+    RULE,
+    SEVERAL,
+    WORDS,
+    answered,
+    people,
+    study,
+)
 from tools.reference.backends_page import BY_ROWS, lines
 
 import counterveil as cv
@@ -64,7 +77,7 @@ def test_files_and_relations(known, tmp_path, scratch, monkeypatch, stream_every
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["parquet", "postgres"])
+@pytest.mark.parametrize("kind", ["parquet", "postgres", "sqlite", "polars"])
 def test_every_question_in_files_and_databases(kind, known, request, tmp_path, stream_everything):
     if kind == "parquet":
         for one in (False, True):
@@ -263,32 +276,62 @@ def refused_by_name(table):
     for question, method, unit, how in lines():
         if how != BY_ROWS:
             continue
-        session = cv.Session(table.mutate(earlier=table.a), study_for(question), budget=cv.Budget(1))
-        words = {"protects": unit.value, "epsilon": 1} | ({"by": "c"} if question == "groups" else {})
-        if method in ("sample_and_aggregate", "bins") and question == "cate":
-            words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
-        words["method"] = method
+        session = cv.Session(table, study_for(question), budget=cv.Budget(1))
         with pytest.raises(DataError, match="CV-D050") as caught:
-            getattr(session, question)(**words)
+            getattr(session, question)(**words_for(question, method, unit), epsilon=1)
         assert method in str(caught.value)
         assert session.account().spent.epsilon == 0
         seen += 1
     assert seen > 8
 
 
+@pytest.fixture(scope="module")
+def every_line():
+    """Lines of the table of methods that are no refusals, with their answers from rows in memory."""
+    words = {"epsilon": 4, "delta": "1e-6", "noise": cv.SeededNoise(1)}
+    model = cv.cate(people(False), study(False), protects="record", method="t_learner", **words)
+    more = {"policy_value": {"policy": RULE}, "targeting_curve": {"model": model}}
+    found = []
+    for question, method, unit, _ in [line for line in lines() if line[-1] != BY_ROWS][:: examples(5, 1)]:
+        words = words_for(question, method, unit) | {"epsilon": 4} | more.get(question, {})
+        words |= {"delta": "1e-6"} if unit.value == "record" else {}
+        found.append((question, words, asked_of(people(False), question, words)))
+    return found
+
+
+def asked_of(source, question, words):
+    return getattr(cv, question)(source, study_for(question), noise=cv.SeededNoise(3), **words).to_dict()
+
+
+@pytest.mark.parametrize("kind", thinned(["duckdb", "postgres", "sqlite", "polars"], "sqlite"))
+def test_every_method_that_streams_in_every_database(kind, every_line, request, tmp_path, stream_everything):
+    table = make(kind, request, tmp_path).table("people_of_all", people(False))
+    for question, words, answer in every_line:
+        assert asked_of(table, question, words) == answer, (question, words)
+    if kind in ("sqlite", "polars"):
+        refused_by_name(table)
+
+
+def words_for(question, method, unit):
+    """Return the words of a question by a method."""
+    words = {"protects": unit.value} | ({"by": "c"} if question == "groups" else {})
+    if method in ("sample_and_aggregate", "bins") and question == "cate":
+        words["queries"] = {"a": [0.5], "b": ["no"], "c": ["u"]}
+    if method == "stratified" and question == "ate":
+        words["settings"] = cv.settings.Stratified(strata=("b", "c"))
+    return words | ({"method": method} if method else {})
+
+
 def study_for(question):
-    """Return a study that a question can be asked about."""
+    """Return a study that a question can be asked about by every method."""
+    known = {"b": COVARIATES["b"]}
     if question == "arms":
-        return cv.Study("t", "y", (0, 3), {"a": cv.Range(0, 1)}, arms=[0, 1, 2], reference=0, randomised=True)
+        return ARMS.changed(covariates=known)
     if question == "event_study":
-        covariates = {"b": cv.Binary(one="yes", zero="no")}
-        return cv.Study(
-            "t", "y", (0, 3), covariates, control=0, before=["a", "earlier"], change_range=(-1, 3)
-        )
+        return EVENTS.changed(covariates=known)
     if question == "outcomes":
-        outcomes, covariates = {"y": (0, 3), "earlier": (0, 3)}, {"b": cv.Binary(one="yes", zero="no")}
-        return cv.Study("t", outcomes=outcomes, covariates=covariates, control=0, randomised=True)
+        return SEVERAL.changed(covariates=known)
     if question == "survival":
-        covariates = {"a": cv.Range(0, 1)}
-        return cv.Study("t", "y", event="earlier", horizon=3, covariates=covariates, control=0)
-    return study(False)
+        declared = {"event": "t", "horizon": 3, "treated": "yes", "control": "no", "randomised": True}
+        return cv.Study("b", "y", covariates={"c": COVARIATES["c"]}, missing={"c": MISSING["c"]}, **declared)
+    return study(True)

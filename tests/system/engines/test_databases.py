@@ -1,4 +1,9 @@
-"""Tables in DuckDB, PostgreSQL and Spark, through Ibis: the same strata as numpy, to the bit; rows stay there."""
+"""Tables in databases, through Ibis: the same strata as numpy, to the bit; where sums are exact there, rows stay."""
+
+import sqlite3
+import traceback
+from contextlib import closing
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -7,6 +12,8 @@ from tests.thinned import thinned
 
 import counterveil as cv
 from counterveil.data import (
+    Categories,
+    Drop,
     Layout,
     Range,
     Study,
@@ -19,7 +26,7 @@ from counterveil.data import (
     rows_of_source,
     strata_of_source,
 )
-from counterveil.errors import DataError
+from counterveil.errors import CounterveilError, DataError
 
 ibis = pytest.importorskip("ibis", reason="ibis is not installed (counterveil[ibis])")
 
@@ -29,7 +36,9 @@ SIMPLE = Study("arm", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, treated="new")
 
 
 # One test an engine. Spark is left to `make test-all` here: with it each process of the tests would start one.
-@pytest.mark.parametrize("kind", thinned(["duckdb", "postgres", "spark"], "duckdb", "postgres"))
+@pytest.mark.parametrize(
+    "kind", thinned(["duckdb", "postgres", "spark", "sqlite", "polars"], "duckdb", "postgres", "sqlite")
+)
 def test_every_database_gives_the_same_strata(kind, make_case, to_bits, request, tmp_path):
     database = make(kind, request, tmp_path)
     tables = {}
@@ -92,9 +101,72 @@ def test_a_url_and_a_table_name_are_enough(request):
         table, study, protects="outcome", epsilon=10**6, method="stratified", noise=cv.SeededNoise(1)
     )
     assert result.estimate == pytest.approx(0.5, abs=1e-5)
-    with pytest.raises(DataError, match="CV-D071") as caught:
-        open_table(f"postgresql://steward:secret@127.0.0.1:{port}/postgres", "nobody")
-    assert "secret" not in str(caught.value)
+
+
+URLS = [
+    "mysql://steward:5ecret@127.0.0.1:1/registry",
+    "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",
+    "nowhere://host/registry?access_token=5ecret&x=1",
+    "sqlite:///nowhere/people.db?password=5ecret",
+]
+
+
+def test_a_password_is_in_no_result_ledger_report_or_error(request, tmp_path, capfd, caplog):
+    database = Postgres(request.getfixturevalue("cluster"))
+    database.table(
+        "patients", pa.table({"t": [1, 0] * 50, "y": [0.75, 0.25] * 50, "x": [0.2, 0.2, 0.8, 0.8] * 25})
+    )
+    # Every password opens this server.
+    url = f"postgresql://steward:5ecret@127.0.0.1:{request.getfixturevalue('cluster').port}/postgres"
+    study = Study("t", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, control=0)
+    found = []
+    with cv.open_ledger(tmp_path / "ledger.db", create=True) as ledger:
+        session = cv.Session(
+            open_table(url, "patients"), study, budget=cv.Budget(9), ledger=ledger, dataset="a"
+        )
+        for method in ("stratified", "difference_in_means"):
+            result = session.ate(protects="outcome", epsilon=1, method=method)
+            found += [result, repr(result), result.full(), result.to_dict(), session.batches]
+        result.to_html(tmp_path / "report.html")
+        found += [repr(session), *ledger.entries()]
+        broken = cv.Session(
+            open_table(url, "patients"), study, budget=cv.Budget(9), ledger=ledger, dataset="b"
+        )
+        with database.connection.con.cursor() as cursor:
+            cursor.execute("ALTER TABLE patients DROP COLUMN y")
+        database.connection.con.commit()
+        for attempt in (
+            lambda: broken.ate(protects="outcome", epsilon=1, method="stratified"),
+            lambda: broken.ate(protects="outcome", epsilon=1, method="difference_in_means"),
+            *(partial(open_table, one, "people") for one in [url, *URLS]),
+        ):
+            with pytest.raises(CounterveilError) as caught:
+                attempt()
+            found += [caught.value, *traceback.format_exception(caught.value)]
+    said = "".join(map(str, found)) + "".join(capfd.readouterr()) + caplog.text
+    assert "5ecret" not in said
+    assert not [file for file in tmp_path.iterdir() if b"5ecret" in file.read_bytes()]
+
+
+def test_sqlite_by_its_address(tmp_path):
+    """Large whole numbers beside gaps, and a fraction in a column of integers, are read as they are written."""
+    with closing(sqlite3.connect(tmp_path / "people.db")) as connection:
+        connection.execute("CREATE TABLE people (who integer, t integer, y integer, k integer)")
+        cells = [(2**53 + n, n % 2, None if n < 2 else 1, 1.5 if n % 3 else 1) for n in range(12)]
+        connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?)", cells)
+        connection.commit()
+    table = open_table(f"sqlite://{tmp_path}/people.db", "people")
+    known = {"k": Categories([1, 2, 1.5])}
+    study = Study("t", "y", (0, 1), known, control=0, person="who", missing={"y": Drop()})
+    found = rows_of_source(table, study)
+    assert found.rows == 10
+    assert sorted(found.covariates["k"].tolist()) == [0] * 3 + [2] * 7
+    with pytest.raises(CounterveilError, match="CV-D051"):
+        check_columns(ibis.table(table.schema(), name="nowhere"), study)
+    with pytest.raises(CounterveilError, match="CV-S017"):
+        check_columns(table, Study("t", "y", (0, 1), known, control=0, cluster="who"))
+    with pytest.raises(DataError, match="CV-D070"):
+        open_table(f"sqlite://{tmp_path}/people.db", None)
 
 
 MOMENTS = """
@@ -134,11 +206,12 @@ def refusals(table):
         return caught.value.code
 
     layout = Layout.of(SIMPLE)
-    if table.get_backend().name == "pyspark":
+    if table.get_backend().name not in ("duckdb", "postgres"):
         assert code(lambda: Table.attach(table, SIMPLE)) == "CV-D050"
     assert code(lambda: check_columns(table.drop("x"), SIMPLE)) == "CV-D001"
-    failing = table.mutate(x=table.Word.cast("float64"))
-    assert code(lambda: strata_of_source(failing, SIMPLE, layout)) == "CV-D016"
-    if table.get_backend().name != "duckdb":
+    if table.get_backend().name != "sqlite":  # where every text is a number
+        failing = table.mutate(x=table.Word.cast("float64"))
+        assert code(lambda: strata_of_source(failing, SIMPLE, layout)) == "CV-D016"
+    if table.get_backend().name in ("postgres", "pyspark"):
         text = table.mutate(x=table.x.cast("string"))
         assert code(lambda: strata_of_source(text, SIMPLE, layout)) == "CV-D052"

@@ -38,6 +38,11 @@ def in_spark(source: object) -> bool:
     return _spark_frame(source) or engine_of(source) == "pyspark"
 
 
+def without_positions(source: object) -> bool:
+    """Return whether rows have no public order: in Spark, and in databases that may sort them by what they hold."""
+    return _spark_frame(source) or engine_of(source) not in (None, "duckdb", "postgres")
+
+
 def _spark_frame(source: object) -> bool:
     return type(source).__module__.startswith("pyspark.sql.") and type(source).__name__ == "DataFrame"
 
@@ -55,16 +60,13 @@ def named_table(source: object) -> object:
 
 
 def engine_of(source: object) -> str | None:
-    """Return the name of the engine behind an Ibis table, None for other sources and for engines not known here."""
+    """Return the name of the engine behind an Ibis table, None for other sources and for tables without an engine."""
     if not source_in_database(source):
         return None
-    from counterveil.data.sources.frames import ENGINES
-
     try:
-        name = source.get_backend().name  # type: ignore[attr-defined]
+        return str(source.get_backend().name)  # type: ignore[attr-defined]
     except Exception:
         return None
-    return name if name in ENGINES else None
 
 
 def opened_here(source: object) -> object:
@@ -119,12 +121,12 @@ _FILE = (".duckdb", ".ddb")
 def open_table(place: str, table: str | None) -> Any:
     """Return the source that `place` names: a file as it is, or the table of a database.
 
-    A URL of a PostgreSQL server or of Spark gives an Ibis table and a DuckDB file a relation; they stay where they
-    are. "spark://" alone means the session that Spark's own settings describe.
+    A URL that Ibis connects to gives an Ibis table and a DuckDB file a relation; they stay where they are. "spark://"
+    alone means the session that Spark's own settings describe.
     """
     if place.startswith(_SPARK):
         return _cluster(place, _named("Spark", table))
-    if place.startswith(_SERVER):
+    if "://" in place:
         return _server(place, _named(place.partition("://")[0], table))
     if place.endswith(_FILE):
         return _file(place, _named("a DuckDB file", table))
@@ -145,7 +147,7 @@ def _require(package: str, problem: str, extra: str) -> None:
 
 
 def _server(url: str, table: str) -> Any:
-    _require("psycopg", "a table on a PostgreSQL server needs an extra", "ibis")
+    _require("psycopg" if url.startswith(_SERVER) else "ibis", "a table in a database needs an extra", "ibis")
     import ibis
 
     try:

@@ -45,7 +45,7 @@ class Engine:
 
 @contextmanager
 def opened(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
-    """Give the engine for a source, None for one in memory; raises CV-D001 and its like.
+    """Give the engine for a source, None for one whose rows are read instead; raises CV-D001 and its like.
 
     Nothing is asked of the rows.
     """
@@ -54,13 +54,17 @@ def opened(source: object, names: tuple[str, ...]) -> Iterator[Engine | None]:
         from counterveil.data.sources import frames as ibis_tables
 
         columns, ask, native = ibis_tables.opened(source, names, ROWS)
-        yield _checked(Engine(columns, ask, native), names)
+        _check(columns, names)
+        yield None if ask is None else Engine(columns, ask, native)
     elif isinstance(source, str | PathLike):
         with settings_of_engine() as settings, files.opened(source, names, settings) as located:
-            yield _checked(_engine(*located), names)
+            engine = _engine(*located)
+            _check(engine.columns, names)
+            yield engine
     elif relation:
         with _over_relation(source, names) as engine:
-            yield _checked(engine, names)
+            _check(engine.columns, names)
+            yield engine
     else:
         yield None
 
@@ -112,11 +116,10 @@ def _engine(relation: DuckDBPyRelation, wanted: dict[str, tuple[str, str]]) -> E
     return Engine(columns, ask, native=True)
 
 
-def _checked(engine: Engine, names: tuple[str, ...]) -> Engine:
-    """Return the engine where every column has a kind that its role can use, or raise CV-D013."""
+def _check(columns: dict[str, tuple[str, Kind]], names: tuple[str, ...]) -> None:
+    """Raise CV-D013 where a column has a kind that its role cannot use."""
     for name in names:
-        usable(engine.columns[name][1], name)
-    return engine
+        usable(columns[name][1], name)
 
 
 @contextmanager

@@ -224,7 +224,7 @@ def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsRes
     if question.unit is Unit.OUTCOME:
         return outcome_groups(session, question.in_pure_noise(rule), layout)
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
-        session.attach("groups")
+        session.attach(f"groups with method={question.method!r}")
         return pair_groups(session, question, layout)
     question = replace(question, open_noise=question.open_noise and rule == "sum")
     session.attach_batches()
