@@ -11,7 +11,7 @@ from counterveil.errors import refusal
 
 if TYPE_CHECKING:
     from counterveil.accounting import Ledger
-    from counterveil.report.airlock import Answer, Holdings
+    from counterveil.report.airlock import Holdings, StoredAnswer
 
 # Files of an answer that a checker looks at; the console offers more.
 _SHOWN = ("effects.csv", "report.html", "result.json")
@@ -88,11 +88,11 @@ def _holdings(book: Ledger, dataset: str | None) -> Holdings:
     )
 
 
-def _answer(entries: list[Any]) -> Answer | None:
+def _answer(entries: list[Any]) -> StoredAnswer | None:
     """Return an answered request, None where it has no answer, or one that only its own program reads."""
     from counterveil.privacy import Budget
     from counterveil.report import one_line
-    from counterveil.report.airlock import Answer
+    from counterveil.report.airlock import StoredAnswer
     from counterveil.results.kept import answer_of, files_of
 
     if len(entries) < 2:
@@ -102,7 +102,7 @@ def _answer(entries: list[Any]) -> Answer | None:
     if result is None:
         return None
     files = files_of(result)
-    return Answer(
+    return StoredAnswer(
         name=entries[0].request_id,
         asked=asked,
         by=str(entries[0].facts["asked_by"]),

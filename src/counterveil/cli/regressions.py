@@ -9,7 +9,7 @@ from counterveil.cli.options import AsJson, Out, argument, option
 from counterveil.cli.requests import CommandRequest, question, show
 
 Released = Annotated[Path, argument("MOMENTS", "Moments written by `counterveil moments --out`.")]
-Level = Annotated[
+SomeLevel = Annotated[
     float | None, option("NUMBER", "Confidence level of the intervals; the moments' own if omitted.")
 ]
 
@@ -58,7 +58,7 @@ def regress(
     formula: Annotated[
         str, argument("FORMULA", '"y ~ treat + age", or with instruments "y ~ age + [dose ~ offer]".')
     ],
-    level: Level = None,
+    level: SomeLevel = None,
     cov_type: Annotated[
         str, option("KIND", '"nonrobust", or "HC1" for regressions that moments --robust named.')
     ] = "nonrobust",
@@ -84,7 +84,7 @@ def compliance(
     controls: Annotated[
         list[str] | None, option("NAME", "A column to adjust for; may be repeated.", "--control")
     ] = None,
-    level: Level = None,
+    level: SomeLevel = None,
     as_json: AsJson = False,
 ) -> None:
     """Effects of an assignment and, for those who comply, of what they received.

@@ -13,8 +13,8 @@ from math import hypot, inf, isfinite
 import numpy as np
 
 from counterveil.inference.measures import p_value
-from counterveil.inference.survival import Ends, SurvivalAnswers
-from counterveil.numerics.arrays import Floats
+from counterveil.inference.survival import SurvivalAnswers
+from counterveil.numerics.arrays import Ends, Floats
 
 _USUAL = 0.95
 _NORMAL = 1.959963984540054

@@ -22,7 +22,6 @@ import numpy as np
 from counterveil.inference.survival import (
     AT_RISK,
     Blocks,
-    Ends,
     LogRank,
     NoisyTables,
     blocks_of,
@@ -30,7 +29,7 @@ from counterveil.inference.survival import (
     of_products,
     table_gradient,
 )
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 
 # Logarithms of ratios that are looked at.
 _FARTHEST = 10.0

@@ -25,7 +25,7 @@ from scipy.special import ndtri
 
 from counterveil.inference.convolution import NoiseDistribution, NoiseSum, half_width, tail
 from counterveil.inference.uncertainty import Uncertainty
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 
 # Halvings of the range of exponents of a p-value.
 _STEPS = 40
@@ -164,7 +164,6 @@ def with_rare_events(known: Uncertainty, outcome_range: Range, sizes: Iterable[f
     return replace(known, variance=known.variance + rare, variance_cap=known.variance_cap + rare)
 
 
-Ends = tuple[float, float]
 Pair = tuple[float, float]
 # The normal part of the error of a m1 - b m0, its noise, and a bound on what no averaging removes.
 Error = tuple[float, NoiseDistribution | None, float]

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc, fdtri
 
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 
 # A covariance is that of a series whose terms fall at least by this factor; where they do not, there is none.
 _STEPS, _FIRST, _LARGEST_RATIO = 200, 4, 0.8
@@ -277,7 +277,6 @@ def _added_up(
     return noise
 
 
-Ends = tuple[float, float]
 # Values that are tried first, denser around the estimate.
 _TRIED = 161
 

@@ -33,7 +33,7 @@ from scipy.special import ndtr, ndtri
 
 from counterveil.inference.measures import p_value
 from counterveil.inference.uncertainty import simultaneous
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 
 # People at risk are known where they are this many times the standard deviation of their noise.
@@ -409,7 +409,6 @@ def standardised(
     return Curves(survival, shown, sampling, noise, slack, grouping, people.sum(axis=0), worth, heaviness)
 
 
-Ends = tuple[float, float]
 # Halvings of the range of how far an interval reaches.
 _HALVINGS = 30
 # How far apart arms may be in where in a cell people are censored, as a part of what is possible.

@@ -13,6 +13,7 @@ Floats: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 Indices: TypeAlias = NDArray[np.intp]
 Flags: TypeAlias = NDArray[np.bool_]
+Ends: TypeAlias = tuple[float, float]  # of an interval
 
 
 def sqrt_down(value: Fraction) -> Fraction:

@@ -14,6 +14,7 @@ from counterveil.errors import refusal
 from counterveil.privacy import Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects
+from counterveil.results.answering import settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.overlap import ArmDifference, OverlapSummary, ScoreCell
 from counterveil.results.question import Question, refuse_extremes
@@ -95,10 +96,10 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
     session.attach_batches()
     columns, plan = BalanceColumns.of(session.study), balance_plan(question.budget, question.mechanism)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> OverlapSummary:
         found = release_moments(gate, session.batches, columns)
         cells, sd = release_cells(gate, session.batches, columns, score_of(found), question.mechanism)
-        summary = OverlapSummary(
+        return OverlapSummary(
             treatment=session.study.treatment,
             rows=session.batches.rows,
             share=float(found.shares[0]),
@@ -118,10 +119,8 @@ def answer_overlap(session: BaseSession, question: Question) -> OverlapSummary:
                 ("counts of both arms along the released score", "sensitivity 2"),
             ),
         )
-        return summary.stored()
 
-    request = question.request(plan, session.study, question="overlap")
-    return OverlapSummary.from_dict(session.run(request, compute))
+    return settled(OverlapSummary, session, question, plan, compute, said={"question": "overlap"})
 
 
 def _noise(question: Question) -> tuple[str, ...]:

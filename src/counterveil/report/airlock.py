@@ -23,7 +23,7 @@ _FILL_IN = "FILL IN"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredAnswer:
     """One answered request of an account: what was asked, by whom, at what price, and the files that show it."""
 
     name: str
@@ -53,7 +53,7 @@ class Holdings:
     spent: Budget
     remaining: str
     head: str
-    answers: tuple[Answer, ...]
+    answers: tuple[StoredAnswer, ...]
     unanswered: int
 
 
@@ -240,7 +240,7 @@ def _files(held: Holdings) -> dict[str, str]:
     return files | {"releases.csv": csv_of(rows)} | data_protection(held)
 
 
-def _file(answer: Answer, place: int, name: str) -> str:
+def _file(answer: StoredAnswer, place: int, name: str) -> str:
     """Return the name of an answer's file in the folder: names of requests may hold any character."""
     plain = "".join(sign if sign.isascii() and sign.isalnum() else "-" for sign in answer.name)[:40].strip(
         "-"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
-from counterveil.report.numbers import percent, rounded
+from counterveil.report.document import Block, Cells, Item, Named, Picture, Section, View
+from counterveil.report.numbers import Facts, percent, rounded
 from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.numbers import from_to, percent, probability, rounded
+from counterveil.report.numbers import Facts, from_to, percent, probability, rounded
 
-Facts = dict[str, Any]
 _DIFFERENCE, _NEEDED = "difference", "nnt"
 
 

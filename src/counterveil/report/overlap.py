@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from counterveil.report.balance import THRESHOLD
-from counterveil.report.document import Block, Cells, Facts, Item, Named, Picture, Section, View
-from counterveil.report.numbers import percent
+from counterveil.report.document import Block, Cells, Item, Named, Picture, Section, View
+from counterveil.report.numbers import Facts, percent
 from counterveil.report.pictures import Chart, dot, figure, forest_plot, line
 from counterveil.report.view import first_lines, guarantee_line, provenance_items
 

@@ -6,20 +6,9 @@ from counterveil.privacy import Budget
 from counterveil.report.balance import balance_blocks, overlap_blocks
 from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import confounding_blocks
-from counterveil.report.document import (
-    Block,
-    Code,
-    Facts,
-    Item,
-    Listed,
-    Named,
-    Picture,
-    Section,
-    Sentences,
-    View,
-)
+from counterveil.report.document import Block, Code, Item, Listed, Named, Picture, Section, Sentences, View
 from counterveil.report.figures import details_sentence
-from counterveil.report.numbers import percent
+from counterveil.report.numbers import Facts, percent
 from counterveil.report.pictures import (
     Curve,
     axis_note,

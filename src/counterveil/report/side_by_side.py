@@ -7,8 +7,8 @@ from math import isfinite
 from typing import Any
 
 from counterveil.privacy import Adjacency, Budget, Guarantee, Protected, show
-from counterveil.report.document import Cells, Facts, Item, View
-from counterveil.report.numbers import few_words, percent, rounded, span
+from counterveil.report.document import Cells, Item, View
+from counterveil.report.numbers import Facts, few_words, percent, rounded, span
 from counterveil.report.view import first_lines, guarantee_line
 
 _WORDS = 4  # of a method in a cell

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.document import Cells, Facts
-from counterveil.report.numbers import percent
+from counterveil.report.document import Cells
+from counterveil.report.numbers import Facts, percent
 from counterveil.report.page import table
 from counterveil.report.pictures import INK, Chart, axis, canvas, figure, finish, labels, pyplot, shape, ticks
 

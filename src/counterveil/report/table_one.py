@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from counterveil.report.document import Block, Cells, Code, Facts
+from counterveil.report.document import Block, Cells, Code
+from counterveil.report.numbers import Facts
 from counterveil.report.overlap import summary_blocks
 
 _EXACT = (

@@ -14,9 +14,9 @@ from counterveil.privacy import Adjacency, Budget, Estimand, Guarantee, Proof, P
 from counterveil.report.caveats import caveat_words, opening_of, target_words, trends_of
 from counterveil.report.confounding import effect_cells as sensitivity_cells
 from counterveil.report.confounding import sensitivity_items
-from counterveil.report.document import Cells, Facts, Item, View
+from counterveil.report.document import Cells, Item, View
 from counterveil.report.figures import details_sentence
-from counterveil.report.numbers import few_words, percent, probability, rounded, span
+from counterveil.report.numbers import Facts, few_words, percent, probability, rounded, span
 
 _LONGEST = 1200  # letters of one public fact in a full report
 _ROWS = 12  # effects of a short table

@@ -38,7 +38,7 @@ def settled(
     session: BaseSession,
     question: Question,
     plan: Plan,
-    compute: Callable[[Gate], Facts],
+    compute: Callable[[Gate], Facts | Answer],
     *,
     pages: str | tuple[str, ...] = (),
     remarks: tuple[str, ...] = (),
@@ -54,8 +54,10 @@ def settled(
 
     def answer(gate: Gate) -> dict[str, object]:
         found = compute(gate)
-        found.setdefault("guarantee", question.guarantee(session, pages, remarks, proof, mechanisms))
-        return built(kind, session, question, found).stored()
+        if isinstance(found, Facts):
+            found.setdefault("guarantee", question.guarantee(session, pages, remarks, proof, mechanisms))
+            found = built(kind, session, question, found)
+        return found.stored()
 
     request = question.request(plan, session.study, **(said or {}))
     return kind.from_dict(session.run(request, answer))

@@ -14,9 +14,9 @@ from counterveil.data.labels import Label
 from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.inference.convolution import weighted_sum
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends, Linear, solved
+from counterveil.results.effect import Effect, Linear, solved
 from counterveil.results.result import Comparison
 
 

@@ -21,10 +21,11 @@ from counterveil.inference.confounding import (
     ratio_of_difference,
     robustness_value,
 )
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Fact
 from counterveil.report import View, sensitivity_view
 from counterveil.report.caveats import target_words
-from counterveil.results.effect import Effect, Ends, Linear, solved
+from counterveil.results.effect import Effect, Linear, solved
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
 

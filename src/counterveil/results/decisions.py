@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from counterveil.errors import refusal
+from counterveil.numerics.arrays import Ends
 from counterveil.report.measures import margin_sentence
 
-Ends = tuple[float, float]
 SUPERIORITY, NONINFERIORITY, EQUIVALENCE = "superiority", "noninferiority", "equivalence"
 KINDS = (SUPERIORITY, NONINFERIORITY, EQUIVALENCE)
 # How far a confidence curve reaches, in half-widths of the interval.

@@ -13,9 +13,8 @@ from scipy.special import ndtri
 from counterveil.errors import refusal
 from counterveil.inference import PooledUncertainty, Uncertainty, adjusted_p, level_of_each, solve_together
 from counterveil.inference.measures import p_value
+from counterveil.numerics.arrays import Ends
 from counterveil.results.decisions import Decided
-
-Ends = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)

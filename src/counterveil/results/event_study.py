@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 from counterveil.data.labels import Label
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability
-from counterveil.results.effect import Effect, Ends, Linear, check_table
+from counterveil.results.effect import Effect, Linear, check_table
 from counterveil.results.released import ReleasedAnswer
 
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from counterveil.inference.measures import NoisyRatio
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability
-from counterveil.results.effect import Effect, Ends, check_table, solved
+from counterveil.results.effect import Effect, check_table, solved
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
 

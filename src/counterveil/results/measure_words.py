@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import hypot
 
-from counterveil.inference.measures import ODDS, RATIO, Ends, Means, Quotient
+from counterveil.inference.measures import ODDS, RATIO, Means, Quotient
 from counterveil.inference.pooling import PooledMeans
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.numbers import probability, rounded
 from counterveil.results.effect import Effect

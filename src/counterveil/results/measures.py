@@ -9,7 +9,8 @@ from math import inf
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference.measures import ODDS, RATIO, ApartMeans, JointMeans, Quotient
 from counterveil.inference.pooling import PooledMeans
-from counterveil.results.effect import Ends, Linear, OwnScale
+from counterveil.numerics.arrays import Ends
+from counterveil.results.effect import Linear, OwnScale
 from counterveil.results.measure_words import (
     DIFFERENCE,
     LIFT,

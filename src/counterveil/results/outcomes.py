@@ -8,8 +8,9 @@ from typing import Any
 
 from counterveil.data.labels import Label
 from counterveil.inference.measures import ApartMeans
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Ends, Linear, solved
+from counterveil.results.effect import Effect, Linear, solved
 from counterveil.results.measure_words import (
     DIFFERENCE,
     WORDS,

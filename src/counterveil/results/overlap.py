@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_view
 from counterveil.report.overlap import drawn_facts
 from counterveil.results.codec import read, write
-from counterveil.results.effect import Ends, around, check_level
+from counterveil.results.effect import around, check_level
 from counterveil.results.shown import Shown
 
 # Shares treated that are tried for an interval.

@@ -8,7 +8,8 @@ from typing import Any
 from counterveil.errors import refusal
 from counterveil.inference.crossings import Crossing, CrossingGap
 from counterveil.inference.distributions import NoisyHistograms, distributions_of
-from counterveil.inference.survival import Complement, Ends, Gap, SurvivalAnswers
+from counterveil.inference.survival import Complement, Gap, SurvivalAnswers
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.effect import Effect, check_level
 from counterveil.results.question import Question, adjusted_caveats, causal_caveats

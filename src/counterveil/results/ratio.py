@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 
 from counterveil.inference import Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
+from counterveil.numerics.arrays import Ends
 from counterveil.report.numbers import rounded
 from counterveil.results.codec import noise_from_dict
-from counterveil.results.effect import Effect, Ends, check_level
+from counterveil.results.effect import Effect, check_level
 from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import check_measure, no_measure
 from counterveil.results.result import OneEffect, Result

@@ -11,20 +11,14 @@ from typing import Any, ClassVar, Self
 from counterveil.inference import PooledUncertainty, Uncertainty
 from counterveil.inference.measures import RATIO
 from counterveil.inference.pooling import PooledMeans
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Estimand
 from counterveil.report.caveats import people_words
 from counterveil.report.measures import needed_sentence
 from counterveil.results.codec import noise_from_dict
 from counterveil.results.confounding import Sensitivity, sensitivity_of
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import (
-    Effect,
-    Ends,
-    Linear,
-    StdError,
-    around,
-    check_level,
-)
+from counterveil.results.effect import Effect, Linear, StdError, around, check_level
 from counterveil.results.measure_words import (
     DIFFERENCE,
     NAMES,

@@ -14,7 +14,6 @@ from counterveil.inference.measures import p_value
 from counterveil.inference.survival import (
     AreaRatio,
     Complement,
-    Ends,
     Gap,
     LogRank,
     NoisyTables,
@@ -22,6 +21,7 @@ from counterveil.inference.survival import (
     answers_of,
     log_rank_of,
 )
+from counterveil.numerics.arrays import Ends
 from counterveil.privacy.caveats import Caveat, Fact
 from counterveil.report.numbers import probability, rounded, span
 from counterveil.results.effect import Effect, Known, OwnScale, check_level, interval_facts

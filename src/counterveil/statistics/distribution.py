@@ -22,6 +22,7 @@ from counterveil.inference.survival import reach
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import BiasBeyond, Caveat
+from counterveil.results.answering import settled
 from counterveil.results.quantiles import QuantilesResult, quantiles_result
 from counterveil.results.question import Question
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -196,8 +197,6 @@ def _answered(
     shares: tuple[float, ...],
     compute: Callable[[Gate], QuantilesResult],
 ) -> QuantilesResult:
-    said = {"shares": list(shares), "edges": [str(edge) for edge in release.edges]}
-    request = question.request(
-        release.plan, session.study, question="quantiles", noise=release.plan.mechanism, **said
-    )
-    return QuantilesResult.from_dict(session.run(request, lambda gate: compute(gate).stored()))
+    said: dict[str, object] = {"shares": list(shares), "edges": [str(edge) for edge in release.edges]}
+    said |= {"question": "quantiles", "noise": release.plan.mechanism}
+    return settled(QuantilesResult, session, question, release.plan, compute, said=said)

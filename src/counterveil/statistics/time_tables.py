@@ -25,6 +25,7 @@ from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, T
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
+from counterveil.results.answering import settled
 from counterveil.results.question import Question
 from counterveil.results.survival import SurvivalResult, survival_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
@@ -212,14 +213,13 @@ def answer_tables(
 ) -> SurvivalResult:
     """Return the answer made of the tables that are released once the budget is reserved; `finish` says more of it."""
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> SurvivalResult:
         kind = "sum of changes" if release.pure else "length of the change"
         released = (NAME, f"{kind} {float(release.sensitivity):.4g}")
-        return finish(survival_result(session, question, tables(gate), (PAGE,), released)).stored()
+        return finish(survival_result(session, question, tables(gate), (PAGE,), released))
 
     said = {"question": "survival", "release": release.form.kind, "noise": release.plan.mechanism}
-    request = question.request(release.plan, session.study, **said)
-    return SurvivalResult.from_dict(session.run(request, compute))
+    return settled(SurvivalResult, session, question, release.plan, compute, said=said)
 
 
 def tables_of(sums: Sums, blocks: int) -> Integers:

@@ -571,7 +571,7 @@ def _level(mean_at: Callable[[float], float], share: float) -> float:
 # The interval that the same simulated people would give without privacy, to compare with.
 
 
-def half_width(people: People, level: float) -> float:
+def plain_half_width(people: People, level: float) -> float:
     """Return half the length of the least-squares interval of the effect, adjusted for all covariates.
 
     Standard errors are robust to heteroskedasticity.

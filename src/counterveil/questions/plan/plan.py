@@ -50,8 +50,8 @@ from counterveil.questions.plan.people import (
     lost_share,
     out_of_range,
     people_of_question,
+    plain_half_width,
 )
-from counterveil.questions.plan.people import half_width as least_squares
 from counterveil.questions.policy.policy import PolicyValueArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, plan_plot
@@ -1282,7 +1282,7 @@ _BY_LEAST_SQUARES = ("ate", "arms", "groups", "cate", "policy_value", "survival"
 
 
 def _least_squares(level: float, people: People, _noise: SeededNoise) -> float:
-    return least_squares(people, level)
+    return plain_half_width(people, level)
 
 
 def _plain(ask: Ask, budget: Budget, people: People, noise: SeededNoise) -> float:

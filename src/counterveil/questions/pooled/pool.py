@@ -52,13 +52,13 @@ from counterveil.inference.pooling import (
     noise_variance,
     tau_squared_interval,
 )
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.numbers import probability, rounded
 from counterveil.results.codec import read, refusing
-from counterveil.results.effect import Effect, Ends, Linear, around, check_level, interval_facts, within
+from counterveil.results.effect import Effect, Linear, around, check_level, interval_facts, within
 from counterveil.results.measure_words import DIFFERENCE, NEEDED
 from counterveil.results.measures import Needed, refuse_of_difference
 from counterveil.results.ratio import RatioResult

@@ -18,6 +18,7 @@ from counterveil.numerics.arrays import Integers
 from counterveil.numerics.linear_form import ClusterForm, LinearForm, cluster_form, linear_form
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat, Fact
+from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Plan
@@ -53,7 +54,7 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
         share = chosen_share(sensitivity, clusters, question, freedom)
     shares = treatment_shares(session.table)
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> Facts:
         value, length = exact_numbers(form, clusters, table.outcome)
         released = gate.release(NAMES[0], value * sensitivity.width, sensitivity.estimate)
         releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
@@ -64,12 +65,10 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
             variance, noise = max(float(error), 0.0) ** 2, error.noise
             releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
         known = ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom)
-        return Result(
+        return Facts(
             estimate=float(released),
             uncertainty=known,
-            guarantee=question.guarantee(session, (*_design_pages(effect), PAGE), effect.remarks),
             method=clustered_method(effect.method, column, clusters.clusters),
-            **question.effect_terms(study),
             releases=tuple(releases),
             not_covered=clustered_caveats(effect),
             details=effect.details
@@ -78,9 +77,11 @@ def clustered_effect(session: BaseSession, question: Question, effect: LinearEff
             | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
             diagnostics=effect.diagnostics | shares,
             assumes=effect.assumes,
-        ).stored()
+        )
 
-    return Result.from_dict(session.run(question.request(_plan(question, share), study), compute))
+    # A variance that is not released has no page.
+    pages, plan = (*effect.pages[:1], PAGE), _plan(question, share)
+    return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
 
 
 def _plan(question: Question, share: Fraction) -> Plan:
@@ -162,8 +163,3 @@ def cluster_details(clusters: ClusterForm, table: Table, freedom: float) -> dict
         "largest_cluster": int(sizes.max()),
         "degrees_of_freedom": freedom,
     }
-
-
-def _design_pages(effect: LinearEffect) -> tuple[str, ...]:
-    """Return the pages of the estimator without those of a variance that is not released."""
-    return effect.pages[:1]

@@ -23,8 +23,8 @@ from counterveil.settings.methods import asked_share
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
 from counterveil.statistics.linear.clustered import clustered_effect
 from counterveil.statistics.linear.effect import LinearEffect
-from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
 from counterveil.statistics.linear.place import (
+    PLACE_PAGE,
     WHOLE_RANGE,
     Interval,
     find_interval,

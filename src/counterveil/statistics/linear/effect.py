@@ -26,8 +26,7 @@ from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Released
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
-from counterveil.statistics.linear.place import PAGE as PLACE_PAGE
-from counterveil.statistics.linear.place import find_interval, mechanisms, place_part, searched
+from counterveil.statistics.linear.place import PLACE_PAGE, find_interval, mechanisms, place_part, searched
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 
 PAGE = "statistics/linear/linear_estimate.proof.md"

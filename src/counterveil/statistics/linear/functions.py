@@ -45,6 +45,7 @@ from counterveil.numerics.linear_form import exact_dot
 from counterveil.numerics.products import Gram, blocks, sums
 from counterveil.numerics.shrinkage import largest_move, matrix_power, noise_shape, spike_and_slab
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import settled
 from counterveil.results.functions import TYPICAL_SD, CateModel, CateQuestion, Unshrunk, decided, pays
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import Series
@@ -690,10 +691,10 @@ def series(session: BaseSession, question: CateQuestion) -> CateModel:
         raise too_many(session)
     design = _design(functions, question)
 
-    def compute(gate: Gate) -> dict[str, object]:
-        return _released(gate, session, question, design).stored()
+    def compute(gate: Gate) -> CateModel:
+        return _released(gate, session, question, design)
 
-    return CateModel.from_dict(session.run(question.request(design.plan, session.study), compute))
+    return settled(CateModel, session, question, design.plan, compute)
 
 
 def _design(functions: Functions, question: CateQuestion) -> SeriesDesign:

@@ -21,7 +21,7 @@ from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
 from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, Sensitivities, effect_plan
 from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, count_octaves
 
-PAGE = "statistics/histogram.proof.md"
+PLACE_PAGE = "statistics/histogram.proof.md"
 # Parts of the budget that the place may take, the largest first.
 _PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
 # Most by which the search may lengthen an interval whose range is right, and least by which it must shorten one whose

@@ -42,6 +42,7 @@ from counterveil.numerics.public_choices import public_uniforms
 from counterveil.numerics.shrinkage import Normal, Prior, Shrunken, shrink, upper_variances
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import Caveat, Fact, NotExpressed
+from counterveil.results.answering import settled
 from counterveil.results.functions import (
     CateModel,
     CateQuestion,
@@ -513,19 +514,19 @@ def effect_model(
     session: BaseSession,
     question: CateQuestion,
     method: str,
-    basis: Basis,
-    weights: EffectWeights,
-    measured: Unshrunk,
-    scale: float,
+    design: LearnerDesign,
     plan: Plan,
-    pages: tuple[str, ...],
-    details: dict[str, float | str],
+    system: System,
+    fit: LearnerFit,
+    passes: Passes,
+    scale: float,
 ) -> CateModel:
     """Return the model of weights that belong to basis functions times `scale`, in the outcome's units.
 
-    `measured` are the same without a prior; where `auto` chose the method, they decide between function and one number.
+    Weights without a prior decide between function and one number where `auto` chose the method.
     """
-    unit = half_range(session) * scale
+    basis, unit = design.basis, half_range(session) * scale
+    weights, measured = effect_weights(system, fit, passes), unshrunk(system, fit, basis.orders)
     values, covariance = weights.values * unit, weights.covariance * unit**2
     beyond = higher_functions(basis)
     mechanism = "l2-ball noise" if question.budget.pure else "Gaussian noise"
@@ -538,11 +539,16 @@ def effect_model(
         covariance=covariance,
         noise_covariance=weights.noise * unit**2,
         level=question.level,
-        guarantee=question.guarantee(session, pages, mechanisms=mechanisms),
+        guarantee=question.guarantee(session, PAGES, mechanisms=mechanisms),
         spent=question.budget,
         releases=tuple((name, mechanism) for name, _ in plan.amounts),
         not_covered=not_covered(basis),
-        details=details | {"budget_split": plan.shares},
+        details={
+            "rows": system.rows,
+            "functions": basis.size,
+            "residual_sd": sqrt(fit.residual) * half_range(session),
+            "budget_split": plan.shares,
+        },
         higher=None if beyond is None else (beyond, higher_variances(basis, values, covariance)),
     )
     mean = measured.mean * float(basis.scale[0])
@@ -738,7 +744,7 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     rows = UnitRows(session.batches, ArmForm(design.basis, design.length))
     few = strength(rows.count, question.budget, design.basis.size) < _T_LEARNER_FEW
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> CateModel:
         moments = release_statistics(gate, "moments", rows)
         system = arm_system(design, moments, rows.count)
         fit, passes = first_fit(system, moments, guess(system))
@@ -751,9 +757,11 @@ def t_learner(session: BaseSession, question: CateQuestion) -> CateModel:
             if place >= 1:
                 clip = min(size, clip) if few else size
             fit, passes = refined(system, fit, passes, release_gradient(gate, name, rows, weights, clip))
-        return _model(session, question, design, plan, system, fit, passes).stored()
+        return effect_model(
+            session, question, "T-learner", design, plan, system, fit, passes, 1.0 / design.length
+        )
 
-    return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(CateModel, session, question, plan, compute)
 
 
 def _shares(passes: list[str]) -> dict[str, Fraction]:
@@ -810,33 +818,6 @@ def _public_features(basis: Basis) -> Floats:
     return basis.features(columns)
 
 
-def _model(
-    session: BaseSession,
-    question: CateQuestion,
-    design: LearnerDesign,
-    plan: Plan,
-    system: System,
-    fit: LearnerFit,
-    passes: Passes,
-) -> CateModel:
-    return effect_model(
-        session,
-        question,
-        "T-learner",
-        design.basis,
-        effect_weights(system, fit, passes),
-        unshrunk(system, fit, design.basis.orders),
-        1.0 / design.length,
-        plan,
-        PAGES,
-        {
-            "rows": system.rows,
-            "functions": design.basis.size,
-            "residual_sd": sqrt(fit.residual) * half_range(session),
-        },
-    )
-
-
 # Parts of the budget: moments by arm, moments of the interacted rows, the size of residuals; steps take the rest,
 # the last one half of it.
 _R_LEARNER_MOMENTS, _INTERACTED, _R_LEARNER_SIZE = 15, 20, 3
@@ -854,27 +835,12 @@ def r_learner(session: BaseSession, question: CateQuestion) -> CateModel:
     steps = [f"step {place + 1}" for place in range(_R_LEARNER_PASSES)]
     plan = vector_plan(question, _r_learner_shares(steps))
 
-    def compute(gate: Gate) -> dict[str, object]:
+    def compute(gate: Gate) -> CateModel:
         system, fit, passes = _fit(gate, session, design, steps)
-        model = effect_model(
-            session,
-            question,
-            "R-learner",
-            design.basis,
-            effect_weights(system, fit, passes),
-            unshrunk(system, fit, design.basis.orders),
-            2.0 / (design.length * _BOTH),
-            plan,
-            PAGES,
-            {
-                "rows": system.rows,
-                "functions": design.basis.size,
-                "residual_sd": sqrt(fit.residual) * half_range(session),
-            },
-        )
-        return model.stored()
+        scale = 2.0 / (design.length * _BOTH)
+        return effect_model(session, question, "R-learner", design, plan, system, fit, passes, scale)
 
-    return CateModel.from_dict(session.run(question.request(plan, session.study), compute))
+    return settled(CateModel, session, question, plan, compute)
 
 
 def _r_learner_shares(steps: list[str]) -> dict[str, Fraction]:

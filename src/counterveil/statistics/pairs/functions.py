@@ -22,6 +22,7 @@ from counterveil.numerics.products import WholeSum, blocks
 from counterveil.numerics.shrinkage import spike_and_slab
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
+from counterveil.results.answering import settled
 from counterveil.results.functions import (
     PLAUSIBLE,
     TYPICAL_SD,
@@ -142,10 +143,10 @@ def pair_series(session: BaseSession, question: CateQuestion) -> CateModel:
     choice = replace(choice, plan=_plan(question.budget, searched(session.study)))
     functions = Functions.of(table, basis)
 
-    def compute(gate: Gate) -> dict[str, object]:
-        return _released(gate, session, own, choice, functions).stored()
+    def compute(gate: Gate) -> CateModel:
+        return _released(gate, session, own, choice, functions)
 
-    return CateModel.from_dict(session.run(own.request(choice.plan, session.study), compute))
+    return settled(CateModel, session, own, choice.plan, compute)
 
 
 def function_sums(
