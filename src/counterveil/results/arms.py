@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import isfinite
 from typing import Any
 
@@ -46,6 +47,11 @@ class ArmsResult(Comparison):
             mean.name: effect.interval(level, simultaneous)
             for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
         }
+
+    def pairwise(self) -> tuple[Effect, ...]:
+        """Return every arm's effect against each one before it, for free; `several` counts all pairs."""
+        pairs = list(combinations(self.means, 2))
+        return tuple(contrast(later, earlier, len(pairs)) for earlier, later in pairs)
 
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.

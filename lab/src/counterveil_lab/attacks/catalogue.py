@@ -267,6 +267,10 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("auto", "difference_in_means"):
         yield _record("event_study", method, declared=BEFORE)
+    three: dict[str, Any] = {"declared": THREE, "base": several_arms}
+    for method in ("auto", "difference_in_means"):
+        yield _record("arms", method, **three)
+    yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
     yield _record("overlap", "", rows=24)
 
 
@@ -354,6 +358,7 @@ def _measures_and_outcomes() -> Iterator[Audited]:
         positive: dict[str, Any] = {"outcome_range": (0, HIGH)}
         yield _outcome("ate", method, "ratio", declared=positive, arguments={"measure": "ratio"})
     yield _outcome("outcomes", "matching", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
+    yield _record("outcomes", "trial", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
     for listed, method in ((_outcome, "difference_in_means"), (_record, "trial")):
         few = {"rows": 24} | FEW
         yield listed("outcomes", method, "earlier", declared=EARLIER, arguments=FIRST, epsilon="4", **few)
