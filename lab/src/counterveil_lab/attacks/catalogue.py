@@ -255,6 +255,8 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "trial", "clusters", declared=ASSIGNED, rows=400, base=schools_assigned, epsilon="2")
     yield _record("ate", "doubly_robust", rows=200, **FEW)
     yield _record("ate", "doubly_robust", "gaussian", rows=40, delta="1e-6", **FEW)
+    ratio = {"arguments": {"measure": "ratio"}, "declared": {"outcome_range": (0, HIGH)}}
+    yield _record("ate", "doubly_robust", "ratio", rows=200, **ratio, **FEW)
     adjusted: dict[str, Any] = {"arguments": {"settings": Trial("covariates")}, "places": (0,), "kinds": (1,)}
     yield _record("ate", "trial", "spelled cells", declared=TRIAL | FILLED, spelled=True, **adjusted)
     yield _record(

@@ -110,8 +110,8 @@ def record_arms(session: BaseSession, question: Question) -> ArmsResult:
         )
         return Facts(_said(session, question, outcome), means=means)
 
-    words = {"pages": PAGES, "mechanisms": (question.mechanism,), "said": {"question": "arms"}}
-    return settled(ArmsResult, session, question, plan, compute, **words)
+    drawn, said = (question.mechanism,), {"question": "arms"}
+    return settled(ArmsResult, session, question, plan, compute, pages=PAGES, mechanisms=drawn, said=said)
 
 
 @silence()
