@@ -188,7 +188,9 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
     if getattr(arguments.settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)
-    scores = question.method == "doubly_robust" or (question.method == "auto" and study.randomised is not True)
+    scores = question.method == "doubly_robust" or (
+        question.method == "auto" and study.randomised is not True
+    )
     if scores and question.measure in OF_MEANS and question.protects == "record":
         # Whose means have no check by the coordinator.
         raise no_means(question.method, "a federation of records")

@@ -239,6 +239,7 @@ def _pair_level() -> Iterator[Audited]:
     three = replace(pair("auto", rows=60, **FEW), question="arms", declared=THREE | events, base=several_arms)
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
+    yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 

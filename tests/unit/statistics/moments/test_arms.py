@@ -60,6 +60,17 @@ def test_effects_of_private_arms_are_answered_around_the_truth(delta):
     assert type(found).from_dict(found.to_dict()).interval() == found.interval()
 
 
+def test_a_dose_response_is_one_band_over_the_doses():
+    study = declared(randomised=True)
+    found = cv.arms(people(), study, protects="record", epsilon=1, noise=cv.SeededNoise(1))
+    rows = found.dose_response({0: 10, 1: 0, 2: 5})
+    assert [row["dose"] for row in rows] == [0, 5, 10]
+    for row, truth in zip(rows, (45, 35, 40), strict=True):
+        assert row["band_low"] < row["conf_low"] < row["estimate"] < row["conf_high"] < row["band_high"]
+        assert row["band_low"] - 0.5 < truth < row["band_high"] + 0.5
+    assert found.slope({0: 10, 1: 0, 2: 5}).interval()[0] < -0.5
+
+
 def test_means_are_the_arms_own_where_noise_is_small():
     data, study = people(300), declared(randomised=True)
     found = cv.arms(data, study, protects="record", epsilon=10**6, noise=cv.SeededNoise(1))
