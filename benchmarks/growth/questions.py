@@ -144,6 +144,7 @@ ARMS = {
     "difference in means": asked("arms", "difference_in_means", OUTCOME, PURE, kind="several arms"),
     "weighting": asked("arms", "weighting", OUTCOME, PURE, kind="several arms"),
     "matching": asked("arms", "matching", OUTCOME, PURE, kind="several arms"),
+    "records": asked("arms", "auto", RECORD, PURE, kind="several arms"),
 }
 GROUP_EFFECTS = {
     "auto, outcomes": asked("groups", "auto", OUTCOME, PURE, GROUPS),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from experiments.measures.adjusted import coverage as adjusted_coverage
 from experiments.measures.federated import coverage as federated_coverage
 from experiments.measures.outcomes import coverage as outcome_coverage
 from experiments.measures.outcomes import noise
@@ -22,7 +23,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument(
-        "--only", choices=["noise", "ratios", "again", "strata", "pooled", "federated", "outcomes", "shop"]
+        "--only",
+        choices=["noise", "ratios", "again", "strata", "adjusted", "pooled", "federated", "outcomes", "shop"],
     )
     parser.add_argument("--whole", action="store_true")
     given = parser.parse_args()
@@ -31,6 +33,7 @@ def main() -> None:
         "ratios": coverage(given.draws, given.whole),
         "again": again(given.draws),
         "strata": strata_coverage(given.draws),
+        "adjusted": adjusted_coverage(given.draws),
         "pooled": pooled_coverage(given.draws),
         "federated": federated_coverage(given.draws),
         "outcomes": outcome_coverage(given.draws),

@@ -89,7 +89,7 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
-    _of("adjusted._contrast", "along[1] - along[0]", "along[1] + along[0]", _ARM_MODELS),
+    _of("adjusted._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
     _of("adjusted.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
     # A prediction taken off everybody's outcome.

@@ -22,8 +22,8 @@ Question = Annotated[
     str,
     option(
         "NAME",
-        '"ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value", "survival", "moments", '
-        '"compliance" or "interim" (--rows at each look, --epsilon of all looks).',
+        '"ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value", "survival", "quantiles", '
+        '"moments", "compliance" or "interim" (--rows at each look, --epsilon of all looks).',
     ),
 ]
 Formula = Annotated[str | None, option("FORMULA", "A regression, as for `counterveil regress`, for moments.")]

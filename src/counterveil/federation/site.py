@@ -36,6 +36,7 @@ from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
 from counterveil.questions.session import Session
 from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
 from counterveil.session.summing import NextPart
@@ -227,6 +228,12 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
     if getattr(arguments.settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)
+    scores = question.method == "doubly_robust" or (
+        question.method == "auto" and study.randomised is not True
+    )
+    if scores and question.measure in OF_MEANS and question.protects == "record":
+        # Whose means have no check by the coordinator.
+        raise no_means(question.method, "a federation of records")
     return arguments
 
 

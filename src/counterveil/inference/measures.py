@@ -265,6 +265,8 @@ class ApartMeans:
             combined([(1.0, one.variance_noise), (1.0, other.variance_noise)]),
             one.extra + other.extra,
             one.bias + other.bias,
+            one.ball_variance + other.ball_variance,
+            one.ball_dimensions,
         )
 
     def errors(self, alpha: float) -> Errors:
@@ -283,7 +285,7 @@ class ApartMeans:
             if variance > 0:
                 place = parts[0] / variance
                 variance *= 1 - spared * min(place / max(at, 1e-12), (1 - place) / max(1 - at, 1e-12), 1.0)
-            variance += a * a * one.extra + b * b * other.extra
+            variance += a * a * one.extra_at(alpha) + b * b * other.extra_at(alpha)
             bias = abs(a) * one.bias + abs(b) * other.bias
             return variance**0.5, combined([(a, one.noise), (b, other.noise)]), bias
 

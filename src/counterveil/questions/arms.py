@@ -27,6 +27,7 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
+from counterveil.statistics.moments.arms import record_arms
 from counterveil.statistics.pairs.arms import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.
@@ -58,11 +59,12 @@ def arms(
     Args:
         data: as for `counterveil.ate`.
         study: declared with `arms=` and `reference=`.
-        protects: "outcome" (who is in which arm, and covariates, are public) or "treatment and outcome" (covariates
-            and who took part are public).
+        protects: "outcome" (who is in which arm, and covariates, are public), "treatment and outcome" (covariates
+            and who took part are public) or "record" (nothing is; trials).
         epsilon: privacy loss to spend on all arms together.
         method: "difference_in_means" (trials), "weighting" or "matching" (covariates); "auto" takes the first in a
-            trial and weighting elsewhere. Where arms are private, "doubly_robust", which is "auto" there.
+            trial and weighting elsewhere. Where treatment and outcome are private "doubly_robust", which is "auto"
+            there; where records are, the first alone.
         level: confidence level of the intervals, single or simultaneous.
         settings: `cv.settings.Arms` for weighting and matching.
         delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
@@ -95,14 +97,13 @@ class ArmsArguments(Arguments[ArmsResult]):
         """Return the checked question; nothing here looks at data or budget."""
         if self.unit is Unit.TREATMENT_AND_OUTCOME:
             return self._of_pairs(study)
-        refuse_unknown_method(self.method, ("auto", *METHODS))
+        record = self.unit is Unit.RECORD
+        refuse_unknown_method(self.method, ("auto", *(METHODS[:1] if record else METHODS)))
         method = self.method
-        if method == "auto" and study.covariates and study.randomised is not True:
+        if method == "auto" and study.covariates and study.randomised is not True and not record:
             method = "weighting"
         chosen = "difference_in_means" if method == "auto" else method
         question = self.question(self.delta, chosen, self.mechanism, self.settings)
-        if question.unit is not Unit.OUTCOME:
-            raise refusal("CV-P280b", unit=question.unit.value)
         _refuse_other_studies(study, question)
         if method == "auto":
             refuse_undeclared_trial(study)
@@ -136,6 +137,10 @@ def _answer(session: BaseSession, question: Question) -> ArmsResult:
     if question.unit is Unit.TREATMENT_AND_OUTCOME:
         session.attach(f"arms with method={question.method!r}")
         return pair_arms(session, question)
+    if question.unit is Unit.RECORD:
+        session.attach_batches()
+        refuse_few_clusters(session.study, "arms", question.method, session.batches.rows)
+        return record_arms(session, question)
     question = question.in_pure_noise(session.account().rule)
     # So that data which do not fit are refused before anything is spent.
     if question.method == "difference_in_means":

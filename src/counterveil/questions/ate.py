@@ -123,7 +123,7 @@ METHODS: dict[str, Method] = {
         DoublyRobust,
         in_batches=(Unit.RECORD,),
         overlap=(Unit.RECORD, Unit.TREATMENT_AND_OUTCOME),
-        of_means={Unit.TREATMENT_AND_OUTCOME: pair_means},
+        of_means={Unit.RECORD: doubly_robust, Unit.TREATMENT_AND_OUTCOME: pair_means},
     ),
     "stratified": Method(
         {Unit.OUTCOME: stratified_outcome, Unit.RECORD: stratified},
@@ -159,10 +159,9 @@ def _refuse_measure(study: Study, question: Question) -> None:
         raise no_means(question.method, f"protects={question.unit.value!r}")
     if study.cluster is not None:
         raise no_means(question.method, f"cluster={study.cluster.column!r}")
-    if question.unit is Unit.TREATMENT_AND_OUTCOME and question.estimand is not Estimand.ATE:
+    trial = question.unit is Unit.RECORD and (question.method == "trial" or study.randomised is True)
+    if question.unit is not Unit.OUTCOME and not trial and question.estimand is not Estimand.ATE:
         raise no_means(question.method, f"estimand={question.estimand.value!r}")
-    if question.method == AUTO and question.unit is Unit.RECORD and study.randomised is not True:
-        raise no_means(question.method, "protects='record' and a study that is not declared randomised")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

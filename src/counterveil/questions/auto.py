@@ -68,6 +68,8 @@ def choose(session: BaseSession, question: Question) -> Choice:
         return _for_changes(session, question)
     if question.unit is Unit.OUTCOME:
         return _named(question, "weighting", "covariates are public, so adjusting for them costs no budget")
+    if question.measure in OF_MEANS:
+        return Choice(_adjusting(question), "covariates are adjusted for, and means of both arms released")
     if _strata(study) <= _FEW_STRATA:
         return _named(question, "stratified", "the covariates form few strata, and no model is needed")
     return _for_records(session, question)

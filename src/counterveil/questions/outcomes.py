@@ -30,6 +30,7 @@ from counterveil.results.question import (
 from counterveil.session import BaseSession, BitSource, Kind, Plan
 from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
+from counterveil.statistics.moments.arms import record_arm_effects
 from counterveil.statistics.moments.several_outcomes import record_effects
 from counterveil.statistics.outcome_list import Outcomes
 
@@ -72,7 +73,7 @@ def outcomes(
     Args:
         data: as for `counterveil.ate`.
         study: declared with outcomes=; of two arms or of several.
-        protects: "outcome" (all outcomes of a person) or "record" (everything about a person; trials of two arms).
+        protects: "outcome" (all outcomes of a person) or "record" (everything about a person; trials).
         epsilon: privacy loss to spend on all outcomes together.
         delta: a small positive number allows Gaussian noise, which grows with the root of the number of outcomes; pure
             noise grows with their number, but by less than if each were asked for by itself.
@@ -181,9 +182,7 @@ def _usual(study: Study, unit: Unit) -> str:
 
 
 def _refuse_arms(study: Study, question: Question) -> None:
-    """Raise CV-P280 for private arms of which there are several, and CV-P401 for what they have no estimate of."""
-    if study.arms is not None and question.unit is not Unit.OUTCOME:
-        raise refusal("CV-P280", unit=question.unit.value)
+    """Raise CV-P401 for what several arms have no estimate of."""
     known = (Estimand.ATE,) if study.arms is not None else (Estimand.ATE, Estimand.ATT, Estimand.ATC)
     if question.estimand not in known:
         raise refusal(
@@ -199,6 +198,8 @@ def _answer(session: BaseSession, question: Question, listed: Outcomes) -> Outco
     else:
         session.attach(f"outcomes with method={question.method!r}")
     refuse_few_clusters(session.study, "outcomes", question.method, session.batches.rows)
+    if question.unit is Unit.RECORD and session.study.arms is not None:
+        return record_arm_effects(session, question, listed)
     question = _with_smaller_noise(session, question, listed)
     if question.unit is Unit.OUTCOME:
         return outcome_effects(session, question, listed)

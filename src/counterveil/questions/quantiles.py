@@ -30,7 +30,9 @@ from counterveil.session import BaseSession, BitSource
 from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
 
 # Methods by what they protect.
-METHODS = {Unit.OUTCOME: ("trial", "weighting"), Unit.RECORD: ("trial",)}
+METHODS = {Unit.OUTCOME: ("trial", "weighting")} | dict.fromkeys(
+    (Unit.TREATMENT_AND_OUTCOME, Unit.RECORD), ("trial",)
+)
 # Cells that there may be: noise grows with their number.
 _FEWEST, _MOST = 2, 1000
 
@@ -58,7 +60,7 @@ def quantiles(
     Args:
         data: as for `counterveil.ate`.
         study: of two arms and one outcome.
-        protects: "outcome" or "record" (trials).
+        protects: "outcome"; "treatment and outcome" or "record" (trials).
         epsilon: privacy loss to spend on everything together.
         delta: a small positive number allows Gaussian noise, which is taken where it is the smaller one.
         shares: which quantiles are compared, 0.5 for the median; others can be read off the answer for free.
@@ -87,6 +89,7 @@ class QuantilesArguments(Arguments[QuantilesResult]):
     """Private quantiles of both arms and their differences; see `counterveil.quantiles` for the arguments."""
 
     name: ClassVar[str] = "quantiles"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
     delta: Number = 0
     shares: Sequence[float] = (0.25, 0.5, 0.75)
     grid: int | Sequence[Number] | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from math import isfinite
 from typing import Any
 
@@ -47,21 +48,39 @@ class ArmsResult(Comparison):
             for mean, effect in zip(self.means[1:], solved(self.table), strict=True)
         }
 
+    def pairwise(self) -> tuple[Effect, ...]:
+        """Return every arm's effect against each one before it, for free; `several` counts all pairs."""
+        pairs = list(combinations(self.means, 2))
+        return tuple(contrast(later, earlier, len(pairs)) for earlier, later in pairs)
+
     def slope(self, doses: Mapping[Any, float] | None = None) -> Effect:
         """Return the change of the mean outcome by one more unit of a dose: least squares over the arms; free.
 
         `doses` are the doses of the arms by label; labels that are numbers are their own. Arms count by their rows.
         """
+        sizes, x = np.array([mean.size for mean in self.means]), self._doses(doses)
+        x = x - sizes @ x / sizes.sum()
+        return weighted(self.means, sizes * x / float(sizes @ x**2), "slope")
+
+    def dose_response(self, doses: Mapping[Any, float] | None = None) -> list[dict[str, float]]:
+        """Return the mean outcome at every dose, as for `slope`: its interval, and a band that holds at all; free."""
+        doses_of, found = self._doses(doses), []
+        for place in np.argsort(doses_of, kind="stable"):
+            mean = replace(self.means[place], several=len(self.means))
+            (low, high), (least, most) = mean.interval(), mean.interval(simultaneous=True)
+            ends = {"conf_low": low, "conf_high": high, "band_low": least, "band_high": most}
+            found.append({"dose": float(doses_of[place]), "estimate": mean.estimate} | ends)
+        return found
+
+    def _doses(self, doses: Mapping[Any, float] | None) -> Floats:
+        """Return every arm's dose, or raise CV-P797."""
         found: dict[Any, Any] = (
             {mean.name: mean.name for mean in self.means} if doses is None else dict(doses)
         )
         numbers = all(type(value) in (int, float) and isfinite(value) for value in found.values())
         if {*found} != {mean.name for mean in self.means} or not numbers or len({*found.values()}) < 2:
             raise refusal("CV-P797", arms=", ".join(repr(mean.name) for mean in self.means), doses=found)
-        sizes = np.array([mean.size for mean in self.means])
-        x = np.array([float(found[mean.name]) for mean in self.means])
-        x = x - sizes @ x / sizes.sum()
-        return weighted(self.means, sizes * x / float(sizes @ x**2), "slope")
+        return np.array([float(found[mean.name]) for mean in self.means])
 
     @property
     def _arm_means(self) -> Sequence[Effect]:

@@ -36,6 +36,7 @@ from counterveil.inference import (
     PooledUncertainty,
     Uncertainty,
     UnsureScale,
+    WeightedSum,
 )
 from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference
@@ -74,7 +75,9 @@ _SHOWN = frozenset(
 # What reading facts of another kind can end with.
 _FAULTS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _NOT_FINITE = {"inf": inf, "-inf": -inf, "nan": float("nan")}
-_UNSURE = "unsure_scale"
+_UNSURE, _SUM = "unsure_scale", "weighted_sum"
+# Noises that a stored one may be the sum of.
+_MOST_TERMS = 3
 # How near to one the stored weights of sites add up.
 _WEIGHTS_ADD_UP = 1e-9
 # Largest entries of a binary exponent within this are written as they are. Others are scaled by a power of two, which
@@ -342,6 +345,9 @@ def noise_to_dict(mechanism: Any) -> dict[str, str]:
     if isinstance(mechanism, UnsureScale):
         scales = {"scale": repr(mechanism.scale), "log_scale": repr(mechanism.log_scale)}
         return {"mechanism": _UNSURE, "of": mechanism.origin} | scales
+    if isinstance(mechanism, WeightedSum):
+        terms = [[repr(weight), noise_to_dict(one)] for weight, one in mechanism.terms]
+        return {"mechanism": _SUM, "of": json.dumps(terms)}
     facts: dict[str, str] = mechanism.to_dict()
     return facts
 
@@ -351,6 +357,10 @@ def noise_from_dict(facts: dict[str, str]) -> Any:
     if facts.get("mechanism") == _UNSURE:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
         return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
+    if facts.get("mechanism") == _SUM:
+        terms = tuple((float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"]))
+        _hold(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
+        return WeightedSum(terms)
     return mechanism_from_dict(facts)
 
 

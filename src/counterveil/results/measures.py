@@ -183,8 +183,8 @@ def no_means(method: str, got: str, expected: str = "") -> CounterveilError:
         "CV-P687",
         expected=expected
         or "with protects='outcome' method 'difference_in_means', 'weighting', 'matching' or 'stratified'; with "
-        "protects='record' method 'trial' in a randomised study; with protects='treatment and outcome' "
-        "estimand='ATE'; no clusters, no settings that change outcomes",
+        "protects='record' method 'trial' in a randomised study, elsewhere 'doubly_robust' with estimand='ATE'; with "
+        "protects='treatment and outcome' estimand='ATE'; no clusters, no settings that change outcomes",
         method=method,
         got=got,
     )

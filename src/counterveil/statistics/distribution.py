@@ -141,13 +141,13 @@ def _plan(question: Question, mechanism: str) -> Plan:
 def quantiles_of_arms(
     session: BaseSession, question: Question, edges: tuple[Fraction, ...] | None, shares: tuple[float, ...]
 ) -> QuantilesResult:
-    """Return both arms' distributions of a trial; at record level n is public and nothing else, else arms are."""
+    """Return both arms' distributions of a trial; sizes of arms are public where outcomes alone are private."""
     session.attach_batches()
     rows = session.batches.rows
     release = histogram_release(session, question, edges, rows)
     counts = session.batches.run(CountCells.of(session.study, release.edges))[0]
     arms = np.asarray(counts).reshape(2, -1).sum(axis=1)
-    totals = (float(rows),) if question.unit is Unit.RECORD else tuple(float(max(one, 1)) for one in arms)
+    totals = tuple(float(max(one, 1)) for one in arms) if question.unit is Unit.OUTCOME else (float(rows),)
     known = {"totals": totals, "design": (1.0, 1.0)}
 
     def compute(gate: Gate) -> QuantilesResult:

@@ -148,7 +148,7 @@ def test_a_site_pays_what_the_same_question_costs_alone(new_site, trial, tmp_pat
         ({"measure": "ratio"}, {}, "CV-F002"),
         ({"measure": "nnt"}, {}, "CV-F002"),
         ({"measure": "lift"}, {"measures": ["ratio"]}, "CV-F002"),
-        # Records are adjusted as a difference, whose arms' means are not released.
+        # The coordinator has no check of adjusted means of records.
         ({"measure": "ratio", "method": "doubly_robust", "protects": "record"}, {"measures": ALL}, "CV-F013"),
     ],
 )

@@ -93,7 +93,7 @@ def test_all_arms_cost_one_budget():
 @pytest.mark.parametrize(
     ("wrong", "code"),
     [
-        ({"protects": "record"}, "CV-P280"),
+        ({"protects": "record", "method": "weighting"}, "CV-P016"),
         ({"protects": "label"}, "CV-P001"),
         ({"epsilon": 0}, "CV-P004"),
         ({"mechanism": "gaussian"}, "CV-P011"),

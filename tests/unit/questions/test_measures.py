@@ -164,8 +164,8 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
         (cv.Study("t", "y", (-1, 1), randomised=True), {"measure": "ratio"}, "CV-P686"),
         (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "odds_ratio"}, "CV-P686"),
         (cv.Study("t", "y", (0, 2), randomised=True), {"measure": "nnt"}, "CV-P686"),
-        (OBSERVED, {"measure": "ratio", "protects": "record"}, "CV-P687"),
-        (OBSERVED, {"measure": "lift", "protects": "record", "method": "doubly_robust"}, "CV-P687"),
+        (OBSERVED, {"measure": "ratio", "protects": "record", "estimand": "ATT"}, "CV-P687"),
+        (OBSERVED, {"measure": "lift", "protects": "record", "method": "sample_and_aggregate"}, "CV-P687"),
         (OBSERVED, {"measure": "ratio", "method": "stratified", "protects": "record"}, "CV-P687"),
         (cv.Study("t", "y", (0, 1), cluster="x", randomised=True), {"measure": "ratio"}, "CV-P687"),
     ],
@@ -173,3 +173,19 @@ def test_a_released_difference_has_a_number_needed_to_treat_and_no_ratio(data):
 def test_what_has_no_measure_is_refused_before_data_are_read(study, given, code):
     with pytest.raises((ParameterError, StudyError), match=code):
         ask(None, study, **given)
+
+
+@pytest.mark.parametrize("delta", [0, "1e-6"])
+def test_ratios_of_records_are_adjusted_by_the_released_models(delta):
+    rng = np.random.default_rng(2)
+    x = rng.uniform(-1, 1, 8000)
+    t = rng.random(8000) < 0.45 + 0.3 * x
+    y = rng.random(8000) < (0.3 + 0.2 * x) * np.where(t, 1.4, 1.0)
+    rows = {"t": t.astype(int), "y": y.astype(float), "x": x}
+    found = ask(rows, OBSERVED, protects="record", epsilon=2, delta=delta, measure="ratio")
+    low, high = found.interval()
+    assert low < 1.4 < high < low + 0.45
+    assert found.details["mean_control"] == pytest.approx(0.3, abs=0.03)
+    assert rows["y"][t].mean() / rows["y"][~t].mean() > high  # unadjusted
+    low, high = found.as_measure("difference").interval()
+    assert low < 0.12 < high

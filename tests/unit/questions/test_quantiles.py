@@ -21,7 +21,7 @@ def people(n=2000, seed=0):
     return {"arm": arm, "y": np.clip(rng.normal(40 + 5 * arm, 10 + 5 * arm), 0, 100)}
 
 
-@pytest.mark.parametrize("protects", ["outcome", "record"])
+@pytest.mark.parametrize("protects", ["outcome", "treatment and outcome", "record"])
 def test_without_noise_they_are_numpys(protects):
     data = people()
     found = cv.quantiles(data, STUDY, protects=protects, grid=500, **EXACT)

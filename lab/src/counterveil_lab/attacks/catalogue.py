@@ -240,6 +240,7 @@ def _pair_level() -> Iterator[Audited]:
     three = replace(pair("auto", rows=60, **FEW), question="arms", declared=THREE | events, base=several_arms)
     for method in ("auto", "doubly_robust"):
         yield replace(three, method=method)
+    yield from (replace(pair(method, declared=TRIAL), question="quantiles") for method in ("auto", "trial"))
     yield pair("doubly_robust", rows=400, epsilon="4", **FEW)
     yield pair("doubly_robust", variant="gaussian", rows=400, epsilon="2", delta="1e-6", **FEW)
 
@@ -258,6 +259,8 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "trial", "clusters", declared=ASSIGNED, rows=400, base=schools_assigned, epsilon="2")
     yield _record("ate", "doubly_robust", rows=200, **FEW)
     yield _record("ate", "doubly_robust", "gaussian", rows=40, delta="1e-6", **FEW)
+    ratio = {"arguments": {"measure": "ratio"}, "declared": {"outcome_range": (0, HIGH)}}
+    yield _record("ate", "doubly_robust", "ratio", rows=200, **ratio, **FEW)
     adjusted: dict[str, Any] = {"arguments": {"settings": Trial("covariates")}, "places": (0,), "kinds": (1,)}
     yield _record("ate", "trial", "spelled cells", declared=TRIAL | FILLED, spelled=True, **adjusted)
     yield _record(
@@ -270,6 +273,10 @@ def _record_level() -> Iterator[Audited]:
     yield _record("ate", "auto", "ratio of sums", declared=RATIO)
     for method in ("auto", "difference_in_means"):
         yield _record("event_study", method, declared=BEFORE)
+    three: dict[str, Any] = {"declared": THREE, "base": several_arms}
+    for method in ("auto", "difference_in_means"):
+        yield _record("arms", method, **three)
+    yield _record("arms", "auto", "gaussian", **three, arguments=GAUSSIAN, delta="1/13", **FEW)
     yield _record("overlap", "", rows=24)
 
 
@@ -357,6 +364,7 @@ def _measures_and_outcomes() -> Iterator[Audited]:
         positive: dict[str, Any] = {"outcome_range": (0, HIGH)}
         yield _outcome("ate", method, "ratio", declared=positive, arguments={"measure": "ratio"})
     yield _outcome("outcomes", "matching", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
+    yield _record("outcomes", "trial", "arms", declared=THREE | TWO, base=several_arms, rows=24, **FEW)
     for listed, method in ((_outcome, "difference_in_means"), (_record, "trial")):
         few = {"rows": 24} | FEW
         yield listed("outcomes", method, "earlier", declared=EARLIER, arguments=FIRST, epsilon="4", **few)

@@ -53,6 +53,7 @@ from counterveil.questions.plan.people import (
     plain_half_width,
 )
 from counterveil.questions.policy.policy import PolicyValueArguments
+from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
@@ -64,6 +65,7 @@ from counterveil.results.event_study import EventStudyResult
 from counterveil.results.groups import PolicyValue
 from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
 from counterveil.results.outcomes import OutcomesResult
+from counterveil.results.quantiles import QuantilesResult
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
 from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
@@ -83,6 +85,7 @@ _ASK: dict[str, type[Arguments[Any]]] = {
     "cate": CateArguments,
     "policy_value": PolicyValueArguments,
     "survival": SurvivalArguments,
+    "quantiles": QuantilesArguments,
     "moments": MomentsArguments,
     "compliance": MomentsArguments,
     "interim": AteArguments,
@@ -262,6 +265,7 @@ def _true(people: People, estimand: Estimand, measure: str, outcome: str | None 
 def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Decision | None = None) -> Answer:
     """Return the figures of an answer; what the outcome's range cuts off an interval is not taken off its length."""
     units = isinstance(answer, OutcomesResult | SurvivalResult)
+    named = units or isinstance(answer, QuantilesResult)
     effects = answer.table[:1] if units or isinstance(answer, PolicyValue) else answer.table
     ends = [effect.interval() for effect in effects]
     nulls = [effect.known.null if isinstance(effect.known, OwnScale) else 0.0 for effect in effects]
@@ -282,7 +286,7 @@ def _measured(answer: ReleasedAnswer, truths: list[float] | None, decision: Deci
         parts=[(effect.std_error.noise, effect.std_error.total) for effect in effects],
         method=answer.method if chosen is None else str(chosen).partition(":")[0],
         caution=answer.caution,
-        each={str(one.name): _half(one) for one in answer.table} if units else {},
+        each={str(one.name): _half(one) for one in answer.table} if named else {},
         skewed=isinstance(answer, RatioResult) or any(isinstance(one.known, OwnScale) for one in effects),
         assumes=answer.assumes,
         not_covered=answer.not_covered,
@@ -836,6 +840,7 @@ class Plan(Shown):
             "event_study": "effects by period",
         }
         what |= {"moments": "the coefficient", "compliance": "the complier effect"}
+        what |= {"quantiles": "differences of quantiles"}
         what |= {"interim": f"looks at the {self.estimand.value}"}
         measured = "" if self.measure == DIFFERENCE else f" ({self.measure.replace('_', ' ')})"
         return f"Plan for {what[self.question]}{measured} of {self.treatment} on {self.outcome}"
@@ -1055,9 +1060,9 @@ def plan(
             every method that could answer "ate", and without protects= at every level; half-widths are then medians of
             as many studies as it takes to know them.
         question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
-            `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "moments"
-            (with `formula`: the coefficient of the treatment), "compliance" (with `received`: the effect on compliers)
-            or "interim" (`rows` are those of planned looks, epsilon that of all looks together).
+            `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "quantiles"
+            (quartiles), "moments" (with `formula`: the coefficient of the treatment), "compliance" (with `received`:
+            the effect on compliers) or "interim" (`rows` are those of planned looks, epsilon that of all of them).
         by: groups, as for `counterveil.groups`.
         policy: as for `counterveil.policy_value`.
         measure: as for `counterveil.ate`; half-widths are then those of the ratio.

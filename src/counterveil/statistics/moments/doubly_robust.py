@@ -23,12 +23,14 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, NotAdjusted
 from counterveil.results.answering import Facts, settled
+from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate
 from counterveil.settings import DoublyRobust
 from counterveil.statistics.moments.adjusted import (
     arm_adjusted,
+    arm_adjusted_means,
     arm_design,
     arms_affordable,
     error_of_score,
@@ -100,12 +102,13 @@ def doubly_robust(session: BaseSession, question: Question) -> Result:
         if overlap and settings.degree == 2 and not design.fits:
             raise _too_many(features.size)
     rule = affordable if overlap else arms_affordable
+    means = question.measure in OF_MEANS
     if not rule(design):
-        if settings.fallback == "refuse" or settings.kappa is None:
+        if means or settings.fallback == "refuse" or settings.kappa is None:
             raise _unaffordable(design, rule) if design.fits else _too_many(design.features)
         return bounded_contrast(session, question, settings.kappa)
     if not overlap:
-        return arm_adjusted(session, question, features, design)
+        return (arm_adjusted_means if means else arm_adjusted)(session, question, features, design)
     return _orthogonal(session, question, settings, features, design)
 
 

@@ -8,6 +8,8 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.products import Standard
+from counterveil.statistics.moments.adjusted import WHOLE, RowScale, release_arm_score
+from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Average
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.orthogonal import release_residuals, release_score
 from counterveil.statistics.moments.records import TableRecords
@@ -34,6 +36,22 @@ def test_no_exchange_moves_the_score_further_than_claimed(clip):
         values.append(gate.values["score"])
     claim = float(gate.sensitivity["score"])
     assert len(values[0]) == 3
+    assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("clip", [0.05, 0.4])
+def test_no_exchange_moves_the_scores_of_both_arms_means_further_than_claimed(clip):
+    lines = np.array([[0.1, 0.2, -0.1, 0.05, 0.1, -0.05], [0.2, 0.3, 0.1, -0.1, 0.0, 0.2]])
+    score = ArmScore(ArmLines(lines), np.full((2, 6), 2.0), (1.0, 1.0), 0.1)
+    scale, average = RowScale(STANDARD, WHOLE, 1.0, 1.0, 1.0), Average(0.15, 0.7 * clip)
+    values = []
+    for record in GRID:
+        gate = NotingGate()
+        release_arm_score(gate, records(record), scale, score, clip, average)
+        values.append(gate.values["score"])
+    claim = float(gate.sensitivity["score"])
+    assert len(values[0]) == 3
+    assert claim == pytest.approx((4 + 2.8**2) ** 0.5 / records(GRID[0]).count, rel=1e-5)
     assert 0.9 * claim < largest_change(values) <= claim * (1 + 1e-12)
 
 

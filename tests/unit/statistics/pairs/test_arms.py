@@ -74,7 +74,6 @@ def test_a_trial_needs_no_covariates_and_what_has_no_form_is_refused():
         (plain.changed(randomised=None), {}, "CV-S051"),
         (study(), {"method": "weighting"}, "CV-P016"),
         (study(), {"settings": cv.settings.Arms()}, "CV-P019"),
-        (study(), {"protects": "record"}, "CV-P280"),
         (with_clusters, {}, "CV-P018"),
     ):
         with pytest.raises(CounterveilError) as caught:

@@ -46,11 +46,21 @@ class ArmScore:
 
     def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
         """Return the score of every row; its mean plus the effect is the estimate."""
+        control, treated, own = self._parts(u, t, y)
+        counts = np.where(t == 1, self.people[1], self.people[0])
+        return np.asarray(counts * (treated - control - self.effect) + np.where(t == 1, own, -own))
+
+    def average(self, u: Floats, t: Floats, y: Floats, level: float) -> Floats:
+        """Return every row's score of the average of both arms' means, less a level; everyone is asked about."""
+        control, treated, own = self._parts(u, t, y)
+        return np.asarray((treated + control + own) / 2 - level)
+
+    def _parts(self, u: Floats, t: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what both lines predict, and the weighted residual of a row's own arm."""
         control, treated = (projected(u, line) for line in self.lines.values)
         for_control, for_treated = (projected(u, line) for line in self.weights)
-        counts = np.where(t == 1, self.people[1], self.people[0])
-        own = np.where(t == 1, for_treated * (y - treated), -for_control * (y - control))
-        return np.asarray(counts * (treated - control - self.effect) + own)
+        own = np.where(t == 1, for_treated * (y - treated), for_control * (y - control))
+        return control, treated, own
 
 
 def residual_sums(
@@ -72,13 +82,28 @@ def residual_sums(
     return list(np.atleast_1d(total.whole())), square
 
 
-def score_sums(row_blocks: Iterable[Block], score: ArmScore, clip: float) -> tuple[int, int]:
-    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS."""
-    total = square = 0
+@dataclass(frozen=True, slots=True)
+class Average:
+    """Where scores of the average of both arms' means lie: a level, and a clip around it."""
+
+    level: float
+    clip: float
+
+
+def score_sums(
+    row_blocks: Iterable[Block], score: ArmScore, clip: float, average: Average | None = None
+) -> tuple[int, int, int]:
+    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS.
+
+    The third is that of (1 + s)/2 in 2**-(1 + TERM_BITS), s being scores of an `average` over its clip.
+    """
+    total = square = other = 0
     for u, t, y in row_blocks:
         r = whole(score.of(u, t, y) / clip)
         total, square = total + int(r.sum()), square + int((r * r).sum())
-    return total, square
+        if average is not None:
+            other += int((_ONE + whole(score.average(u, t, y, average.level) / average.clip)).sum())
+    return total, square, other
 
 
 def score_sizes(row_blocks: Iterable[Block], score: ArmScore) -> Iterator[Floats]:

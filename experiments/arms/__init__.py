@@ -1,0 +1,1 @@
+"""Several arms of private records."""
