@@ -17,7 +17,8 @@ from counterveil.federation.messages import Reply
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
-from counterveil.results.result import MeasureResult, Result
+from counterveil.questions.pooled.tables import PooledMoments, PooledTable
+from counterveil.results.result import MeasureResult
 from counterveil.settings import WeightLimits
 
 # What a coordinator needs of whatever carries its messages.
@@ -45,6 +46,7 @@ _LONGEST_RETRY = 600.0
 _MOST_WRONG = 3
 
 Teller = Callable[[str], None]
+Pooled = PooledResult | MeasureResult | PooledTable | PooledMoments
 
 
 @dataclass(slots=True)
@@ -187,7 +189,7 @@ class SiteState:
     epsilon: str
     state: str
     refusal: str | None
-    result: Result | None
+    result: Any = None
 
     @property
     def answered(self) -> bool:
@@ -243,9 +245,7 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     return SiteState(site, epsilon, said, None, None)
 
 
-def pooled(
-    folder: StudyFolder, method: str | None = None, level: float | None = None
-) -> PooledResult | MeasureResult:
+def pooled(folder: StudyFolder, method: str | None = None, level: float | None = None) -> Pooled:
     """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few."""
     study, found = folder.study, states(folder)
     gone = [each for each in found if not each.answered]
@@ -258,7 +258,7 @@ def pooled(
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
     if method is not None:
-        check_pooling(method, results, study.max_rows, study.ask.measure)
+        check_pooling(method, results, study.max_rows, study.ask)
     effect = pool(
         results,
         method=method or study.pooling,
@@ -271,18 +271,24 @@ def pooled(
     return replace(effect, not_covered=(absent, *effect.not_covered))
 
 
-def _weight_limits(folder: StudyFolder, results: Mapping[str, Result]) -> WeightLimits:
+def _weight_limits(folder: StudyFolder, results: Mapping[str, Any]) -> WeightLimits:
     """Return what bounds each weight: a public rule, and what the coordinator knows of the sites' sizes."""
-    study, declared = folder.study, Expected.of(folder.study.declaration)
+    study = folder.study
     known = {site: study.max_rows[site] for site in results if site in study.max_rows}
     shares: dict[str, float] = {}
     if len(known) == len(results):
         shares = {site: rows / sum(known.values()) for site, rows in known.items()}
-    rows = {site: rows_of(result) or 1 for site, result in results.items()}
+    least = {}
+    if study.ask.question == "ate":
+        declared = Expected.of(study.declaration)
+        least = {
+            site: declared.least_noise(study.asks[site], rows_of(result) or 1)
+            for site, result in results.items()
+        }
     return WeightLimits(
         max_weight=study.max_weight,
         own={site: max(study.max_weight, share) for site, share in shares.items()},
-        min_variance={site: declared.least_noise(study.asks[site], rows[site]) for site in results},
+        min_variance=least,
     )
 
 
