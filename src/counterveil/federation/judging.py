@@ -371,6 +371,8 @@ def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
     # Effective sizes are no less than one over the largest weight.
     rare = rare_events((declared.low, declared.high), (1 / largest, 1 / largest))
     check_weighted(ask, wide, result.uncertainty, rare)
+    # Squares of an arm's weights add up to one over its size at least.
+    hold(result.uncertainty.variance_cap * rows >= float(narrow) ** 2 * (1 - NEAR))
 
 
 def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
@@ -544,6 +546,8 @@ def check_arms(
         check_place(value, ends, reach + farthest(known.noise))
         check_variance(known)
         hold(float(own) * (1 - NEAR) <= size)
+        # Squares of weights that add up to one add up to one over their number at least.
+        hold(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
         if plain:
             _judging_check_plain(ArmMean(declared.width, int(size)), known, more)
     # A mean of outcomes whose weights add up to one moves by the range over their number at least.

@@ -286,7 +286,7 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
 
 
 def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
-    """Check second moments: columns follow from the declaration, their squares from its ranges, noises from the budget."""
+    """Check second moments: columns and their squares follow from the declaration, noises from the budget."""
     columns = Columns.of(study, *(tuple(ask.options.get(name, ())) for name in ("outcomes", "terms")))
     hold(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]

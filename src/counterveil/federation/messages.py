@@ -90,8 +90,8 @@ class Ask:
     """The question put to every site: the public arguments of `ate`, or of another `question`, as plain values.
 
     Published forms cannot be asked for: a request names a method of the question. `settings` and `options`, the
-    arguments that the question alone has, are typed values by name; they are never written as text and parsed again. A `measure` other than "difference" is
-    answered with the means of both arms, "nnt" with the difference.
+    arguments that the question alone has, are typed values by name; they are never written as text and parsed again.
+    A `measure` other than "difference" is answered with the means of both arms, "nnt" with the difference.
     """
 
     method: str

@@ -5,22 +5,30 @@ Nothing but texts is exchanged, and texts are changed as JSON, so that the same 
 
 import json
 import random
+from functools import cache
 
+import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.federation.coordinator import Clock, Round
+from counterveil.federation.coordinator import Clock, Round, read_reply, states
+from counterveil.federation.messages import Head, Reply
 from counterveil.federation.setup import make_site, make_study
-from counterveil.federation.site import Site
+from counterveil.federation.site import Site, checked_arguments
 from counterveil.federation.study_files import StudyFolder
 from counterveil.privacy import Budget
+from counterveil.questions.asking import ask_of
 
 NAMES = ("North", "South", "West")
 SEX = {"sex": cv.Binary()}
 STUDY = cv.Study("t", "y", (0, 1), SEX, control=0, treated=1, randomised=True)
-TWO = cv.Study("t", covariates=SEX, outcomes={"y": (0, 1), "z": (0, 5)}, control=0, treated=1, randomised=True)
+TWO = cv.Study(
+    "t", covariates=SEX, outcomes={"y": (0, 1), "z": (0, 5)}, control=0, treated=1, randomised=True
+)
 ARMS = cv.Study("arm", "y", (0, 1), SEX, arms=("a", "b", "c"), reference="a", randomised=True)
-TIMES = cv.Study("t", "days", covariates=SEX, event="e", horizon=24, grid=4, control=0, treated=1, randomised=True)
+TIMES = cv.Study(
+    "t", "days", covariates=SEX, event="e", horizon=24, grid=4, control=0, treated=1, randomised=True
+)
 # Every question that pools beside `ate`, with every kind of number that its answers hold.
 QUESTIONS = {
     "arms": (ARMS, {"question": "arms"}),
@@ -134,6 +142,50 @@ class World:
             Clock(lambda: at[0], sleep),
         ).run()
         return said
+
+
+class Paper:
+    """A study of one of the questions with the answers of three sites, which a test may change before they are read.
+
+    Sites and coordinator are those of `World` without processes, ledgers and tables on a disk: answers are made here.
+    """
+
+    def __init__(self, path, name):
+        declared, question = QUESTIONS[name]
+        self.question = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | question
+        document = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "question": self.question}
+        make_study(path, document | {"sites": {site: {} for site in NAMES}}, declared, {})
+        self.study = StudyFolder(path)
+        self.texts = {}
+        for seed, site in enumerate(NAMES):
+            result = ask_of_rows(declared, self.study.study.ask, np.random.default_rng(seed))
+            reply = Reply.to(self.study.request(site), result=result, head=Head(1, "0" * 64))
+            self.texts[site] = reply.to_text()
+
+    def run(self, **forgeries):
+        """Read the answers, forged ones among them, and return what becomes of every site."""
+        for site, text in self.texts.items():
+            (self.study.path / "replies" / f"{site}.json").unlink(missing_ok=True)
+            said = forgeries[site](json.loads(text)) if site in forgeries else text
+            reply = read_reply(self.study, site, said)
+            if reply is not None:
+                self.study.keep(site, reply)
+        return {each.site: each.state for each in states(self.study)}
+
+
+def ask_of_rows(declared, ask, source):
+    """Return the facts of an answer about 400 rows in memory, by the arguments that a site makes of the question."""
+    rows = np.arange(400)
+    frame = {"t": rows % 2, "y": source.uniform(0, 1, 400).round(3), "sex": rows % 3 % 2, "z": rows % 50 / 10}
+    frame |= {"arm": np.array(["a", "b", "c"])[rows % 3], "days": 1.0 + rows % 24, "e": rows % 7 % 2}
+    with cv.Session(frame, declared, budget=cv.Budget(ask.epsilon, ask.delta)) as session:
+        return ask_of(session, checked_arguments(declared, ask)).to_dict()
+
+
+@pytest.fixture(scope="session")
+def paper(tmp_path_factory):
+    """Makes the study of a question, once."""
+    return cache(lambda name: Paper(tmp_path_factory.mktemp("paper") / "study", name))
 
 
 def changed(**changes):
