@@ -18,6 +18,7 @@ from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.federation.sum_round import SumRound, agreed, most_rows
 from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
+from counterveil.questions.pooled.tables import PooledMoments, PooledTable
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 
@@ -46,7 +47,8 @@ _LONGEST_RETRY = 600.0
 _MOST_WRONG = 3
 
 Teller = Callable[[str], None]
-Answer = TypeVar("Answer", bound=PooledResult | Result)
+Pooled = PooledResult | Result | PooledTable | PooledMoments
+Answer = TypeVar("Answer", bound=Pooled)
 
 
 @dataclass(slots=True)
@@ -189,7 +191,7 @@ class SiteState:
     epsilon: str
     state: str
     refusal: str | None
-    result: Result | None
+    result: Any = None
 
     @property
     def answered(self) -> bool:
@@ -246,9 +248,7 @@ def _state(folder: StudyFolder, site: str) -> SiteState:
     return SiteState(site, epsilon, said, None, None)
 
 
-def pooled(
-    folder: StudyFolder, method: str | None = None, level: float | None = None
-) -> PooledResult | Result:
+def pooled(folder: StudyFolder, method: str | None = None, level: float | None = None) -> Pooled:
     """Return the pooled effect of the sites that answered, or raise CV-F020 where they are too few.
 
     Where parts are summed it is the effect that most of the sites computed from the sums (else CV-F501).
@@ -267,7 +267,7 @@ def pooled(
             gone="; ".join(f"{each.site} ({each.state})" for each in gone),
         )
     if method is not None:
-        check_pooling(method, results, study.max_rows, study.ask.measure)
+        check_pooling(method, results, study.max_rows, study.ask)
     pooled_effect = pool(
         results,
         method=method or study.pooling,
@@ -285,18 +285,24 @@ def _without(effect: Answer, gone: list[SiteState]) -> Answer:
     return replace(effect, not_covered=(absent, *effect.not_covered))
 
 
-def _weight_limits(folder: StudyFolder, results: Mapping[str, Result]) -> WeightLimits:
+def _weight_limits(folder: StudyFolder, results: Mapping[str, Any]) -> WeightLimits:
     """Return what bounds each weight: a public rule, and what the coordinator knows of the sites' sizes."""
-    study, declared = folder.study, Expected.of(folder.study.declaration)
+    study = folder.study
     known = {site: study.max_rows[site] for site in results if site in study.max_rows}
     shares: dict[str, float] = {}
     if len(known) == len(results):
         shares = {site: rows / sum(known.values()) for site, rows in known.items()}
-    rows = {site: rows_of(result) or 1 for site, result in results.items()}
+    least = {}
+    if study.ask.question == "ate":
+        declared = Expected.of(study.declaration)
+        least = {
+            site: declared.least_noise(study.asks[site], rows_of(result) or 1)
+            for site, result in results.items()
+        }
     return WeightLimits(
         max_weight=study.max_weight,
         own={site: max(study.max_weight, share) for site, share in shares.items()},
-        min_variance={site: declared.least_noise(study.asks[site], rows[site]) for site in results},
+        min_variance=least,
     )
 
 

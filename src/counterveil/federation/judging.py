@@ -21,6 +21,7 @@ from math import isclose, sqrt
 from typing import Any
 
 from counterveil.bounded_reading import Fields, UnreadableError
+from counterveil.data import Study
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import site_facts
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
@@ -38,6 +39,7 @@ from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
 from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
+from counterveil.questions.pooled.tables import read_answer
 from counterveil.results.codec import noise_from_dict, noise_to_dict
 from counterveil.results.effect import Linear
 from counterveil.results.measure_words import DIFFERENCE
@@ -369,6 +371,8 @@ def _check_weighted(ask: Ask, declared: Expected, result: Result) -> None:
     # Effective sizes are no less than one over the largest weight.
     rare = rare_events((declared.low, declared.high), (1 / largest, 1 / largest))
     check_weighted(ask, wide, result.uncertainty, rare)
+    # Squares of an arm's weights add up to one over its size at least.
+    hold(result.uncertainty.variance_cap * rows >= float(narrow) ** 2 * (1 - NEAR))
 
 
 def _check_records(ask: Ask, declared: Expected, result: Result) -> float:
@@ -510,31 +514,51 @@ def check_means(ask: Ask, declared: Expected, result: MeasureResult) -> None:
 
 
 def _check_apart(ask: Ask, declared: Expected, result: MeasureResult, means: ApartMeans, rows: int) -> None:
-    """Check means that are released in parallel: one outcome is in one arm, which has the whole budget."""
-    steps: list[Fraction] = []
-    for value, known in zip(means.values, means.known, strict=True):
-        steps.append(check_weighted(ask, declared.width, known))
-        reach = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
-        check_place(value, means.range, reach + farthest(known.noise))
-        check_variance(known)
-    # A mean of outcomes whose weights add up to one moves by the range over their number at least.
-    hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + NEAR))
-    hold(sum(means.sizes) <= rows * (1 + NEAR))
-    # An effective size is one over the sum of squared weights, which is at most the largest of them.
-    for step, size in zip(steps, means.sizes, strict=True):
-        hold(float(declared.width / step) * (1 - NEAR) <= size)
-    if ask.method == "difference_in_means":
+    plain = ask.method == "difference_in_means"
+    if plain:
         counts = Fields("details", result.details)
         arms = [counts.whole(arm, FEWEST_IN_ARM, MOST_ROWS) for arm in ("treated", "control")]
-        hold(sum(arms) == rows and list(means.sizes) == arms)
-        for size, known in zip(arms, means.known, strict=True):
-            _judging_check_plain(ArmMean(declared.width, size), known)
+        hold(list(means.sizes) == arms)
+    check_arms(ask, declared, [*zip(means.values, means.known, strict=True)], means.sizes, rows, plain)
 
 
-def _judging_check_plain(wanted: ArmMean, known: Uncertainty) -> None:
+def check_arms(
+    ask: Ask,
+    declared: Expected,
+    means: Sequence[tuple[float, Uncertainty]],
+    sizes: Sequence[float],
+    rows: int,
+    plain: bool,
+    rare: bool = False,
+) -> None:
+    """Check means of arms that are released in parallel: one outcome is in one arm, which has the whole budget.
+
+    `rare` says that few events add to the variance, of arms of these sizes.
+    """
+    steps: list[Fraction] = []
+    ends = (float(declared.low), float(declared.high))
+    for (value, known), size in zip(means, sizes, strict=True):
+        # An effective size is one over the sum of squared weights, which is at most the largest of them.
+        own = declared.width / sensitivity_of(known.noise)
+        more = rare_events((declared.low, declared.high), (size if plain else float(own),)) if rare else 0.0
+        steps.append(check_weighted(ask, declared.width, known, more))
+        reach = half_width(sqrt(min(known.variance_cap, float(declared.width) ** 2)), None, NEVER)
+        check_place(value, ends, reach + farthest(known.noise))
+        check_variance(known)
+        hold(float(own) * (1 - NEAR) <= size)
+        # Squares of weights that add up to one add up to one over their number at least.
+        hold(4 * known.variance_cap * size >= float(declared.width) ** 2 * (1 - NEAR))
+        if plain:
+            _judging_check_plain(ArmMean(declared.width, int(size)), known, more)
+    # A mean of outcomes whose weights add up to one moves by the range over their number at least.
+    hold(sum(declared.width / step for step in steps) <= rows * Fraction(1 + NEAR))
+    hold(sum(sizes) == rows if plain else sum(sizes) <= rows * (1 + NEAR))
+
+
+def _judging_check_plain(wanted: ArmMean, known: Uncertainty, rare: float) -> None:
     """Check the plain mean of one arm: its size gives the noise and the largest variance."""
     hold(sensitivity_of(known.noise) == wanted.estimate)
-    hold(isclose(known.variance_cap, float(wanted.variance_cap), rel_tol=1e-12))
+    hold(isclose(known.variance_cap, float(wanted.variance_cap) + rare, rel_tol=1e-12))
     if known.variance_noise is not None:
         hold(sensitivity_of(known.variance_noise) == wanted.variance)
 
@@ -577,22 +601,25 @@ def _judging_check_extra(means: JointMeans, off: float) -> None:
     hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
-def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Result:
+def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Any:
     """Return the result of a reply, or raise the reason for setting the site aside.
 
     `max_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
     """
     if not reply.answers(request) or reply.result is None:
         raise SetAsideError(NOT_AN_ANSWER)
+    of_one = request.ask.question == "ate"
     try:
-        result = read_result(reply.result, "a site", measures=request.ask.measure != DIFFERENCE)
+        if of_one:
+            result = read_result(reply.result, "a site", measures=request.ask.measure != DIFFERENCE)
+        else:
+            result = read_answer(reply.result, "a site")
     except CounterveilError as error:
         raise SetAsideError(OUT_OF_REACH if error.got == FAR_OUTSIDE else NO_RESULT) from None
-    declared = Expected.of(request.declaration)
-    _check_question(request, declared, result)
-    _check_rows(result, max_rows)
     try:
-        checked = _checked(request, declared, result)
+        _check_question(request, result)
+        _check_rows(result, max_rows)
+        checked = _checked(request, result) if of_one else _checked_answer(request, result)
     except (UnreadableError, KeyError, ArithmeticError, ValueError):
         # Numbers so large or so small that nothing can be computed from them are nobody's.
         raise SetAsideError(OTHER_NOISE) from None
@@ -600,12 +627,28 @@ def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head
     return checked
 
 
-def _check_question(request: SiteRequest, declared: Expected, result: Result) -> None:
+def _checked_answer(request: SiteRequest, answer: Any) -> Any:
+    """Return an answer of several effects whose released numbers fit."""
+    from counterveil.federation.judging_tables import ANSWERS, check_answer
+
+    hold(type(answer) is ANSWERS[request.ask.question], NO_RESULT)
+    check_answer(request.ask, Study.from_dict(request.declaration), answer)
+    return answer
+
+
+def _check_question(request: SiteRequest, result: Any) -> None:
     """Compare what an answer repeats of its question; nothing in it is trusted."""
     ask, budget, guarantee = request.ask, budget_of(request.ask), result.guarantee
     measure = result.measure if isinstance(result, MeasureResult) else DIFFERENCE
-    said = (result.treatment, result.outcome, result.estimand.value, measure)
-    asked = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
+    if ask.question == "ate":
+        declared = Expected.of(request.declaration)
+        said = (result.treatment, result.outcome, result.estimand.value, measure)
+        asked = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
+    else:
+        study = Study.from_dict(request.declaration)
+        # Moments are of single columns; other answers are about all outcomes.
+        outcome = study.outcome if ask.question == "moments" else study.outcome_name
+        said, asked = (result.treatment, result.outcome), (study.treatment, outcome)
     hold(said == asked and result.level == ask.level, OTHER_QUESTION)
     kept = guarantee.unit.value == ask.protects and guarantee.proof is Proof.FINITE_SAMPLE
     paid = (guarantee.epsilon, guarantee.delta) == (budget.epsilon, budget.delta) and result.spent == budget
@@ -613,11 +656,12 @@ def _check_question(request: SiteRequest, declared: Expected, result: Result) ->
     hold(site_facts.fits(ask, request.declaration, result), OTHER_FACTS)
 
 
-def _checked(request: SiteRequest, declared: Expected, result: Result) -> Result:
+def _checked(request: SiteRequest, result: Result) -> Result:
     """Return a result whose released numbers fit: the means of both arms, or a difference.
 
     The limits of a number needed to treat are put back where its interval is not for the effect.
     """
+    declared = Expected.of(request.declaration)
     if not isinstance(result, MeasureResult):
         hold(result.limits == declared.limits, OTHER_LIMITS)
         check_difference(request.ask, declared, result)
@@ -633,7 +677,7 @@ def _checked(request: SiteRequest, declared: Expected, result: Result) -> Result
     return replace(result, numbers=replace(result.numbers, limits=declared.limits))
 
 
-def _check_rows(result: Result, max_rows: int | None) -> None:
+def _check_rows(result: Any, max_rows: int | None) -> None:
     rows = rows_of(result)
     hold(
         rows is not None and rows <= (MOST_ROWS if max_rows is None else max_rows),

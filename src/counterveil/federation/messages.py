@@ -63,7 +63,16 @@ class RefusedError(Exception):
         super().__init__(code)
 
 
-VERSION = 4
+VERSION = 5
+# The questions that pool, each with the arguments of its own that a message may carry.
+QUESTIONS: Final[dict[str, tuple[str, ...]]] = {
+    "ate": (),
+    "arms": (),
+    "groups": ("by",),
+    "outcomes": (),
+    "survival": (),
+    "moments": ("outcomes", "terms"),
+}
 # A request has a few kilobytes, a reply some hundred with balance tables.
 _LONGEST_REQUEST, _LONGEST_REPLY = 2_000_000, 10_000_000
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -80,11 +89,11 @@ _MOST_SETTINGS = 50
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """The question put to every site: the public arguments of `ate`, as plain values.
+    """The question put to every site: the public arguments of `ate`, or of another `question`, as plain values.
 
-    Published forms cannot be asked for: a request names a method of `cv.ate`. `settings` are
-    typed values by name; they are never written as text and parsed again. A `measure` other than "difference" is
-    answered with the means of both arms, "nnt" with the difference.
+    Published forms cannot be asked for: a request names a method of the question. `settings` and `options`, the
+    arguments that the question alone has, are typed values by name; they are never written as text and parsed again.
+    A `measure` other than "difference" is answered with the means of both arms, "nnt" with the difference.
     """
 
     method: str
@@ -96,6 +105,8 @@ class Ask:
     mechanism: str | None = None
     measure: str = DIFFERENCE
     settings: dict[str, Any] = field(default_factory=dict)
+    question: str = "ate"
+    options: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Ask:
@@ -111,7 +122,7 @@ class Ask:
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> Ask:
         usual = {"delta": "0", "estimand": "ATE", "level": 0.95, "mechanism": None}
-        usual |= {"measure": DIFFERENCE, "settings": {}}
+        usual |= {"measure": DIFFERENCE, "settings": {}, "question": "ate", "options": {}}
         facts = Fields.of("a question", document, ("method", "protects", "epsilon"), tuple(usual))
         written = {
             name: repr(value)
@@ -121,9 +132,13 @@ class Ask:
         facts = Fields("a question", usual | dict(document) | written)
         facts.rational("epsilon", _LEAST_EPSILON, _MOST_EPSILON)
         facts.rational("delta", 0, 1)
-        # Means of private arms have no check at the coordinator.
-        pairs = facts.values["protects"] == Unit.TREATMENT_AND_OUTCOME.value
+        question = facts.choice("question", tuple(QUESTIONS))
+        # Means of private arms, and of several outcomes, have no check at the coordinator.
+        pairs = question != "ate" or facts.values["protects"] == Unit.TREATMENT_AND_OUTCOME.value
         measures = tuple(one for one in MEASURES if not (pairs and one in OF_MEANS))
+        options = facts.table("options")
+        if not options.keys() <= {*QUESTIONS[question]}:
+            raise UnreadableError("a question: an argument that it does not have")
         return cls(
             method=facts.text("method", pattern=_WORD),
             protects=facts.choice("protects", tuple(Unit)),
@@ -134,11 +149,13 @@ class Ask:
             mechanism=None if facts.values["mechanism"] is None else facts.text("mechanism", pattern=_WORD),
             measure=facts.choice("measure", measures),
             settings=_settings(facts.table("settings")),
+            question=question,
+            options=options,
         )
 
     def to_document(self) -> dict[str, Any]:
         """Return the question as JSON-ready facts, leaving out what was not said."""
-        facts = asdict(self)
+        facts = asdict(self) | ({} if self.question != "ate" else {"question": None})
         return {name: value for name, value in facts.items() if value is not None and value != {}}
 
 

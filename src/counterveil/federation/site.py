@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from counterveil.errors import BudgetError, CounterveilError, FederationError, L
 from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
+from counterveil.federation.judging_tables import ESTIMATORS
 from counterveil.federation.masking import SUMMED, Step, read_request
 from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
@@ -32,14 +33,23 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.privacy import Budget, Unit
-from counterveil.questions.asking import ask_of
+from counterveil.questions import outcomes
+from counterveil.questions.arms import ArmsArguments
+from counterveil.questions.asking import Arguments, ask_of
 from counterveil.questions.ate import METHODS, AteArguments, Method
+from counterveil.questions.groups import question as groups_question
+from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.moments import MomentsArguments
+from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.session import Session
+from counterveil.questions.survival import SurvivalArguments
 from counterveil.questions.typed_settings import settings_from_values
+from counterveil.results.measure_words import DIFFERENCE
 from counterveil.results.measures import OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
 from counterveil.session.summing import NextPart
+from counterveil.settings import Arms, Survival
 from counterveil.settings.ranges import out_of_range
 
 _LOG = logging.getLogger(__name__)
@@ -108,7 +118,7 @@ class Site:
                 result = self._computed(request, summed_site.opened(request, step))
             except NextPart as part:
                 return KeptAnswer(summed_site.part_of(request, step, private, part), None)
-        if not self.file.policy.diagnostics:
+        if not self.file.policy.diagnostics and "diagnostics" in result:
             result = result | {"diagnostics": {}}
         with open_ledger(self.file.ledger) as ledger:
             answer = KeptAnswer(result, head_of(ledger))
@@ -172,7 +182,7 @@ class Site:
         self, request: SiteRequest, open_session: Callable[..., BaseSession] = Session
     ) -> dict[str, Any]:
         arguments = _arguments(self.study, request)
-        method = METHODS[request.ask.method]
+        method = METHODS[request.ask.method] if request.ask.question == "ate" else None
         source = open_table(self.file.data, self.file.table)
         try:
             with open_session(
@@ -180,20 +190,21 @@ class Site:
                 self.study,
                 ledger=self.file.ledger,
                 dataset=self.file.dataset,
-                attach=not method.on_aggregates,
+                attach=method is None or not method.on_aggregates,
                 analyst=f"coordinator at {self.file.coordinator}"[:200],
             ) as session:
                 if self._rows(session, method) < self.file.policy.least_rows:
                     raise RefusedError(refusals.TOO_FEW)
-                return ask_of(session, arguments).to_dict()
+                found: dict[str, Any] = ask_of(session, arguments).to_dict()
+                return found
         except BudgetError:
             raise RefusedError(refusals.NO_BUDGET) from None
         except LedgerError as error:
             raise RefusedError(_LEDGER.get(error.code, refusals.FAILED)) from None
 
-    def _rows(self, session: BaseSession, method: Method) -> int:
+    def _rows(self, session: BaseSession, method: Method | None) -> int:
         """Return the number of rows, which is public; a table in a database is counted there."""
-        if method.in_batches:
+        if method is None or method.in_batches:
             return session.batches.rows
         if not method.on_aggregates:
             return session.table.rows
@@ -210,22 +221,61 @@ class Site:
             return ledger.study_spent(self.file.dataset, study_id)[0]
 
 
-def checked_arguments(study: Study, question: Ask) -> AteArguments:
-    """Return the arguments of `ate`, or raise what is wrong with them; nothing here looks at rows or budget."""
-    arguments = AteArguments(
-        method=question.method,
-        protects=question.protects,
+# The questions of messages, and the settings that methods of theirs take.
+_KINDS: dict[str, type[Arguments[Any]]] = {
+    kind.name: kind
+    for kind in (
+        AteArguments,
+        ArmsArguments,
+        GroupsArguments,
+        OutcomesArguments,
+        SurvivalArguments,
+        MomentsArguments,
+    )
+}
+# What every message has; of questions that do not take one it is as if nothing was said.
+_USUAL = {"method": "moments", "estimand": "ATE", "measure": DIFFERENCE, "mechanism": None}
+
+
+def _settings(question: Ask, study: Study) -> Any:
+    """Return the settings of a question's method from plain values, or raise CV-P020."""
+    unit, method = Unit(question.protects), question.method
+    known = {
+        "ate": METHODS[method].settings if method in METHODS else None,
+        "arms": Arms,
+        "survival": Survival,
+        "groups": groups_question.METHODS[unit].get(method),
+        "outcomes": Arms if study.arms is not None else outcomes.METHODS.get(unit, {}).get(method),
+    }
+    return settings_from_values(method, question.settings, known.get(question.question))
+
+
+def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
+    """Return the arguments of the question, or raise what is wrong with them; nothing here looks at rows or budget."""
+    kind = _KINDS[question.question]
+    taken = {one.name for one in fields(kind)}
+    for name, usual in _USUAL.items():
+        if name not in taken and getattr(question, name) != usual:
+            raise _unfit(question, f"no {name}")
+    known = ESTIMATORS.get(question.question, METHODS)
+    if question.method not in known:
+        raise _unfit(question, f"method: one of {', '.join(known)}")
+    given = {name: getattr(question, name) for name in _USUAL if name in taken}
+    if question.mechanism == SUMMED:
+        # Shares of summed noise are drawn in place of a plan's own.
+        given["mechanism"] = None
+    settings = _settings(question, study)
+    given |= {"settings": settings} if "settings" in taken else {}
+    arguments = kind(
+        protects=question.protects,  # type: ignore[arg-type]
         epsilon=question.epsilon,
         delta=question.delta,
-        estimand=question.estimand,
         level=question.level,
-        # Shares of summed noise are drawn in place of a plan's own.
-        mechanism=None if question.mechanism == SUMMED else question.mechanism,
-        measure=question.measure,
-        settings=settings_from_values(question.method, question.settings),
+        **given,
+        **{name: _option(value) for name, value in question.options.items()},
     )
     arguments.checked(study)
-    if getattr(arguments.settings, "find_range", False):
+    if getattr(settings, "find_range", False):
         # The coordinator computes the noise of an answer again from the declared range.
         raise out_of_range("a federation", "find_range", "False", True)
     scores = question.method == "doubly_robust" or (
@@ -237,7 +287,19 @@ def checked_arguments(study: Study, question: Ask) -> AteArguments:
     return arguments
 
 
-def _arguments(study: Study, request: SiteRequest) -> AteArguments:
+def _unfit(question: Ask, expected: str) -> CounterveilError:
+    what = f"a question about {question.question}"
+    return refusal("CV-P600", what=what, expected=expected, got="another")
+
+
+def _option(value: Any) -> Any:
+    """Return an option with tuples for lists; an empty list of cut points stands for none."""
+    if isinstance(value, dict):
+        return {name: tuple(one) if one else None for name, one in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _arguments(study: Study, request: SiteRequest) -> Arguments[Any]:
     """Return the same; what does not suit the estimator is refused before rows are read."""
     try:
         return replace(checked_arguments(study, request.ask), request_id=key_of(request))

@@ -28,7 +28,6 @@ from counterveil.privacy.caveats import (
     SitesWithoutAnswer,
     Target,
 )
-from counterveil.results.result import Result
 from counterveil.settings.methods import BLOCKS
 
 # Nothing, or one of a few facts.
@@ -38,15 +37,15 @@ _LEARNERS = ("ols", "aipw")  # the others are functions, which no message carrie
 _MODELS: _Facts = (*(LinearScores(*said) for said in product((False, True), repeat=3)),)
 
 
-def fits(ask: Ask, declaration: Mapping[str, Any], result: Result) -> bool:
+def fits(ask: Ask, declaration: Mapping[str, Any], result: Any) -> bool:
     """Return whether a result begins with facts that the method can say of the declared study; no question trims."""
     allowed = _allowed(ask, declaration)
     opening = all(
-        getattr(result, name) in allowed.get(name, _SILENT)
-        or _weighted(ask, declaration, name, getattr(result, name))
+        getattr(result, name, None) in allowed.get(name, _SILENT)
+        or _weighted(ask, declaration, name, getattr(result, name, None))
         for name in OPENING
     )
-    return opening and all(_public(one) for one in result.not_covered)
+    return opening and all(_public(one, ask) for one in result.not_covered)
 
 
 def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | None) -> bool:
@@ -58,15 +57,16 @@ def _weighted(ask: Ask, declaration: Mapping[str, Any], name: str, fact: Fact | 
     return isinstance(fact, LinearIn) if score is None else fact == KnownScore(score)
 
 
-def _public(fact: Fact) -> bool:
+def _public(fact: Fact, ask: Ask) -> bool:
     """Return whether a caveat is one of a single table, with no text that a site could have chosen."""
+    if isinstance(fact, ClippedOutliers):
+        # Of columns, whose names are compared with the declaration.
+        return ask.question == "moments"
     if isinstance(fact, LearnerBias):
         return fact.learner in _LEARNERS
     if isinstance(fact, OtherFunctions):
         return {*fact.balanced} <= {*BLOCKS}
-    return not isinstance(
-        fact, ParallelTrends | SitesLeftOut | SitesWithoutAnswer | ClippedOutliers | NotExpressed
-    )
+    return not isinstance(fact, ParallelTrends | SitesLeftOut | SitesWithoutAnswer | NotExpressed)
 
 
 def _allowed(ask: Ask, declaration: Mapping[str, Any]) -> dict[str, _Facts]:

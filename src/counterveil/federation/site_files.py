@@ -48,8 +48,10 @@ class SitePolicy:
     `study_epsilon` is the most that one study may spend here; the ledger's total bounds all studies together.
     `least_rows` is compared with the number of rows, which is public; no other count is looked at. `measures` has the
     difference alone where nothing is said: the means of both arms tell how people fare here, a difference does not.
+    `questions` has "ate" alone likewise: answers about arms, survival and moments tell means, curves and correlations.
     """
 
+    questions: tuple[str, ...]
     estimators: tuple[str, ...]
     measures: tuple[str, ...]
     protects: tuple[str, ...]
@@ -66,6 +68,7 @@ class SitePolicy:
         table = TomlTable(_WHAT, document)
         table.known(*cls.__dataclass_fields__)
         policy = cls(
+            questions=table.texts("questions", ("ate",)),
             estimators=table.texts("estimators", ()),
             measures=table.texts("measures", (DIFFERENCE,)),
             protects=table.texts("protects", ("outcome",)),
@@ -80,6 +83,10 @@ class SitePolicy:
             Unit.parse(unit)
         for measure in policy.measures:
             check_measure(measure)
+        for question in policy.questions:
+            if question not in refusals.QUESTIONS:
+                known = f"questions: some of {', '.join(refusals.QUESTIONS)}"
+                raise refusal("CV-P600", what=_WHAT, expected=known, got=repr(question))
         if policy.approval not in (AUTOMATIC, BY_HAND):
             raise refusal(
                 "CV-P600",
@@ -92,6 +99,7 @@ class SitePolicy:
     def to_document(self) -> dict[str, Any]:
         """Return the policy as a table of a TOML file."""
         return {
+            "questions": list(self.questions),
             "estimators": list(self.estimators),
             "measures": list(self.measures),
             "protects": list(self.protects),
@@ -112,7 +120,7 @@ class SitePolicy:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
         if ask.method not in self.estimators or ask.protects not in self.protects:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.measure not in self.measures:
+        if ask.measure not in self.measures or ask.question not in self.questions:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
         try:
             budget = Budget(ask.epsilon, ask.delta)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
+from counterveil.data import Study
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation.files import (
     TomlTable,
@@ -25,6 +26,7 @@ from counterveil.federation.files import (
     write_json,
 )
 from counterveil.federation.judging import Expected
+from counterveil.federation.judging_tables import ranges_of
 from counterveil.federation.masking import SUMMED
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
@@ -87,7 +89,7 @@ class StudyFile:
             raise _wrong("method: the name of an estimator, which stewards can review", "'auto'")
         sites = {check_name(name): _site(name, said) for name, said in table.get("sites", dict).items()}
         asks = {name: _asked(ask, said) for name, said in sites.items()}
-        Expected.of(declaration)
+        check_declared(declaration, ask)
         if colluding and len({one.epsilon for one in asks.values()}) > 1:
             raise _wrong("one epsilon for all sites whose parts are summed", "several")
         quorum = table.get("quorum", int, max(FEWEST, len(asks)))
@@ -109,7 +111,7 @@ class StudyFile:
         if any(rows < 1 for rows in max_rows.values()):
             raise _wrong("max_rows: at least 1", "less")
         pooling = table.get("pooling", str, "mvagg")
-        check_pooling(pooling, asks, max_rows, ask.measure)
+        check_pooling(pooling, asks, max_rows, ask)
         return cls(
             study_id=check_id("study id", table.get("id", str)),
             address=check_address(table.get("address", str)),
@@ -144,11 +146,29 @@ def _wrong(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
 
 
-def check_pooling(pooling: str, sites: Iterable[str], max_rows: Mapping[str, int], measure: str) -> None:
+def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
+    """Raise CV-P600 for a declaration whose answers to a question cannot be judged or pooled."""
+    if ask.question == "ate":
+        Expected.of(declaration)
+        return
+    try:
+        study = Study.from_dict(dict(declaration))
+    except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        raise _wrong("a declaration that describes a study", "something else") from None
+    made = [name for name in ("before", "per", "cluster") if name in declaration]
+    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.earlier))
+    made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
+    if made:
+        raise _wrong(f"a declaration without what question = {ask.question!r} does not pool", made[0])
+    ranges_of(study)
+
+
+def check_pooling(pooling: str, sites: Iterable[str], max_rows: Mapping[str, int], ask: Ask) -> None:
     """Raise CV-P600 for a method that the measure does not have, or where one site would say that it is the largest."""
-    known = tuple(POOLING_OF_MEANS) if measure in OF_MEANS else POOLING_METHODS
+    known = tuple(POOLING_OF_MEANS) if ask.measure in OF_MEANS else POOLING_METHODS
+    known = ("all", "mvagg") if ask.question == "moments" else known
     if pooling not in known:
-        raise _wrong(f"pooling: {' or '.join(known)} for measure = {measure!r}", f"{pooling!r:.80}")
+        raise _wrong(f"pooling: {' or '.join(known)} for this question", f"{pooling!r:.80}")
     if pooling == "largest" and any(site not in max_rows for site in sites):
         raise _wrong(
             'pooling = "largest" with max_rows for every site',

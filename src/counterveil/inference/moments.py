@@ -69,6 +69,28 @@ class NoisyMoments:
 
 
 @dataclass(frozen=True, slots=True)
+class SummedMoments(NoisyMoments):
+    """Moments of several sites, added up: each of `parts` has its weight, its turn into common columns, its moments.
+
+    Noises of sites are independent, so that what noise does adds up too. Proof: pooling.proof.md.
+    """
+
+    parts: tuple[tuple[float, Floats, NoisyMoments], ...] = ()
+
+    def spread(self, outer: Floats) -> Floats:
+        """Return the mean of E outer E over the noise of all sites."""
+        return self._summed(lambda turn, one: one.spread(turn.T @ outer @ turn))
+
+    def crossed(self, one: Floats, other: Floats) -> Floats:
+        """Return the covariance of E one with E other, (m, m)."""
+        return self._summed(lambda turn, own: own.crossed(turn.T @ one, turn.T @ other))
+
+    def _summed(self, of: Callable[[Floats, NoisyMoments], Floats]) -> Floats:
+        found = [weight**2 * turn @ of(turn, own) @ turn.T for weight, turn, own in self.parts]
+        return np.asarray(np.sum(found, axis=0))
+
+
+@dataclass(frozen=True, slots=True)
 class LinearFit:
     """Coefficients (p,), their covariance from sampling and from noise (p, p), and what is left of the response.
 

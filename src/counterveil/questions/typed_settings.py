@@ -45,15 +45,18 @@ def _value(text: str, several: bool) -> Any:
 _MOST = 1000  # entries of a list or a table
 
 
-def settings_from_values(method: str, values: Mapping[str, Any]) -> Any:
+def settings_from_values(method: str, values: Mapping[str, Any], wanted: Any = ...) -> Any:
     """Return the method's settings from values by name, None where there are none, or raise CV-P020.
+
+    `wanted` is the class of settings that the method takes, that of `ate` if it is omitted.
 
     Names must be those of the settings, and values of the types that they declare; lists stand for tuples. Learners
     that are objects cannot be named.
     """
     if not values:
         return None
-    wanted = METHODS[method].settings if method in METHODS else None
+    if wanted is ...:
+        wanted = METHODS[method].settings if method in METHODS else None
     kinds = get_type_hints(wanted) if wanted is not None else {}
     names = [] if wanted is None else [each.name for each in fields(wanted)]
     known = {name: kinds[name] for name in names}

@@ -4,10 +4,13 @@ import json
 from math import inf
 
 import pytest
+from tests.attack.federation.conftest import QUESTIONS
 from tests.thinned import thinned
 
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import pooled, states
+from counterveil.federation.judging import SetAsideError, judged
+from counterveil.federation.messages import Reply
 
 
 def state_of(world, name):
@@ -155,3 +158,136 @@ def test_a_broken_file_of_a_reply_sets_that_site_aside(world):
     (world.path / "study" / "replies" / "West.json").write_text('{"request_id": "x", "result"')
     assert names_in(pooled(world.study)) == ["North", "South"]
     assert "damaged" in state_of(world, "West")
+
+
+# What a site may say of an answer of several effects, by the field that it says it in.
+ROWS = {
+    "arms": "means__1__known",
+    "weighted arms": "means__1__known",
+    "groups": "groups__0__known",
+    "groups of pairs": "groups__0__known",
+    "outcomes": "released__0__numbers",
+    "outcomes of records": "released__0__numbers",
+}
+OF_ROWS = {
+    "variance": {
+        "uncertainty__variance": 1e-12,
+        "uncertainty__variance_cap": 1e-12,
+        "uncertainty__variance_noise": None,
+    },
+    "negative variance": {"uncertainty__variance": -1e6},
+    "sensitivity": {"uncertainty__noise__sensitivity": "1/1000000000"},
+    "epsilon": {"uncertainty__noise__epsilon": "1000"},
+    "no noise": {"uncertainty__noise": None},
+    "other noise": {"uncertainty__noise": {"mechanism": "gaussian", "sensitivity": "1/100000000", "mu": "1"}},
+    "for ever": {"uncertainty__noise__sensitivity": "1e999999999"},
+    "bias": {"uncertainty__bias": 1e3},
+    "far": {"estimate": 7.0},
+    "farther": {"estimate": 1e300},
+    "limits": {"limits": [-100, 100]},
+    "not a number": {"estimate": "0.1"},
+}
+OF_KINDS = {
+    "arms": [{"means__1__name": "d"}, {"means__1__size": 10**6}, {"means__0__size_sd": 1.0}],
+    "groups": [
+        {"groups__0__name": "sex=2"},
+        {"by": ["y"]},
+        {"left_out": ["all is well"]},
+        {"groups__1__size": 1e9},
+    ],
+    "groups of records": [
+        {"groups__0__known__one__size_sd": 1e-6},
+        {"groups__0__known__other__total_sd": 1e-9},
+        {"groups__0__known__one__limit": 100.0},
+        {"groups__0__known__one__size": 1e9},
+        {"groups__0__known__one__offset": 50.0},
+        {"groups__0__known__one__total": "inf"},
+        {"groups__0__known__one__least": 0.0},
+    ],
+    "outcomes": [
+        {"released__0__outcome": "z"},
+        {"measure": "nnt"},
+        {"released__0__numbers__uncertainty__noise__dimension": "1"},
+        {"released__1__arm": "b"},
+    ],
+    "survival": [
+        {"tables__noise_sd": 1e-6},
+        {"tables__numbers__0__0": 1e6},
+        {"tables__totals": [1e6, 1e6]},
+        {"tables__edges": [0.0, 1.0, 2.0, 3.0, 24.0]},
+        {"tables__cut": 2},
+        {"tables__heavy": False},
+        {"tables__inflation": 1e-3},
+        {"tables__design": [1e-3, 1e-3]},
+        {"tables__causes": ["all is well"]},
+        {"merged_strata": {"sex": [["all is well"]]}},
+        {"tables__numbers": []},
+    ],
+    "survival of records": [{"tables__shares": [0.5, 0.5]}, {"tables__form": "sums"}],
+    "moments": [
+        {"noise_sd": [[1e-9] * 4] * 4},
+        {"columns__0": "all is well"},
+        {"basis__1__1": 1e9},
+        {"basis": [[1, 0, 0, 0]] * 4},
+        {"matrix__0__0": 50.0},
+        {"matrix": [[1e9] * 4] * 4},
+        {"matrix__0__1": "nan"},
+        {"groups": [["sex", ["y"]]]},
+    ],
+    "moments of outcomes": [{"noise_sd": [[0.0] * 4] * 4}, {"noise_sd__0__0": -1.0}],
+}
+OF_ALL = [
+    {"treatment": "another"},
+    {"outcome": "another"},
+    {"level": 0.5},
+    {"guarantee__epsilon": "50"},
+    {"guarantee__proof": "asymptotic"},
+    {"spent": {"epsilon": "1/2", "delta": "0"}},
+    {"details": []},
+    {"kind": "Result"},
+    {"version": 99},
+    {"not_covered": ["all is well"]},
+]
+
+
+def lies_of(question):
+    row = ROWS.get(question)
+    own = (
+        [{f"{row}__{name}": value for name, value in lie.items()} for lie in OF_ROWS.values()] if row else []
+    )
+    return [*own, *OF_KINDS.get(question, []), *OF_ALL]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_lie_in_an_answer_of_several_effects_is_pooled(paper, forged, question):
+    told = paper(question)
+    request, missed = told.study.request("West"), []
+    for lie in lies_of(question):
+        try:
+            reply = Reply.from_text(forged(**lie)(json.loads(told.texts["West"])))
+            judged(request, reply, None, None)
+        except (SetAsideError, CounterveilError):
+            continue
+        missed.append(lie)
+    assert missed == []
+    assert told.run() == dict.fromkeys(("North", "South", "West"), "answered")
+
+
+@pytest.mark.parametrize("question", thinned(QUESTIONS, "arms", "groups", "outcomes", "survival", "moments"))
+def test_a_hostile_table_costs_its_own_place_alone(paper, forged, question):
+    told = paper(question)
+    state = told.run(West=forged(**lies_of(question)[0]))["West"]
+    assert state.startswith("set aside, CV-F041")
+    found = pooled(told.study)
+    assert [one.name for one in found.answers] == ["North", "South"]
+    assert found.not_covered[0].sites == ("West",)
+    copied = json.loads(told.texts["North"])["result"]
+    assert "copy" in told.run(West=lambda facts: json.dumps(facts | {"result": copied}))["West"]
+
+
+def test_more_rows_than_there_are_take_no_more_than_half_of_the_moments(paper, forged):
+    told = paper("moments")
+    assert told.run(West=forged(rows=10**9))["West"] == "answered"
+    found = pooled(told.study)
+    assert max(one.weight for one in found.answers) <= 0.5 + 1e-9
+    assert found.rows <= 4 * 800

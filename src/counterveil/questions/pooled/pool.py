@@ -9,12 +9,14 @@ Results of sites as they arrive: objects, facts, or files that were sent by mail
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf, isfinite, sqrt
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +55,7 @@ from counterveil.inference.pooling import (
     tau_squared_interval,
 )
 from counterveil.numerics.arrays import Ends, Floats
-from counterveil.privacy import Budget, Guarantee, Proof, Protected, show
+from counterveil.privacy import Budget, Estimand, Guarantee, Proof, Protected, show
 from counterveil.privacy.caveats import OPENING, AtSites, Fact, SitesLeftOut
 from counterveil.questions.repeating import repeat_of_pool
 from counterveil.report.numbers import probability, rounded
@@ -62,14 +64,20 @@ from counterveil.results.effect import Effect, Linear, around, check_level, inte
 from counterveil.results.measure_words import DIFFERENCE, NEEDED
 from counterveil.results.measures import Needed, refuse_of_difference
 from counterveil.results.ratio import RatioResult
+from counterveil.results.regression import Moments
 from counterveil.results.result import MeasureResult, OneEffect, Result, difference_result, measure_terms
 from counterveil.settings import WeightLimits
 
+if TYPE_CHECKING:
+    from counterveil.questions.pooled.tables import PooledMoments, PooledTable
+
 Named = list[tuple[str, Result]]
+# Sites with answers of one kind, whichever it is.
+Answers: TypeAlias = Sequence[tuple[str, Any]]
 One = TypeVar("One")
 
 
-def check_agreement(sites: Named) -> None:
+def check_agreement(sites: Answers) -> None:
     """Raise unless the results answer one question about different people."""
     if len(sites) < 2:
         raise refusal("CV-P500", sites=len(sites), plural="" if len(sites) == 1 else "s")
@@ -77,29 +85,36 @@ def check_agreement(sites: Named) -> None:
     _check_distinct(sites)
 
 
-def _question(result: Result) -> dict[str, str]:
-    return {
+def _question(result: Any) -> dict[str, str]:
+    found = {
         "unit of protection": result.guarantee.unit.value,
-        "measure": result.measure if isinstance(result, MeasureResult) else DIFFERENCE,
-        "estimand": result.estimand.value,
+        "measure": getattr(result, "measure", DIFFERENCE),
+        "estimand": getattr(result, "estimand", Estimand.ATE).value,
         "treatment": result.treatment,
         "outcome": result.outcome,
-        "population": "everyone" if result.population is None else "trimmed by propensity scores",
+        "population": "everyone"
+        if getattr(result, "population", None) is None
+        else "trimmed by propensity scores",
     }
+    # What the effects of a table, or the columns of moments, are of; groups that are too small may be missing.
+    kept = ("by", "reference", "times", "columns")
+    found |= {name: str(getattr(result, name)) for name in kept if hasattr(result, name)}
+    return found | ({"kind of answer": type(result).__name__} if not isinstance(result, Result) else {})
 
 
-def _check_same(sites: Named) -> None:
+def _check_same(sites: Answers) -> None:
     first_name, first = sites[0]
     wanted = _question(first)
     for name, result in sites[1:]:
         for word, value in _question(result).items():
-            if value != wanted[word]:
+            if value != wanted.get(word, "none"):
+                first = wanted.get(word, "none")
                 raise refusal(
-                    "CV-P503", word=word, first_name=first_name, wanted=wanted[word], name=name, value=value
+                    "CV-P503", word=word, first_name=first_name, wanted=first, name=name, value=value
                 )
 
 
-def _check_distinct(sites: Named) -> None:
+def _check_distinct(sites: Answers) -> None:
     seen: dict[tuple[object, ...], str] = {}
     for name, result in sites:
         # Two draws of noise do not agree in every number; the same release sent twice does.
@@ -109,8 +124,12 @@ def _check_distinct(sites: Named) -> None:
         seen[key] = name
 
 
-def released_numbers(result: Result) -> tuple[float, ...]:
+def released_numbers(result: Any) -> tuple[float, ...]:
     """Return numbers as the gate released them."""
+    if isinstance(result, Moments):
+        return tuple(value for row in result.matrix for value in row)
+    if not isinstance(result, Result):
+        return tuple(number for one in result.table for number in (one.estimate, one.known.sampling_sd))
     if isinstance(result, MeasureResult) and result.means is not None:
         # Ratios of rare outcomes are all zero where noise put the mean of the treated below the range.
         return result.means.values
@@ -129,7 +148,7 @@ _DISJOINT = (
 _ORDER = (Proof.FINITE_SAMPLE, Proof.ASYMPTOTIC, Proof.REFUTED, Proof.NONE)
 
 
-def pooled_guarantee(sites: Named) -> Guarantee:
+def pooled_guarantee(sites: Answers) -> Guarantee:
     """Return what is guaranteed to everyone in any of the sites: the weakest of the sites' guarantees."""
     guarantees = [result.guarantee for _, result in sites]
     return Guarantee(
@@ -144,14 +163,14 @@ def pooled_guarantee(sites: Named) -> Guarantee:
     )
 
 
-def pooled_spending(sites: Named) -> Budget:
+def pooled_spending(sites: Answers) -> Budget:
     """Return the most that anyone's data have spent: sites hold different people, so nothing adds up."""
     return Budget(
         max(result.spent.epsilon for _, result in sites), max(result.spent.delta for _, result in sites)
     )
 
 
-def _each(sites: Named) -> str:
+def _each(sites: Answers) -> str:
     said = [
         f"{name} {show(result.guarantee.epsilon)}"
         + (f" (delta {show(result.guarantee.delta)})" if result.guarantee.delta else "")
@@ -162,7 +181,7 @@ def _each(sites: Named) -> str:
     )
 
 
-def _marked(sites: Named) -> list[str]:
+def _marked(sites: Answers) -> list[str]:
     """Return a remark on every site whose guarantee is less than proved."""
     return [
         f"{name}: {result.guarantee.warning}"
@@ -171,7 +190,7 @@ def _marked(sites: Named) -> list[str]:
     ]
 
 
-def _own_remarks(sites: Named) -> list[str]:
+def _own_remarks(sites: Answers) -> list[str]:
     return [f"{name}: {remark}" for name, result in sites for remark in result.guarantee.remarks]
 
 
@@ -180,13 +199,13 @@ def _union(lists: Iterable[Iterable[One]]) -> tuple[One, ...]:
     return tuple(dict.fromkeys(one for each in lists for one in each))
 
 
-def pooled_caveats(sites: Named, left_out: list[str]) -> tuple[Fact, ...]:
+def pooled_caveats(sites: Answers, left_out: list[str]) -> tuple[Fact, ...]:
     """Return what the pooled interval does not cover: what no site's does, and who is not in it."""
     own = _union(result.not_covered for _, result in sites)
     return (*((SitesLeftOut(tuple(left_out)),) if left_out else ()), *own)
 
 
-def pooled_opening(sites: Named) -> dict[str, Any]:
+def pooled_opening(sites: Answers) -> dict[str, Any]:
     """Return what comes first: what the interval is for, depends on and assumes at any site, and whose it is.
 
     Each is None where no site says anything, and that of all sites where it is one.
@@ -216,7 +235,7 @@ def pool_measures(
     if method not in METHODS:
         raise refusal("CV-P508", methods=" or ".join(map(repr, METHODS)), method=method)
     means = [_means(result) for _, result in sites]
-    weights = _weights(sites, _public_variances(means, sizes), sizes, method, bounds)
+    weights = held(sites, public_variances(means, sizes), sizes, method, bounds)
     kept = [place for place, weight in enumerate(weights) if weight > 0]
     pooled = PooledMeans(tuple(means), tuple(map(float, weights)), tuple(name for name, _ in sites))
     first = sites[0][1]
@@ -247,14 +266,19 @@ def pool_measures(
     )
 
 
-def _weights(
-    sites: Named, variances: Floats, sizes: Floats, method: str, bounds: WeightLimits | None
+def held(
+    sites: Answers,
+    variances: Floats,
+    sizes: Floats,
+    method: str,
+    bounds: WeightLimits | None,
+    tau_squared: float = 0.0,
 ) -> Floats:
     """Return the weights of the sites, none above its limit."""
     if bounds is None:
-        return pooling_weights(method, sizes, variances)
+        return pooling_weights(method, sizes, variances, tau_squared)
     least = np.maximum(variances, bounds.least(sites))
-    return held_weights(pooling_weights(method, sizes, least), bounds.most(sites), least)
+    return held_weights(pooling_weights(method, sizes, least, tau_squared), bounds.most(sites), least)
 
 
 def _means(result: object) -> ApartMeans | JointMeans:
@@ -263,7 +287,7 @@ def _means(result: object) -> ApartMeans | JointMeans:
     return result.means
 
 
-def _public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
+def public_variances(means: list[ApartMeans | JointMeans], sizes: Floats) -> Floats:
     """Return what differences are expected to vary by, from public numbers alone.
 
     Of outcomes that lie half at either end of their range, in arms of one size; noise is as announced.
@@ -360,6 +384,7 @@ _MECHANISMS = {
     "gaussian": ("sensitivity", "mu"),
     "laplace_pair": ("sensitivity", "epsilon", "narrow"),
     "summed_laplace": ("sensitivity", "epsilon", "sites", "honest"),
+    "box": ("sensitivity", "epsilon", "dimension"),
 }
 _SMOOTH: dict[str, tuple[str, ...]] = {"lomax": ("epsilon", "smoothness")}
 _BOUNDS = {
@@ -370,12 +395,23 @@ _BOUNDS = {
     "smoothness": (1e-12, 1e6),
     "sites": (1, 100),
     "honest": (1, 100),
+    "dimension": (1, 1000),
 }
-_NEEDED = ("method", "treatment", "outcome", "level", "releases", "details")
+_NEEDED = ("treatment", "outcome", "level", "releases", "details")
+# What answers of a kind are computed from, and fields among it that hold texts.
+_COMPUTED: dict[object, tuple[str, ...]] = {
+    "ArmsResult": ("means",),
+    "GroupsResult": ("groups",),
+    "OutcomesResult": ("released",),
+    "SurvivalResult": ("tables",),
+    "Moments": ("basis", "matrix", "noise_sd", "rows", "robust"),
+}
+_TEXTS = ("is", "name", "names", "outcome", "arm", "form", "convention", "causes", "formula")
 _MOST_RELEASES, _MOST_DETAILS, _LONG_TEXT, _MOST_ROWS = 1000, 500, 20_000, 10**12
 # Numbers of an error or of a mean that have bounds of their own.
 _RANGES = {
     **dict.fromkeys(("variance_cap", "extra", "bias", "ball_variance", "share_sd"), (0.0, LARGEST)),
+    **dict.fromkeys(("noise_sd", "size_sd", "total_sd", "row_variance", "limit"), (0.0, LARGEST)),
     "share": (1e-9, 1 - 1e-9),
     "rows": (1.0, float(_MOST_ROWS)),
     "sizes": (1e-60, float(_MOST_ROWS)),
@@ -389,13 +425,16 @@ def check_document(document: object) -> None:
         raise UnreadableError("a result: a field is missing")
     facts = Fields("a result", document)
     for name in ("method", "treatment", "outcome"):
-        facts.text(name, 500)
+        if name in document or name in _NEEDED:
+            facts.text(name, 500)
     facts.number("level", 1e-6, 1 - 1e-9)
     if len(facts.values["releases"]) > _MOST_RELEASES or len(facts.table("details")) > _MOST_DETAILS:
         raise facts.wrong("releases")
     if "rows" in facts.table("details"):
         Fields("details", facts.table("details")).number("rows", 1, _MOST_ROWS)
-    for name in ("estimate", "uncertainty", "limits", "numbers"):
+    kind = document.get("kind")
+    own = _COMPUTED.get(kind, ()) if isinstance(kind, str) else ()
+    for name in ("estimate", "uncertainty", "limits", "numbers", *own):
         _check_bounded(name, facts.values.get(name))
 
 
@@ -409,7 +448,7 @@ def _check_bounded(name: str, value: object) -> None:
     elif isinstance(value, list | tuple):
         for inner in value:
             _check_bounded(name, inner)
-    elif isinstance(value, str) and name not in ("is", "name", "names"):
+    elif isinstance(value, str) and name not in _TEXTS:
         raise UnreadableError(f"{name} is invalid")
     elif isinstance(value, int | float) and not isinstance(value, bool):
         Fields("a result", {name: value}).number(name, *_RANGES.get(name, (-LARGEST, LARGEST)))
@@ -450,29 +489,53 @@ def read_sites(sources: Sources, measures: bool = False) -> list[tuple[str, Resu
 
     With `measures`, all of them may be ratios and the like instead of differences.
     """
-    found = _named(sources, measures)
+    found = named(sources, partial(read_result, measures=measures))
     kinds = {isinstance(result, MeasureResult) for _, result in found}
     if len(kinds) > 1:
         name = next(name for name, result in found if not isinstance(result, MeasureResult))
-        raise _no_result(name, "a difference beside results of another measure")
+        raise no_result(name, "a difference beside results of another measure")
     return found
 
 
-def _named(sources: Sources, measures: bool) -> list[tuple[str, Result]]:
+def named(sources: Any, read_one: Callable[[Any, str], One]) -> list[tuple[str, One]]:
+    """Return every site's name with what is read of it."""
     if isinstance(sources, Mapping):
-        return [(str(name), read_result(source, str(name), measures)) for name, source in sources.items()]
+        return [(str(name), read_one(source, str(name))) for name, source in sources.items()]
     if not isinstance(sources, Sequence) or isinstance(sources, str):
-        raise _no_result("results", shown(sources))
+        raise no_result("results", shown(sources))
     names = [_name(source, place) for place, source in enumerate(sources, 1)]
     if len(set(names)) < len(names):
         names = [f"{name} ({place})" for place, name in enumerate(names, 1)]
-    return [(name, read_result(source, name, measures)) for name, source in zip(names, sources, strict=True)]
+    return [(name, read_one(source, name)) for name, source in zip(names, sources, strict=True)]
 
 
 def _name(source: Source, place: int) -> str:
     if isinstance(source, str | PathLike):
         return Path(source).stem
     return f"site {place}"
+
+
+def facts_of(source: Source | object, name: str) -> Mapping[str, Any]:
+    """Return the facts of an answer, or those in a JSON file, or raise CV-P502."""
+    if not isinstance(source, Mapping | str | PathLike):
+        raise no_result(name, shown(source))
+    facts = source if isinstance(source, Mapping) else _read_file(source)
+    if "error" in facts:
+        raise no_result(name, "a refusal: the site gave no result")
+    return facts
+
+
+@contextmanager
+def refusing_others(name: str) -> Iterator[None]:
+    """Raise CV-P502 where facts make no answer that can be pooled."""
+    try:
+        yield
+    except UnreadableError as error:
+        raise no_result(name, str(error)) from None
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
+        if isinstance(error, ParameterError) and error.code == "CV-P502":
+            raise
+        raise no_result(name, "facts that do not make a result of one effect") from None
 
 
 def read_result(source: Source, name: str, measures: bool = False) -> Result:
@@ -483,42 +546,32 @@ def read_result(source: Source, name: str, measures: bool = False) -> Result:
     if isinstance(source, MeasureResult):
         return _of_means(source, name, measures)
     if isinstance(source, RatioResult):
-        raise _no_result(name, "a difference of ratios, which is not pooled")
+        raise no_result(name, "a difference of ratios, which is not pooled")
     if isinstance(source, Result):
         return _sound(source, name)
-    if not isinstance(source, Mapping | str | PathLike):
-        raise _no_result(name, shown(source))
-    facts = source if isinstance(source, Mapping) else _read_file(source)
-    if "error" in facts:
-        raise _no_result(name, "a refusal: the site gave no result")
-    try:
+    facts = facts_of(source, name)
+    with refusing_others(name):
         check_document(facts)
         if measures and facts.get("kind") == MeasureResult.__name__:
             return _of_means(MeasureResult.from_dict(dict(facts)), name, measures)
         return _sound(Result.from_dict(dict(facts)), name)
-    except UnreadableError as error:
-        raise _no_result(name, str(error)) from None
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, ParameterError) as error:
-        if isinstance(error, ParameterError) and error.code == "CV-P502":
-            raise
-        raise _no_result(name, "facts that do not make a result of one effect") from None
 
 
 def _of_means(result: MeasureResult, name: str, measures: bool) -> MeasureResult:
     """Return a result of a measure if it is to be pooled and has the numbers of one site, in their range."""
     if not measures:
-        raise _no_result(name, f"measure={result.measure!r}: differences are pooled")
+        raise no_result(name, f"measure={result.measure!r}: differences are pooled")
     if isinstance(result.numbers, Linear) and isinstance(result.numbers.uncertainty, Uncertainty):
         _sound(difference_result(result), name)
         return result
     if result.means is None or isinstance(result.means, PooledMeans):
-        raise _no_result(name, f"measure={result.measure!r} without the means of one site's arms")
+        raise no_result(name, f"measure={result.measure!r} without the means of one site's arms")
     low, high = result.means.range
     for value, weights in zip(result.means.values, ((1.0, 0.0), (0.0, 1.0)), strict=True):
         sd, noise, bias = result.means.errors(_NEVER)(*weights, (1.0, 1.0))
         reach = half_width(sd, noise, _NEVER) + bias
         if not low - reach <= value <= high + reach:
-            raise _no_result(name, FAR_OUTSIDE)
+            raise no_result(name, FAR_OUTSIDE)
     return result
 
 
@@ -534,28 +587,35 @@ def _read_file(path: str | PathLike[str]) -> Mapping[str, Any]:
 
 def _sound(result: Result, name: str) -> Result:
     """Return the result if its numbers can be averaged."""
-    known = result.uncertainty
-    numbers = (result.estimate, known.variance, known.variance_cap, known.extra, known.bias)
-    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
-        raise _no_result(name, "a result with a number that is not finite")
-    if isinstance(known, ClusterUncertainty):
-        raise _no_result(name, "a result by cluster, whose degrees of freedom pooling would lose")
-    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
-        raise _no_result(name, "a result without uncertainty")
-    if result.limits is not None:
-        if not -inf < result.limits[0] < result.limits[1] < inf:
-            raise _no_result(name, "a result whose effect can be nothing")
-        # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
-        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra_at(_NEVER)), None, _NEVER)
-        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
-        if not result.limits[0] - reach <= result.estimate <= result.limits[1] + reach:
-            raise _no_result(name, FAR_OUTSIDE)
+    check_sound(Linear(result.estimate, result.uncertainty, result.limits), name)
     return result
 
 
-def rows_of(result: Result) -> int | None:
+def check_sound(one: Linear, name: str) -> None:
+    """Raise CV-P502 unless a number of a site can be averaged."""
+    known = one.uncertainty
+    if not isinstance(known, Uncertainty):
+        raise no_result(name, "an average of other sites")
+    numbers = (one.estimate, known.variance, known.variance_cap, known.extra, known.bias)
+    if not all(isinstance(number, int | float) and isfinite(number) for number in numbers):
+        raise no_result(name, "a result with a number that is not finite")
+    if isinstance(known, ClusterUncertainty):
+        raise no_result(name, "a result by cluster, whose degrees of freedom pooling would lose")
+    if min(known.variance_cap, known.extra, known.bias) < 0 or known.total_sd <= 0:
+        raise no_result(name, "a result without uncertainty")
+    if one.limits is not None:
+        if not -inf < one.limits[0] < one.limits[1] < inf:
+            raise no_result(name, "a result whose effect can be nothing")
+        # An estimate has sampling error and noise, so it may lie outside its limits, but not anywhere.
+        reach = known.bias + half_width(sqrt(known.variance_cap + known.extra_at(_NEVER)), None, _NEVER)
+        reach += 0.0 if known.noise is None else half_width(0.0, known.noise, _NEVER)
+        if not one.limits[0] - reach <= one.estimate <= one.limits[1] + reach:
+            raise no_result(name, FAR_OUTSIDE)
+
+
+def rows_of(result: Any) -> int | None:
     """Return the public number of rows behind a result, None where it does not say."""
-    rows = result.details.get("rows")
+    rows = result.rows if isinstance(result, Moments) else result.details.get("rows")
     return int(rows) if isinstance(rows, int | float) and isfinite(rows) and rows >= 1 else None
 
 
@@ -563,7 +623,8 @@ def _unreadable(path: str | PathLike[str], got: str) -> CounterveilError:
     return refusal("CV-P501", path=str(path), got=got)
 
 
-def _no_result(name: str, got: str) -> CounterveilError:
+def no_result(name: str, got: str) -> CounterveilError:
+    """Return CV-P502."""
     return refusal("CV-P502", name=name, got=got)
 
 
@@ -727,15 +788,16 @@ def pool(
     method: str = "mvagg",
     level: float = 0.95,
     weight_limits: WeightLimits | None = None,
-) -> PooledResult | MeasureResult:
+) -> PooledResult | MeasureResult | PooledTable | PooledMoments:
     """Return the average of the private effects of several sites; spends nothing.
 
     Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
     were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
+    Answers of several effects are pooled row by row; second moments are added up, and regressions fitted once.
 
     Args:
-        results: results of `ate`, what their `to_dict` gave, or paths of JSON files; a mapping names the
-            sites. All answer the same question, and nobody is in two sites.
+        results: results of `ate`, `arms`, `groups`, `outcomes`, `survival` or `moments`, what their `to_dict` gave,
+            or paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two sites.
         method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
             inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
             "random_effects" (the mean of sites whose effects may differ; those drowned in noise are left out).
@@ -744,13 +806,17 @@ def pool(
             and the scales of the noise, not the variances that sites report.
     """
     level = check_level(level)
-    _check_method(method)
+    check_method(method)
+    from counterveil.questions.pooled.tables import kind_of_all, pool_answers
+
+    if kind_of_all(results) is not None:
+        return pool_answers(results, method, level, weight_limits)
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return _averaged(sites, method, level, weight_limits)
     check_agreement(sites)
     if all(isinstance(result, MeasureResult) and result.means is not None for _, result in sites):
-        return pool_measures(sites, _sizes(sites), method, level, weight_limits)
+        return pool_measures(sites, sizes_of(sites), method, level, weight_limits)
     differences = [(name, difference_result(cast("MeasureResult", result))) for name, result in sites]
     return needed_of(_pooled(differences, method, level, weight_limits))
 
@@ -760,11 +826,12 @@ def pool_effects(
 ) -> PooledResult:
     """Return the same for differences alone; other measures are refused."""
     level = check_level(level)
-    _check_method(method)
+    check_method(method)
     return _averaged(read_sites(results), method, level, weight_limits)
 
 
-def _check_method(method: object) -> None:
+def check_method(method: object) -> None:
+    """Raise CV-P506 for a way of pooling that there is not."""
     if not isinstance(method, str) or method not in POOLING_METHODS:
         raise refusal("CV-P506", pooling_methods=" or ".join(map(repr, POOLING_METHODS)), method=method)
 
@@ -777,23 +844,37 @@ def _averaged(sites: Named, method: str, level: float, weight_limits: WeightLimi
     return replace(found, repeat=repeat_of_pool([name for name, _ in sites], method, level))
 
 
-def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:
-    estimates = np.array([result.estimate for _, result in sites])
-    known = [result.uncertainty for _, result in sites]
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """What one row of a table becomes: the sites' weights, the error of their average, and how far sites differ."""
+
+    estimate: float
+    weights: Floats
+    uncertainty: PooledUncertainty
+    heterogeneity: Heterogeneity
+    limits: Ends | None
+
+
+def averaged(
+    rows: Sequence[tuple[str, Linear]],
+    sizes: Floats,
+    method: str,
+    bounds: WeightLimits | None,
+    independent: bool = False,
+) -> Averaged:
+    """Return the average of one number of several sites; `independent` says that no variance shares its noise."""
+    estimates = np.array([one.estimate for _, one in rows])
+    known = [cast("Uncertainty", one.uncertainty) for _, one in rows]
     found = heterogeneity(estimates, np.array([released_variance(each) for each in known]))
-    differing, sizes = method == "random_effects", _sizes(sites)
+    differing = method == "random_effects"
     tau_squared = found.tau_squared if differing else 0.0
     # A weight does not follow a number that may share noise with the estimate, or that nobody can check.
-    separate = bounds is None and all(result.independent_variance for _, result in sites)
+    separate = bounds is None and independent
     steadied = steadied_variances(known, sizes, common=not separate)
     variances = steadied + np.array([other_variance(each) for each in known])
     if not separate:
         variances += unsure_variances(known)
-    if bounds is not None:
-        variances = np.maximum(variances, bounds.least(sites))
-    weights = pooling_weights(method, sizes, variances, tau_squared)
-    if bounds is not None:
-        weights = held_weights(weights, bounds.most(sites), variances)
+    weights = held(rows, variances, sizes, method, bounds, tau_squared)
     uncertainty = PooledUncertainty(
         sites=tuple(known),
         weights=tuple(map(float, weights)),
@@ -801,17 +882,26 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         between=tau_squared,
         between_sites=ErrorBetweenSites.of(estimates[weights > 0]) if differing else None,
     )
-    weighed = list(zip(sites, weights, strict=True))
+    limits = _limits([one.limits for _, one in rows])
+    # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
+    estimate = within_limits(float(weights @ estimates), limits)
+    return Averaged(estimate, weights, uncertainty, found, limits)
+
+
+def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None) -> PooledResult:
+    sizes = sizes_of(sites)
+    rows = [(name, Linear(result.estimate, result.uncertainty, result.limits)) for name, result in sites]
+    found = averaged(rows, sizes, method, bounds, all(result.independent_variance for _, result in sites))
+    weighed = list(zip(sites, found.weights, strict=True))
     first = sites[0][1]
     return PooledResult(
-        # An average of noisy numbers may lie where no effect can; cutting it brings it nearer to any that can.
-        estimate=within_limits(float(weights @ estimates), _limits(sites)),
-        uncertainty=uncertainty,
+        estimate=found.estimate,
+        uncertainty=found.uncertainty,
         sites=tuple(
             PooledSite(name, float(weight), int(size), result)
-            for (name, result), weight, size in zip(sites, weights, sizes, strict=True)
+            for (name, result), weight, size in zip(sites, found.weights, sizes, strict=True)
         ),
-        heterogeneity=found,
+        heterogeneity=found.heterogeneity,
         guarantee=pooled_guarantee(sites),
         spent=pooled_spending(sites),
         estimand=first.estimand,
@@ -822,7 +912,7 @@ def _pooled(sites: Named, method: str, level: float, bounds: WeightLimits | None
         releases=tuple((name, f"{result.method}, {result.spent}") for name, result in sites),
         details={"rows": int(sizes.sum()), "sites": len(sites)},
         not_covered=pooled_caveats(sites, [name for (name, _), weight in weighed if weight == 0]),
-        limits=_limits(sites),
+        limits=found.limits,
         weight_limits=bounds,
         **pooled_opening([each for each, weight in weighed if weight > 0]),
     )
@@ -833,15 +923,15 @@ def within_limits(estimate: float, limits: Ends | None) -> float:
     return within((estimate, estimate), limits)[0]
 
 
-def _limits(sites: Named) -> Ends | None:
+def _limits(every: Sequence[Ends | None]) -> Ends | None:
     """Return what an average of the sites' effects can be at all, None where a site does not say."""
-    known = [result.limits for _, result in sites if result.limits is not None]
-    if len(known) < len(sites):
+    known = [ends for ends in every if ends is not None]
+    if len(known) < len(every):
         return None
     return min(low for low, _ in known), max(high for _, high in known)
 
 
-def _sizes(sites: Named) -> NDArray[np.float64]:
+def sizes_of(sites: Answers) -> NDArray[np.float64]:
     """Return the public numbers of rows (J,)."""
     rows = [rows_of(result) for _, result in sites]
     for (name, result), known in zip(sites, rows, strict=True):

@@ -504,9 +504,14 @@ class RowPlan:
     @property
     def entry_noise(self) -> float:
         """The standard deviation of an entry's noise that is expected from public numbers."""
+        return (1 + _USUAL_LENGTH * (self.size - 1)) * self.shortest_noise
+
+    @property
+    def shortest_noise(self) -> float:
+        """The same for rows of length one, the shortest that there can be."""
         strength = self.rows * float(self.plan().amount("moments", Kind.VECTOR))
         entries = sqrt(self.size * (self.size + 1) / 2 + 1) if self.pure else 1.0
-        return (1 + _USUAL_LENGTH * (self.size - 1)) * entries / strength
+        return entries / strength
 
     @property
     def fewest_rows(self) -> int:
