@@ -250,8 +250,8 @@ class AccessPolicy:
         public: columns whose exact values answers may show.
         outcomes: private columns that requests which take covariates as public may be about; None for any private one.
         missing: private column -> "drop" (which rows have no value is public) or "fill" (it is private);
-            other private columns may have no missing rule, so that studies of incomplete ones are refused. Of a
-            public column "drop", where the treatment is private: rows left out are a subset like any other.
+            studies of other incomplete columns are refused. Of a public column "drop", where the treatment is
+            private.
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
         max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.

@@ -1057,7 +1057,7 @@ def plan(
         question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
             `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "moments"
             (with `formula`: the coefficient of the treatment), "compliance" (with `received`: the effect on compliers)
-            or "interim" (`rows` are those of planned looks, epsilon that of all looks together).
+            or "interim" (`rows` at each interim analysis, epsilon for all together).
         by: groups, as for `counterveil.groups`.
         policy: as for `counterveil.policy_value`.
         measure: as for `counterveil.ate`; half-widths are then those of the ratio.
