@@ -263,7 +263,7 @@ class AccessPolicy:
             belongs to such a subset is then public.
         clusters: private columns that may name the clusters of people; which clusters there are is then public.
         assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
-        looks: the planned looks at an outcome while data come in; None where none are planned.
+        looks: the planned interim analyses of an outcome; None where none are planned.
     """
 
     public: tuple[str, ...]

@@ -270,7 +270,7 @@ class Study:
 
     @property
     def measured(self) -> int:
-        """How many private numbers a row has beside its outcome, as `Table.measures` holds them."""
+        """How many private numbers a row has next to its outcome, as `Table.measures` holds them."""
         if self.event is not None:
             return 0
         if self.per is not None:
@@ -403,7 +403,7 @@ class Study:
 
     @property
     def unit_uses(self) -> dict[str, Any]:
-        """What a ledger is told about people and clusters, as arguments of `Uses`."""
+        """What a ledger knows about people and clusters, as arguments of `Uses`."""
         whole = self.cluster is not None and self.cluster.whole
         return {
             "person": None if self.person is None or whole else self.person.column,

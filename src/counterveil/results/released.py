@@ -60,7 +60,7 @@ class ReleasedAnswer(Shown):
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise came from a seed, so that nothing is guaranteed."""
+        """Whether the noise came from a seed: then nothing is guaranteed."""
         return self.guarantee.proof is Proof.NONE
 
     @property
@@ -165,7 +165,7 @@ class ReleasedAnswer(Shown):
     def to_html(self, path: str | Path | None = None, *, overlap: OverlapSummary | None = None) -> str | Path:
         """Return a self-contained page: question, answer, picture and protection, all else folded; or write it.
 
-        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
+        `overlap` is what `cv.overlap` released of private records; it is shown instead of a Table 1.
         """
         return written_to(path, page(self.document(overlap)))
 

@@ -272,7 +272,7 @@ class Stratified(Settings):
 
     Attributes:
         strata: the covariates that make strata; None takes all of them.
-        cuts: a number of bins for numeric covariates without cut points, bought as private quantiles.
+        cuts: a number of bins for numeric covariates without cut points, released as private quantiles.
         limit: the most that one person's outcome may count, in persons; None means 4.
     """
 
