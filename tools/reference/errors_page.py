@@ -8,7 +8,7 @@ from pathlib import Path
 
 from counterveil.errors import outline, refusals
 
-HEAD = Path(__file__).with_name("errors.md")
+HEAD = Path(__file__).with_name("errors.head")
 KINDS = {
     "P": "Parameters",
     "A": "Audits",
