@@ -164,8 +164,7 @@ def look(
     settings: Settings | None = None,
     noise: BitSource | None = None,
 ) -> Result:
-    """Return the effect at a planned interim analysis, with an interval that covers together with those of
-    all other looks.
+    """Return the effect at a planned interim analysis, with an interval that covers together with all others.
 
     The access policy of the account says what the look spends. Asked again, a look is answered from the ledger.
 

@@ -1075,8 +1075,7 @@ def plan(
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
             unless the study is randomised.
         share: assumed share treated; None takes the declared one, or one half.
-        binary: whether the outcome is one end of its range or the other; None assumes so where it is from 0
-        to 1.
+        binary: whether the outcome is one end of its range or the other; None assumes so for 0 to 1.
         correlation: assumed correlation of covariates that stand beside each other, falling with their distance, or a
             matrix of public correlations; None takes 0.3.
         covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill
