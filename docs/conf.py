@@ -32,8 +32,6 @@ html_css_files = ["site.css"]
 html_show_search_summary = False
 html_copy_source = False
 html_show_sourcelink = False
-# The list of all error codes beside each of them would be most of the site.
-html_sidebars = {"errors/*": []}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "show_toc_level": 2,

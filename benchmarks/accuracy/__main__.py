@@ -38,7 +38,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--compare", action="store_true", help="say what moved since the frozen league")
     parser.add_argument("--freeze", action="store_true", help="keep this league")
     parser.add_argument(
-        "--guide", action="store_true", help="rewrite the section of docs/how-to/choose-a-method.md"
+        "--guide", action="store_true", help="rewrite the section of experiments/every_method/RESULTS.md"
     )
     parser.add_argument(
         "--measure", nargs="*", metavar="METHOD", help="time and memory, each in a fresh process"

@@ -15,7 +15,7 @@ from benchmarks.accuracy.summary import shares
 from counterveil_lab.reproduce.rivals.catalogue import RIVALS
 from counterveil_lab.reproduce.rivals.ours import KAPPA
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "choose-a-method.md"
+PAGE = Path(__file__).parents[2] / "experiments" / "every_method" / "RESULTS.md"
 BEGIN = "<!-- league: written by python -m benchmarks.accuracy --guide; do not edit -->"
 END = "<!-- end of league -->"
 _EPSILON = "1"
@@ -28,9 +28,8 @@ def section(found: Cells) -> str:
         BEGIN,
         "## Which method should I use?",
         "",
-        f"Take `auto`. [The benchmark](../../benchmarks/README.md#accuracy) has {len(ended)} settings: 8 data sets, "
-        "epsilon 0.5, 1 and 4, private outcomes and private records, with and without a delta. RMSE at epsilon 1 in "
-        "percent of the outcome's range, `auto` / the best competing method at equal guarantee:",
+        f"Take `auto`. [The benchmark](../../benchmarks/README.md#accuracy) has {len(ended)} settings. RMSE at epsilon "
+        "1 in percent of the outcome's range, `auto` / the best competing method at equal guarantee:",
         "",
         f"| data | {' | '.join(GUARANTEES)} | AIPW without privacy |",
         "|---|" + "---|" * (len(GUARANTEES) + 1),
@@ -65,14 +64,12 @@ def _advice(found: Cells, ended: list[Outcome]) -> list[str]:
     lost = [one for one in ended if not one.auto and not one.refused]
     won = shares(ended)[-1].won
     return [
-        f"`auto` has the smaller error in {won['auto']} settings, clearly in {won['auto_clear']} ({CLEAR:g} standard "
-        "errors of the difference in squared error). A competing method is clearly ahead of all of ours in "
-        f"{won['beaten']}.",
+        f"`auto` has the smaller error in {won['auto']} settings, clearly ({CLEAR:g} standard errors) in "
+        f"{won['auto_clear']}. A competing method is clearly ahead of all of ours in {won['beaten']}.",
         *_coverage(found),
         *_ahead(found, lost),
-        f"It refuses {len(refused)} observational settings. With a declared bound on confounding, "
-        f"`cv.settings.Auto(kappa={KAPPA:g})`, it answers all, and is first in "
-        f"{sum(one.bounded for one in records)} of {len(records)} settings of records instead of "
+        f"It refuses {len(refused)} observational settings. With `cv.settings.Auto(kappa={KAPPA:g})` it answers all, "
+        f"and is first in {sum(one.bounded for one in records)} of {len(records)} settings of records instead of "
         f"{sum(one.auto for one in records)}.",
         f"In {sum(one.no_better for one in ended)} settings its error is as large as that of "
         '"always zero": raise epsilon.',
@@ -90,14 +87,13 @@ def _ahead(found: Cells, lost: list[Outcome]) -> list[str]:
         ratios = _range([gaps[one.key] for one in unadjusted])
         lines.append(
             f"In {len(unadjusted)} observational settings an unadjusted difference in means is ahead ({ratios} times): "
-            "its bias is below the cost of adjusting. Only an analyst who knows that confounding is weak can rely on "
-            "that."
+            "its bias is below the cost of adjusting."
         )
     if rest:
         without = sum(np.isnan(able[one.key][one.best].coverage) for one in rest)
         lines.append(
             f"In {len(rest)} others a competing method is ahead ({_range([gaps[one.key] for one in rest])} times); "
-            f"{without} of these spend everything on a point estimate, without an interval."
+            f"{without} of these have no interval."
         )
     return lines
 

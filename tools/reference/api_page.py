@@ -60,7 +60,7 @@ def api_page() -> str:
         for full, thing in _members(name, getattr(cv, name)):
             found[_group(full, thing, answers)].append(_section(full, thing, full in answers))
     sections = [f"## {group}\n\n" + "\n".join(texts) for group, texts in found.items() if texts]
-    return template("api.md", names="\n".join(sections), methods="\n".join(_methods()))
+    return template("api.head", names="\n".join(sections), methods="\n".join(_methods()))
 
 
 def _members(name: str, thing: Any) -> Iterator[tuple[str, Any]]:

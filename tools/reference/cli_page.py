@@ -44,7 +44,7 @@ def cli_page() -> str:
     sections = [
         _section(name, command, set() if name == MODEL else known) for name, command in commands.items()
     ]
-    return template("cli.md", commands="\n".join(sections), exit_codes=_exit_codes())
+    return template("cli.head", commands="\n".join(sections), exit_codes=_exit_codes())
 
 
 def commands_of(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from counterveil.errors import outline, refusals
 
-HEAD = Path(__file__).with_name("errors.md")
+HEAD = Path(__file__).with_name("errors.head")
 KINDS = {
     "P": "Parameters",
     "A": "Audits",
@@ -45,7 +45,8 @@ def _code(code: str, rows: list[dict[str, str]]) -> Iterator[str]:
 def _said(row: dict[str, str]) -> str:
     named = {"Expected": _plain(row.get("expected", "")), "To fix": _plain(row["fix"])}
     said = [f"{word}: {text.rstrip('.')}." for word, text in named.items() if text]
-    return " ".join([f"**{_plain(row['problem'])}**", *said])
+    problem = _plain(row["problem"])
+    return " ".join([f"**{problem}**", *said] if problem else said)
 
 
 def _plain(text: str) -> str:

@@ -250,8 +250,8 @@ class AccessPolicy:
         public: columns whose exact values answers may show.
         outcomes: private columns that requests which take covariates as public may be about; None for any private one.
         missing: private column -> "drop" (which rows have no value is public) or "fill" (it is private);
-            other private columns may have no missing rule, so that studies of incomplete ones are refused. Of a
-            public column "drop", where the treatment is private: rows left out are a subset like any other.
+            studies of other incomplete columns are refused. Of a public column "drop", where the treatment is
+            private.
         protects: the levels of protection that requests may ask for.
         methods: names of the methods that may run; None for all.
         max_epsilon, max_delta: the largest that one request may ask for; None for no limit but the total.
@@ -263,7 +263,7 @@ class AccessPolicy:
             belongs to such a subset is then public.
         clusters: private columns that may name the clusters of people; which clusters there are is then public.
         assigned_clusters: the same, and each cluster lies in one arm; which one is then public too.
-        looks: the planned looks at an outcome while data come in; None where none are planned.
+        looks: the planned interim analyses of an outcome; None where none are planned.
     """
 
     public: tuple[str, ...]

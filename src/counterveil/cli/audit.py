@@ -43,9 +43,9 @@ def audit(
 ) -> None:
     """Attack releases of this library, and show the power of each attack; needs the package counterveil-lab.
 
-    Every form is asked of neighbouring data sets, the worst that a search finds. Three attacks follow: the largest loss
-    of any output, a bet on the likelihood ratio of samples, and a replay in which the neighbour must release the same
-    and everything visible must be equal. Each is repeated with a third of the noise, which it must catch. The exit
+    Every form is asked of the worst neighbouring data sets that a search finds. Three attacks follow: the
+    largest loss of any output, a bet on the likelihood ratio of samples, and a replay in which everything
+    visible must be equal. Each must catch a third of the noise. The exit
     code is 1 if a claim is broken or an attack has no power.
     """
     found = laboratory().audit(

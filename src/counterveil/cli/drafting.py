@@ -261,7 +261,7 @@ ShowLabels = Annotated[
 
 @shared("data", "study", "where", "table", "ledger", "dataset", "as_json")
 def check(given: Given, show_labels: ShowLabels = False) -> None:
-    """Check that the data fit the study file, and list everything that does not, with the lines that mend it.
+    """Check that the data fit the study file, and list everything that does not, with the lines that fix it.
 
     For the holder of the data: what is found depends on their rows. Whether the declared ranges suit the values is
     private and not said. With a ledger, the study is compared with its access policy first. In a database only the

@@ -24,9 +24,9 @@ def estimate(request: CommandRequest) -> None:
 @question("estimand", "mechanism", "setting", without=("epsilon", "delta", "level", "request_id"))
 def look(
     request: CommandRequest,
-    number: Annotated[int, option("NUMBER", "Which of the planned looks, from 1 on.")],
+    number: Annotated[int, option("NUMBER", "Which of the planned analyses, from 1 on.")],
 ) -> None:
-    """Estimate the effect at a planned look while data come in.
+    """Estimate the effect at a planned interim analysis.
 
     The access policy plans the looks (`counterveil ledger access-policy --looks`). The intervals of all looks cover
     together. A look that was answered before costs nothing.
@@ -144,7 +144,7 @@ def outcomes(
     request: CommandRequest,
     importance: Annotated[
         list[str] | None,
-        option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor beside the others."),
+        option("NAME=NUMBER", "An outcome whose noise is to be smaller by this factor than the others'."),
     ] = None,
 ) -> None:
     """Estimate the effects on all outcomes of a study file with [outcomes], the primary one first.
@@ -256,10 +256,10 @@ def sensitivity(
     ],
     treatment_r2: Annotated[
         float | None,
-        option("NUMBER", "Share that a confounder explains of what covariates leave of the treatment."),
+        option("NUMBER", "Share that a confounder explains of the residual variance of the treatment."),
     ] = None,
     outcome_r2: Annotated[
-        float | None, option("NUMBER", "Share that it explains of what they leave of the outcome.")
+        float | None, option("NUMBER", "Share that it explains of the residual variance of the outcome.")
     ] = None,
     baseline: Annotated[
         float | None,

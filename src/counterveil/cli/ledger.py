@@ -94,10 +94,10 @@ def draft_access_policy(
         str | None, option("ROWS", "Plan looks at the outcome while data come in: 300,600,1000 rows.")
     ] = None,
     epsilon: Annotated[
-        str | None, option("NUMBER", "Epsilon of all looks together, divided equally; with --looks.")
+        str | None, option("NUMBER", "Epsilon of all analyses together, divided equally; with --looks.")
     ] = None,
-    delta: Annotated[str, option("NUMBER", "Delta of all looks together.")] = "0",
-    level: Annotated[float, option("NUMBER", "Chance that the intervals of all looks cover.")] = 0.95,
+    delta: Annotated[str, option("NUMBER", "Delta of all analyses together.")] = "0",
+    level: Annotated[float, option("NUMBER", "Chance that all intervals cover.")] = 0.95,
     spending: Annotated[
         str, option("NAME", "How the looks share the error: obrien_fleming, pocock or always_valid.")
     ] = "obrien_fleming",

@@ -23,7 +23,7 @@ Question = Annotated[
     option(
         "NAME",
         '"ate", "arms", "outcomes", "groups", "event_study", "cate", "policy_value", "survival", "quantiles", '
-        '"moments", "compliance" or "interim" (--rows at each look, --epsilon of all looks).',
+        '"moments", "compliance" or "interim" (--rows at each analysis, --epsilon of all).',
     ),
 ]
 Formula = Annotated[str | None, option("FORMULA", "A regression, as for `counterveil regress`, for moments.")]
@@ -84,7 +84,7 @@ Complying = Annotated[
 BinaryOutcome = Annotated[
     bool | None,
     _assumed(
-        "Binary outcome: one end of the range or the other; supposed if the range is 0 to 1.",
+        "Binary outcome: one end of the range or the other; assumed if the range is 0 to 1.",
         "--binary/--no-binary",
         metavar="",
     ),
@@ -107,7 +107,7 @@ Lost = Annotated[
 ]
 Sample = Annotated[
     str | None,
-    _assumed("A public sample with the columns of the study, in place of all assumptions.", metavar="DATA"),
+    _assumed("A public sample with the columns of the study, instead of all assumptions.", metavar="DATA"),
 ]
 
 

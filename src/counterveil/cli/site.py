@@ -158,7 +158,7 @@ def approve(folder: Folder, request: RequestKey, as_json: AsJson = False) -> Non
 
 @site_app.command(cls=Command, short_help="Decline a request.")
 def decline(folder: Folder, request: RequestKey, as_json: AsJson = False) -> None:
-    """Decline a request; the coordinator is told so."""
+    """Decline a request; the coordinator is informed."""
     from counterveil.federation.site_files import REJECTED
 
     _show_requests(folder, request, REJECTED, as_json)

@@ -78,7 +78,7 @@ class Finding:
 
     @classmethod
     def of(cls, error: CounterveilError, column: str | None = None, mend: str | None = None) -> Finding:
-        """Return the finding that an error stands for; without a line of its own, its advice is what mends it."""
+        """Return the finding that an error stands for; without a line of its own, its advice is the fix."""
         got = f" ({error.got})" if error.code.startswith("CV-S") else ""
         what = f"{error.problem}{got}"
         for name in NOT_KNOWN.values():

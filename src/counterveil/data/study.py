@@ -62,16 +62,15 @@ SMALLEST_ARM = 2
 class Study:
     """Roles, bounds, labels and missing rules; nothing in it is private.
 
-    A study of two arms has `treated` and perhaps `control`; one of several arms has `arms`, the reference
-    first, and then `treated` and `control` are None. Where people have several rows, `person` says whose a row is
-    and how the rows of a person become one. `cluster` names groups of people whose outcomes depend on each other; where
-    whole clusters are protected, `person` says how the rows of a cluster become one. With `before`, everyone's outcome
-    is their own change since then, and `outcome_range` is the range of the change. With `per`, arms are compared by
+    A study of two arms has `treated` and perhaps `control`; one of several has `arms`, the reference first.
+    `person` says whose a row is and how the rows of a person become one. `cluster` names groups of people
+    whose outcomes depend on each other. With `before`, the outcome is everyone's own change, and
+    `outcome_range` its range. With `per`, arms are compared by
     sums of the outcome over sums of it. With `event`, the outcome is the time to it, or to where follow-up ended;
     `causes` names competing events. With `several`, everyone has several outcomes, of which `outcome` is the first.
-    `score` names the covariate that is each row's probability of treatment, where the design fixed it.
-    `where` says which rows belong to the study; without it all do.
-    `estimated` names the columns whose range or labels were released from these data, and what that cost.
+    `score` names the covariate that is each row's probability of treatment by design. `where` says which rows
+    belong to the study. `estimated` names the columns whose range or labels were released from these data,
+    and their cost.
     """
 
     treatment: str
@@ -271,7 +270,7 @@ class Study:
 
     @property
     def measured(self) -> int:
-        """How many private numbers a row has beside its outcome, as `Table.measures` holds them."""
+        """How many private numbers a row has next to its outcome, as `Table.measures` holds them."""
         if self.event is not None:
             return 0
         if self.per is not None:
@@ -404,7 +403,7 @@ class Study:
 
     @property
     def unit_uses(self) -> dict[str, Any]:
-        """What a ledger is told about people and clusters, as arguments of `Uses`."""
+        """What a ledger knows about people and clusters, as arguments of `Uses`."""
         whole = self.cluster is not None and self.cluster.whole
         return {
             "person": None if self.person is None or whole else self.person.column,

@@ -24,7 +24,7 @@ def check(
 ) -> tuple[Finding, ...]:
     """Return everything that does not fit between data and a study; nothing is spent.
 
-    What is found depends on private rows, so that it is for the holder of the data alone.
+    What is found depends on private rows and is for the holder of the data alone.
 
     Args:
         source: data as for `counterveil.ate`.

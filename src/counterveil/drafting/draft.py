@@ -29,7 +29,7 @@ class Draft:
         answers: what people decided.
         origin: where the draft comes from, in words.
         estimated: columns whose range or labels were released from the data, and what that cost.
-        simulated: whether the noise of what was released came from a seed, so that it protects nobody.
+        simulated: whether the noise came from a seed and protects nobody.
     """
 
     columns: tuple[Placed, ...]
@@ -130,7 +130,7 @@ def draft(
 
 
 def answers_in(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the answers that a study file holds, so that its draft can be continued; what is open is left out."""
+    """Return the answers that a study file holds, to continue its draft; what is open is left out."""
     found = {key: value for key, value in document.items() if not is_open({"": value})}
     if "outcome" in found:
         found["outcomes"] = [found.pop("outcome")]

@@ -1,8 +1,8 @@
 """The papers' forms, apart from the core: as printed, and under names that end in `_proved` as they can be proved.
 
-Printed claims are refuted, asymptotic, or true for some studies. Each form is called with data and a study, or with an
-open session, whose ledger is then charged. Where a claim is not proved in finite samples, the form runs with
-`accept="unproved"` only, and its result says so in the first line. Proved forms have no settings.
+Printed claims are refuted, asymptotic, or true for some studies. Each form takes data and a study, or an open
+session. Where a claim is not proved in finite samples, the form runs with `accept="unproved"` only, and its
+result says so first.
 """
 
 from counterveil.published.cate import InfluenceSettings, KernelSettings

@@ -86,10 +86,10 @@ def planned(
 
     Args:
         outcome: the column that is looked at.
-        rows: the planned number of rows, or people, at each look.
-        epsilon: of all looks together, divided equally; or one for each.
-        delta: of all looks together.
-        level: the chance that the intervals of all looks cover.
+        rows: the planned number of rows, or people, at each analysis.
+        epsilon: of all analyses together, divided equally; or one for each.
+        delta: of all analyses together.
+        level: the chance that all intervals cover.
         spending: how the rest is divided: "obrien_fleming" (little at first), "pocock" (about equally) or
             "always_valid": the k-th look has 1/(k (k + 1)) of it and of the budget, however many follow.
     """
@@ -135,9 +135,9 @@ def sequence(
     Args:
         outcome: the column that is looked at.
         first: the number of rows, or people, at the first look.
-        epsilon, delta: of all looks together; the k-th has the part 1/(k (k + 1)).
-        level: the chance that the intervals of all looks cover, however many there are.
-        growth: every look has so many times the rows of the one before.
+        epsilon, delta: of all analyses together; the k-th has the part 1/(k (k + 1)).
+        level: the chance that all intervals cover, however many there are.
+        growth: every analysis has so many times the rows of the one before.
     """
     if type(first) is not int or first < 1 or not isinstance(growth, int | float) or not 1 < growth <= 1000:
         raise _invalid("first=: a whole number above 0, growth=: above 1", shown((first, growth)))
@@ -164,14 +164,14 @@ def look(
     settings: Settings | None = None,
     noise: BitSource | None = None,
 ) -> Result:
-    """Return the effect at a planned look, with an interval that covers together with those of all other looks.
+    """Return the effect at a planned interim analysis, with an interval that covers together with all others.
 
     The access policy of the account says what the look spends. Asked again, a look is answered from the ledger.
 
     Args:
         data: everyone who is there by now, as for `counterveil.ate`.
-        study: the same at every look.
-        number: which of the planned looks, from 1 on.
+        study: the same at every analysis.
+        number: which of the planned analyses, from 1 on.
         ledger: where the account with the plan is.
         protects, method, estimand, mechanism, settings, dataset, noise: as for `counterveil.ate`.
     """

@@ -135,7 +135,7 @@ class Benchmark:
 class Sensitivity(Shown):
     """How far released effects withstand confounding by something that was not measured; nothing was spent.
 
-    `how` says where risk ratios come from, `risks` whether outcomes lie in [0, 1], so that means are risks, and
+    `how` says where risk ratios come from, `risks` whether outcomes lie in [0, 1] (means are risks), and
     `measure` on which scale the result is. `benchmarks` are confounders as
     strong as covariates, for the first effect, where covariates and treatment are public; `asked` is the confounder
     that was asked about.

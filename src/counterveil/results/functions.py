@@ -230,9 +230,9 @@ class CateAnswers(ReleasedAnswer):
 
     `sampling` and `noise` are standard deviations, one a query. `distinct` says how many different answers
     there are (queries in one bin share one) and `rank` how many released numbers they are made of.
-    `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect: then
-    they have no intervals, and only that effect is shown with one. `shrunk` says by how much shrinkage moved each
-    answer, by which intervals are longer at both ends; empty where nothing was shrunk apart from them.
+    `noise_tail` is "normal" or "laplace". `one_effect` says that the answers are all the average effect,
+    which alone has an interval. `shrunk` says by how much shrinkage moved each answer; intervals are longer
+    by it at both ends.
     """
 
     queries: tuple[Query, ...]
@@ -467,14 +467,12 @@ class Predictor:
 class CateModel(ReleasedAnswer):
     """A released function: effect(x) = basis(x) @ weights. Nothing in it is private any more.
 
-    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling and what
-    shrinkage leaves out); `noise_covariance` is the privacy part alone. `heterogeneous` is False where the
-    public numbers did not afford effects that differ, or where `auto` found no evidence that they do: the effect is
-    then one number, and there are no intervals for people, only that of the average effect in `table`. `higher` are
-    functions
-    beyond the basis and their variances: what the basis leaves out, for intervals and bands alone. `shrinkage` is what
-    was taken off the weights as measured, where `covariance` is that of those: intervals are longer by its size at
-    both ends, so that they hold the ones around the effect as measured.
+    `covariance` is that of the weights around the best function of the basis (privacy noise, sampling,
+    shrinkage); `noise_covariance` is the privacy part alone. `heterogeneous` is False where rows and budget
+    do not support effects that differ, or `auto` found no evidence of them: then only the average effect in
+    `table` has an interval. `higher` are functions beyond the basis and their variances, for intervals and
+    bands alone. `shrinkage` is what was taken off the weights as measured: intervals are longer by its size
+    at both ends.
     `effects` and `table` are about reference points: the middle of all covariates, and each covariate moved by itself.
     """
 

@@ -138,8 +138,8 @@ class PolicyValue(Gains):
 class TargetingCurve(Gains):
     """Released gains of treating the people ranked highest, from the highest scores downwards.
 
-    A gain is that of treating everyone with a score of its threshold or more, which is None where everybody is
-    treated; shares are as released. `qini` is the area between the curve and treating the same shares at random;
+    A gain is that of treating everyone with a score of its threshold or more (None: everyone); shares are as
+    released. `qini` is the area between the curve and treating the same shares at random;
     `autoc` the mean over shares of the gain per treated person, less that of everybody. Both are 0 for a ranking
     that tells nothing.
     """

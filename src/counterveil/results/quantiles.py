@@ -77,7 +77,7 @@ class QuantilesResult(ReleasedAnswer):
     def quantile_band(self, shares: tuple[float, ...], level: float | None = None) -> list[dict[str, Any]]:
         """Return a row for every share: difference of quantiles, and a band that holds at all shares at once.
 
-        Each arm's band holds with half of the error, so that those of all differences hold together.
+        Each arm's band has half of the error, so the differences hold together.
         """
         chosen = 1 - (1 - (self.level if level is None else check_level(level))) / 2
         wide = [self._answers.band_level(chosen, (arm,)) for arm in (0, 1)]

@@ -412,14 +412,14 @@ class Regression(Shown):
 
     @property
     def residual_variance(self) -> float:
-        """Variance of what the regressors leave of the response."""
+        """Residual variance of the response."""
         return self.fit.variance
 
     @property
     def r_squared(self) -> float:
         """Share of the response's variance that the regressors explain; of its mean square without a constant.
 
-        It can be below 0 where noise hides it, and with instruments.
+        It can be below 0 by noise, and with instruments.
         """
         left = self.fit.variance * self.fit.freedom / max(self.rows, 1)
         return 1 - left / self.fit.total if self.fit.total > 0 else float("nan")

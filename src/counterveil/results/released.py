@@ -33,15 +33,12 @@ class ReleasedAnswer(Shown):
     """The provenance of released numbers: what was asked, what is guaranteed, what it cost, what is not covered.
 
     `details` are single figures under identifiers, `diagnostics` tables (balance, overlap): where covariates and
-    treatments are public they are free, elsewhere they are not shown. `interval_target` is None where intervals are
-    for the effect; otherwise it says what they are for instead, and every rendering starts by saying that there is
-    none for the effect. `condition` is None for intervals that stand by themselves; otherwise it says under which
-    declared bound an unadjusted one covers, and every rendering starts with it. `assumes` is None where intervals rest
-    on no model; otherwise it says what models must be right for them to cover, likewise. `population` is None where
-    the effect is that of everybody the estimand names; otherwise it says who was kept, and every rendering starts with
-    it too.
-    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates that is empty where they or
-    treatments are private, are for reports and not stored.
+    treatments are public they are free, elsewhere they are not shown. Every rendering starts with the
+    following four where they are not None. `interval_target` says what intervals are for if not the effect,
+    `condition` under which declared bound an unadjusted one covers, `assumes` what models must be right for
+    it to cover, `population` who was kept.
+    `repeat`, how to ask the same again, and `by_arm`, a Table 1 of public covariates, are for reports and not
+    stored.
     """
 
     method: str
@@ -63,7 +60,7 @@ class ReleasedAnswer(Shown):
 
     @property
     def simulated(self) -> bool:
-        """Whether the noise came from a seed, so that nothing is guaranteed."""
+        """Whether the noise came from a seed: then nothing is guaranteed."""
         return self.guarantee.proof is Proof.NONE
 
     @property
@@ -168,7 +165,7 @@ class ReleasedAnswer(Shown):
     def to_html(self, path: str | Path | None = None, *, overlap: OverlapSummary | None = None) -> str | Path:
         """Return a self-contained page: question, answer, picture and protection, all else folded; or write it.
 
-        `overlap` is what `cv.overlap` released of private records; it is shown in place of a Table 1.
+        `overlap` is what `cv.overlap` released of private records; it is shown instead of a Table 1.
         """
         return written_to(path, page(self.document(overlap)))
 

@@ -195,8 +195,8 @@ class MeasureResult(Result):
     """A released effect on the scale of a measure; nothing it does spends budget.
 
     `numbers` are the means of both arms with their joint error, or the difference where that alone was released
-    (numbers needed to treat). `uncertainty` is that of the delta method, with normal noise of the same variance:
-    intervals are not made from it. `site_sources` are the provenance of pooled sites, as columns.
+    (numbers needed to treat). `uncertainty` is that of the delta method; intervals are not made from it.
+    `site_sources` are the provenance of pooled sites, as columns.
     """
 
     _DERIVED: ClassVar[tuple[str, ...]] = ("estimate", "uncertainty")

@@ -74,9 +74,9 @@ class OpenEnded(OwnScale):
 class SurvivalResult(ReleasedAnswer):
     """Released tables of events by time cell, and all that follows from them; nothing it does spends budget.
 
-    Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise, intervals say
-    so: they reach from the last known upper end down to 0. `merged_strata` holds the labels or bins of covariates that
-    make one stratum together, as strata of their own would be lost in the noise.
+    Times are those of the grid. Arms are "treated" and "control". Where a curve is lost in the noise,
+    intervals reach from the last known upper end down to 0. `merged_strata` holds the labels or bins of
+    covariates that were merged into one stratum.
     """
 
     _PLOT: ClassVar[str] = "survival"

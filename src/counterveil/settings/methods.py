@@ -105,10 +105,10 @@ class DifferenceInMeans(Settings):
     """Settings of `method="difference_in_means"` with `protects="outcome"`.
 
     Attributes:
-        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+        variance_share: the share of the budget spent on the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
-        find_range: spend a part of the budget on a shorter range for outcomes whose declared one may be far too wide,
-            and clamp them to it. The interval then assumes that no few outcomes lie far beyond it.
+        find_range: spend a part of the budget on a shorter range of outcomes, and clamp them to it. The
+            interval then assumes that no outcome lies far beyond it.
     """
 
     variance_share: Number | None = setting(None, _SHARE)
@@ -121,16 +121,16 @@ class Matching(Settings):
 
     Attributes:
         neighbours: how many units of the other arm stand in for one unit.
-        limit: how often one unit may be used. "best" takes the limit with the least expected error at the
-            budget asked for; "adaptive" the published rule (PrivATE, equations 9 and 10), raised until
-            everyone can be matched; a whole number k stands for k times `neighbours` uses in the smaller
-            arm and in proportion in the other; None sets no limit. "auto" is "best", and "adaptive" in the
+        limit: how often one unit may be used. "best" takes the limit with the least expected error;
+            "adaptive" the published rule (PrivATE, equations 9 and 10), raised until everyone can be matched;
+            a whole number k allows k times `neighbours` uses in the smaller arm and in proportion in the
+            other; None sets no limit. "auto" is "best", and "adaptive" in the
             published form.
         c: the error coefficient of equation 9.
-        variance_by: what the variance is estimated from: "arm", the variance of outcomes around lines in the
-            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row", pairs
-            of rows next to each other in the score, which allows for variances that differ within these and
-            makes intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
+        variance_by: what the variance is estimated from: "arm", outcomes around linear fits in the
+            covariates, one for each of up to four parts of an arm by the size of coefficients, or "row",
+            pairs of rows next to each other in the score, which allows for unequal variances and makes
+            intervals longer. "auto" is "arm", and "row" where rows times squared columns of covariates
             exceed eight million.
     """
 
@@ -166,12 +166,12 @@ class Weighting(Settings):
 
     Attributes:
         features: what is balanced: "covariates", "squares" (of numbers), "products" (of two of the five
-            covariates that go with the propensity score most), "score" (its logit), "strata" (ten groups
-            of it), "terms" (bends and products of covariates that treatment follows beyond a line, found by
-            score tests), "bends" (cosines of the score's rank), "leaves" (groups of rows between jumps that
-            treatment follows beyond the score, found by trees; not in trials). None is all but "strata".
-        signal: supposed standard deviation of the mean outcome over the features, as a part of the outcome's
-            range; None is 3/8 for outcomes from 0 to 1 and 1/8 for others; half of that
+            covariates most related to the propensity score), "score" (its logit), "strata" (ten groups of
+            it), "terms" (nonlinear and interaction terms that predict treatment, found by score tests),
+            "bends" (cosines of the score's rank), "leaves" (of boosted propensity trees; not in trials). None
+            is all but "strata".
+        signal: assumed SD of E[Y|X] as a fraction of the outcome's range; None is 3/8 for outcomes from 0 to
+            1 and 1/8 for others; half of that
             with `variance_share=0`, and half again for the difference of a trial with `variance_by="arm"`.
         residual: the same of outcomes around that mean, but for trials.
         arm_correlation: assumed correlation of E[Y(1)|X] and E[Y(0)|X] over the rows; near 1 where effects hardly
@@ -179,16 +179,16 @@ class Weighting(Settings):
             score, the terms and the leaves.
         variance_by: "arm" estimates one variance of outcomes an arm, around a line in the features where that
             shortens the interval; "row" lets every row have its own and takes differences of similar rows.
-        variance_share: the share of the budget that buys the variance of the estimate; None chooses it, and 0
+        variance_share: the share of the budget spent on the variance of the estimate; None chooses it, and 0
             leaves everything to the estimate, with an interval for the largest variance there can be.
-        bias: what the interval allows for bias that balance leaves: so many times the standard error from sampling.
+        bias: bias allowance of the interval, in sampling standard errors.
             None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and is 0 where the study is declared
             randomised.
         prediction: a covariate that predicts the outcome and was made without the outcomes of this study;
             it is subtracted from them.
         residual_range: public bounds of outcome minus prediction; what lies outside is clamped.
-        find_range: spend a part of the budget on a shorter range for outcomes whose declared one may be far too wide,
-            and clamp them to it. The interval then assumes that no few outcomes lie far beyond it.
+        find_range: spend a part of the budget on a shorter range of outcomes, and clamp them to it. The
+            interval then assumes that no outcome lies far beyond it.
 
     `signal`, `residual`, `arm_correlation` and `features` steer the weights. They do not enter the guarantee.
     """
@@ -240,8 +240,8 @@ class Arms(Settings):
 
     Attributes:
         neighbours: matching: how many units of an arm stand in for one unit of another.
-        bias: weighting: what the interval of each arm's mean allows for bias that balance leaves: so many times its
-            standard error from sampling. None is 1/2 with up to 25 covariates, grows with more up to 1 with 50, and
+        bias: weighting: bias allowance of each arm's mean, in sampling standard errors. None is 1/2 with up
+            to 25 covariates, grows with more up to 1 with 50, and
             is 0 where the study is declared randomised.
     """
 
@@ -272,7 +272,7 @@ class Stratified(Settings):
 
     Attributes:
         strata: the covariates that make strata; None takes all of them.
-        cuts: a number of bins for numeric covariates without cut points, bought as private quantiles.
+        cuts: a number of bins for numeric covariates without cut points, released as private quantiles.
         limit: the most that one person's outcome may count, in persons; None means 4.
     """
 
@@ -320,10 +320,10 @@ class Auto(Settings):
     """Settings of `method="auto"`.
 
     Attributes:
-        kappa: a bound on confounding, yours to declare, for records whose adjustment the public numbers do not
-            afford: |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison
-            that the result names. With it such questions get that comparison and an interval that covers if the
-            bound holds; without it they are refused and nothing is spent.
+        kappa: your bound on confounding, for records whose adjustment the budget does not support:
+            |comparison - effect| is at most kappa sd(outcome) / (0.75 sd(treatment)), for the comparison that
+            the result names. The interval covers if the bound holds. Without it such questions are refused
+            and nothing is spent.
     """
 
     kappa: float | None = setting(None, KAPPA | NONE)
@@ -334,9 +334,9 @@ class Trial(Settings):
     """Settings of `method="trial"`; all of them are public.
 
     Attributes:
-        adjustment: "none" compares the arms as they are; "covariates" takes a linear prediction from covariates, made
-            of released moments, off everybody's outcome first, which shortens the interval where outcomes follow
-            them; "auto" adjusts in a declared trial whose rows and budget are expected to afford it.
+        adjustment: "none" compares the arms as they are; "covariates" subtracts a linear prediction made of
+            released moments, which shortens the interval where covariates predict outcomes; "auto" adjusts in
+            a declared trial where rows and budget support it.
         centre: with adjustment="none", what outcomes are centred on: "pooled" (the mean of everyone, which takes any
             noise distribution) or "arms" (the means of both arms, less noise where arms are of unequal size); "auto"
             chooses from rows and budget.
@@ -356,14 +356,14 @@ class DoublyRobust(Settings):
     """Settings of `method="doubly_robust"` with `protects="record"`.
 
     Attributes:
-        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as the
-            public numbers afford.
+        degree: 1 for the covariates themselves, 2 with squares and products, "auto" for as many of these as
+            rows and budget support.
         covariance: correlations of the features, if they are public knowledge; no budget is then spent
             on them. With `estimand="ATO"` only. One row and column for each feature of degree 1, in the order of the
             study: numbers and two-label covariates have one, others one for each label but the last.
         means, sds: public means and standard deviations of the same features, in the units of the study
             (flags are 0 and 1). Both or neither, and with `covariance`; they save most where n is small.
-        fallback: what to do where the public numbers say that adjustment is not affordable:
+        fallback: what to do where the budget does not support adjustment:
             "refuse" (an error, nothing spent) or "unadjusted" (the difference in means, which needs `kappa`).
         kappa: a bound on confounding, yours to declare: |difference in means - effect| is at most
             kappa sd(outcome) / (0.75 sd(treatment)). An unadjusted answer covers only if it holds.
@@ -431,7 +431,7 @@ class Groups(Settings):
 
     Attributes:
         clip: a public bound on the size of a person's score, in units of the outcome; larger ones are clipped.
-            None buys a histogram of the scores for a small part of the budget and chooses from it.
+            None releases a histogram of the scores with a small part of the budget and chooses from it.
     """
 
     clip: float | None = setting(None, POSITIVE | NONE)
@@ -487,8 +487,8 @@ class Folds(Settings):
         folds: how many; None chooses from n, the covariates, the budget and, where it is released, the variance
             of outcomes.
         bound: each fold's effect is clipped to plus or minus this. None, with a learner of ours, clips around
-            the private comparison of the arms, as far off as its released variance says; with another learner
-            it takes the width of the outcome's range, which no effect exceeds.
+            the private comparison of the arms by its released variance; with another learner it takes the
+            width of the outcome's range.
     """
 
     learner: Any = setting("ols", _LEARNER)
@@ -534,7 +534,7 @@ class Bins(Settings):
 
     Attributes:
         by: covariates that make the bins, with cut points for numbers: {"age": (40, 65), "site": None}. None
-            takes all covariates, with evenly spaced cut points as fine as public numbers afford.
+            takes all covariates, with evenly spaced cut points as fine as rows and budget support.
     """
 
     by: Mapping[str, Sequence[Any] | None] | None = None
@@ -604,9 +604,9 @@ class Survival(Settings):
 
     Attributes:
         strata: covariates that make the strata of `method="stratified"`; None takes all of them.
-        censoring: where in its time cell somebody is censored: in the "middle" (the actuarial convention: at risk for
-            half of the cell, and curves fall evenly between the ends of cells), or at its "end" (as where times are
-            recorded on the grid itself: at risk for all of it, and curves fall at the ends).
+        censoring: where in a time cell people are censored: in the "middle" (the actuarial convention: at
+            risk for half of the cell), or at its "end" (times recorded on the grid itself: at risk for all of
+            it).
         release: "flat" releases counts, "sums" their running sums, whose noise grows less with the number of cells;
             "auto" takes the one of least expected noise at this number of cells.
     """

@@ -35,6 +35,9 @@ def test_every_link_leads_to_a_page_of_the_site(site):
             for piece in target.split("/"):
                 parts = parts[:-1] if piece == ".." else [*parts, piece]
             assert "/".join(parts) in site, f"{page}: {target}"
+    sections = re.findall(r"^[a-z-]+/index$", site["index.md"].decode(), re.MULTILINE)
+    assert sections
+    assert {f"{name}.md" for name in sections} <= set(site)
 
 
 PAGE = "# Title\n\n```python\nx = 2\nx + 1\n```\n\n<!-- output -->\n\n```text\nold\n```\n\n```sh\nls\n```\n"

@@ -25,3 +25,18 @@ def test_a_comparison_with_a_sentence_is_named(tool, write, tmp_path, text):
 def test_names_of_files_and_values_may_be_compared(tool, write, tmp_path):
     write("data/fine.py", 'a = name.endswith(".csv")\nb = method == "auto"\nc = line.startswith("- ")\n')
     assert tool("check_words").main([str(tmp_path)]) == 0
+
+
+def test_documents_are_within_their_words(tool, root):
+    prose = tool("check_prose")
+    assert [name for name, folder in prose.measured(root).items() if folder.over] == []
+
+
+def test_a_long_page_and_long_sentences_are_named(tool, write, tmp_path):
+    prose = tool("check_prose")
+    write("README.md", "Short words. " * 400 + "\n```\nnot a sentence, but counted\n```\n")
+    write("docs/how-to/a.md", "- " + "word " * 31 + "end.\n\n| a | table |\n")
+    found = prose.measured(tmp_path)
+    assert (found[r"README\.md"].words, found[r"README\.md"].mean) == (805, 0)
+    assert (found["docs/how-to/"].sentences, found["docs/how-to/"].long) == ([32], 1.0)
+    assert prose.main([str(tmp_path)]) == 1

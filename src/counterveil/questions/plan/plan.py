@@ -1062,7 +1062,7 @@ def plan(
         question: "ate", "arms", "outcomes", "groups" (with `by`), "event_study", "cate", "policy_value" (with
             `policy`), "survival" (`mean` and `effect` are those of being free of the event at the horizon), "quantiles"
             (quartiles), "moments" (with `formula`: the coefficient of the treatment), "compliance" (with `received`:
-            the effect on compliers) or "interim" (`rows` are those of planned looks, epsilon that of all of them).
+            the effect on compliers) or "interim" (`rows` at each interim analysis, epsilon for all together).
         by: groups, as for `counterveil.groups`.
         policy: as for `counterveil.policy_value`.
         measure: as for `counterveil.ate`; half-widths are then those of the ratio.
@@ -1080,7 +1080,7 @@ def plan(
         confounding: assumed standard deviation of the log-odds of treatment due to the covariates; None takes 0.5
             unless the study is randomised.
         share: assumed share treated; None takes the declared one, or one half.
-        binary: whether the outcome is one end of its range or the other; None supposes so where it is from 0 to 1.
+        binary: whether the outcome is one end of its range or the other; None assumes so for 0 to 1.
         correlation: assumed correlation of covariates that stand beside each other, falling with their distance, or a
             matrix of public correlations; None takes 0.3.
         covariates: public summaries: {"age": (mean, sd), "sex": {"f": 0.6, "m": 0.4}}; numbers without one fill

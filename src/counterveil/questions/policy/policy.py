@@ -327,7 +327,7 @@ class Policy:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What the guarantee rests on beside the proofs."""
+        """What the guarantee rests on in addition to the proofs."""
         if self.conditions is not None:
             return ()
         return model_remarks(self.model)
@@ -664,7 +664,7 @@ def targeting_curve(
         study: column roles, public bounds and categories.
         model: anything with `effect(X)` that is public or released, such as a `CateModel`.
         bins: number of parts of the ranking; its quantiles are paid for from the budget.
-        thresholds: public thresholds of the score in place of `bins`; they cost nothing.
+        thresholds: public thresholds of the score instead of `bins`; they cost nothing.
         cost: cost of treating one person, in units of the outcome.
         protects: "record", everything about a person.
         epsilon: privacy loss to spend on the whole curve.

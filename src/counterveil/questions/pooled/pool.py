@@ -800,7 +800,7 @@ def pool(
             or paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two sites.
         method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
             inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
-            "random_effects" (the mean of sites whose effects may differ; those drowned in noise are left out).
+            "random_effects" (the mean of sites whose effects may differ; the noisiest are left out).
         level: confidence level of the interval.
         weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
             and the scales of the noise, not the variances that sites report.
