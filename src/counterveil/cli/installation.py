@@ -186,7 +186,7 @@ def demo(
             book.register("lalonde", cv.Budget(epsilon=3))
     with cv.Session(training.frame, training.study, ledger=ledger, dataset="lalonde") as session:
         # A named request: run again, the demo gets the stored answer free of charge.
-        with Waiting("estimating; a first run also compiles its loops"):
+        with Waiting("estimating"):
             result = session.ate(protects="outcome", epsilon=1, request_id="demo")
         report = result.to_html(folder / "report.html")
         print(result)

@@ -50,7 +50,8 @@ class HazardRatio:
 
     @property
     def _logarithm(self) -> float:
-        if not self.score(0.0).cells:
+        # A stratum whose cells are all lost in the noise says nothing; others do.
+        if not blocks_of(self.tables).known.reshape(-1, 2).min(axis=1).any():
             return nan
         found = _root(lambda at: self.score(at).difference, -_FARTHEST, _FARTHEST)
         return found if abs(found) < _FARTHEST else found * inf

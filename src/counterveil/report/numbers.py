@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import floor, isfinite, log10
+from math import floor, isfinite, isnan, log10
 from typing import Any
 
 Facts = dict[str, Any]
@@ -12,6 +12,8 @@ def rounded(value: float | None, error: float | None) -> str:
     """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
     if value is None:
         return "inf"
+    if isnan(value):
+        return "unknown"
     if not isfinite(value):
         return "inf" if value > 0 else "-inf"
     if error is None or not isfinite(error) or error <= 0:

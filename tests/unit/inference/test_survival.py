@@ -317,3 +317,13 @@ def test_quantiles_invert_the_curves_intervals():
     assert low - other.interval(0.95)[1] < ends[0] < one.estimate - other.estimate < ends[1]
     late = Crossing(answers, 1, 0.01)
     assert (late.estimate, late.interval(0.95)) == (np.inf, (CELLS, np.inf))
+
+
+def test_a_stratum_that_is_lost_in_the_noise_leaves_the_hazard_ratio_to_the_others():
+    arm, time, event = people(2000)
+    few = np.arange(2000) < 3
+    both = HazardRatio(tables(arm, time, event, few.astype(int), noise_sd=5.0))
+    whole = HazardRatio(tables(arm, time, event, noise_sd=5.0))
+    assert both.estimate == pytest.approx(whole.estimate, rel=0.02)
+    low, high = both.interval(0.95)
+    assert 0 < low < both.estimate < high < 2

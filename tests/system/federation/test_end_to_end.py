@@ -1,0 +1,28 @@
+"""OMOP tables at three hospitals, one question over TLS, the pooled hazard ratio, and what leaves each hospital."""
+
+import json
+
+import pytest
+
+from counterveil.federation.coordinator import pooled
+from counterveil.federation.study_files import StudyFolder
+
+
+@pytest.mark.slow
+@pytest.mark.federation
+def test_from_omop_tables_to_an_output_check(tmp_path):
+    pytest.importorskip("flwr", reason="needs the extra [federation]")
+    from counterveil_lab import end_to_end, omop
+
+    folder = tmp_path / "all"
+    end_to_end.run(folder)
+    answer = pooled(StudyFolder(folder / "study"))
+    (ratio,) = [one for one in answer.table if "hazard" in str(one.name)]
+    low, high = ratio.interval()
+    assert low < omop.RATIO < high < 1
+    assert (folder / "pooled.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    for name in end_to_end.HOSPITALS:
+        out = folder / "out" / name
+        described = json.loads((out / "sacro" / "results.json").read_text(encoding="utf-8"))
+        assert described["results"]
+        assert list((out / "registry").iterdir())
