@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose, isfinite, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -171,7 +171,7 @@ def _check_outcomes(ask: Ask, study: Study, answer: OutcomesResult) -> None:
     hold(all(one.arm is None for one in answer.released), NO_RESULT)
     for one in answer.released:
         known = _sole(one.numbers)
-        error = known.uncertainty
+        error = cast("Uncertainty", known.uncertainty)
         alone = replace(
             error,
             noise=_alone(error.noise, len(ranges)),
@@ -218,6 +218,7 @@ def _check_ratio(ask: Ask, declared: Expected, one: Effect, rows: int) -> None:
     hold((len(ratios) == 2) == (ask.method == "arms"))
     for ratio in ratios:
         hold(isinstance(ratio, NoisyRatio), NO_RESULT)
+        assert isinstance(ratio, NoisyRatio)
         hold(isclose(ratio.limit, width / len(ratios), rel_tol=NEAR), OTHER_LIMITS)
         least, mu = sqrt(2) / float(budget_of(ask).epsilon), most_mu(ask)
         # The part of a count: no release has a smaller part of the budget, or of what a score may be.

@@ -225,7 +225,7 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     settings = _settings(question, study)
     given |= {"settings": settings} if "settings" in taken else {}
     arguments = kind(
-        protects=question.protects,  # type: ignore[arg-type]
+        protects=question.protects,
         epsilon=question.epsilon,
         delta=question.delta,
         level=question.level,
