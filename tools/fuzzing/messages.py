@@ -37,6 +37,7 @@ from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import SumRound
+from counterveil.questions.pooled.tables import PooledMoments, PooledTable
 from counterveil.results import MeasureResult
 
 _SECONDS = 5.0
@@ -47,9 +48,19 @@ _POLICY = {"estimators": ["difference_in_means"], "study_epsilon": "100000"}
 _QUESTION = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"}
 # Measures of the arms' means, of outcomes that are never negative.
 _POSITIVE = cv.Study("t", "y", (0, 8), {"x": cv.Range(0, 1)}, control=0, treated=1, randomised=True)
-_MEASURES = (
-    _QUESTION | {"measure": "ratio"},
-    _QUESTION | {"measure": "lift", "method": "trial", "protects": "record"},
+_X: dict[str, Any] = {"covariates": {"x": cv.Range(0, 1)}, "randomised": True}
+_ARMS = cv.Study("arm", "y", (-3, 5), arms=("a", "b", "c"), reference="a", **_X)
+_TWO = cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 1)}, control=0, treated=1, **_X)
+_TIMES = cv.Study("t", "days", event="e", horizon=24, grid=4, control=0, treated=1, **_X)
+# Studies and questions of the other messages: measures, and every answer of several effects.
+_OTHERS: tuple[tuple[cv.Study, dict[str, Any]], ...] = (
+    (_POSITIVE, _QUESTION | {"measure": "ratio"}),
+    (_POSITIVE, _QUESTION | {"measure": "lift", "method": "trial", "protects": "record"}),
+    (_ARMS, _QUESTION | {"question": "arms"}),
+    (_STUDY, _QUESTION | {"question": "groups", "options": {"by": {"x": ["1/2"]}}}),
+    (_TWO, _QUESTION | {"question": "outcomes"}),
+    (_TIMES, _QUESTION | {"question": "survival", "method": "kaplan_meier", "protects": "record"}),
+    (_STUDY, _QUESTION | {"question": "moments", "method": "moments"}),
 )
 
 
@@ -68,7 +79,7 @@ class World:
     replies: dict[str, str]
 
     @classmethod
-    def made(cls, path: Path, declared: cv.Study, question: dict[str, str]) -> World:
+    def made(cls, path: Path, declared: cv.Study, question: dict[str, Any]) -> World:
         """Return a new world under a path."""
         document: dict[str, Any] = {"id": "s1", "address": "127.0.0.1:9092", "quorum": 2, "max_weight": 0.5}
         document["question"] = question
@@ -76,6 +87,7 @@ class World:
         make_study(path / "study", document, declared, {})
         policy = _POLICY | {"estimators": [question["method"]], "protects": [question["protects"]]}
         policy |= {"measures": [question.get("measure", "difference")]}
+        policy |= {"questions": [question.get("question", "ate")]}
         sites = {name: _site(path, name, place, declared, policy) for place, name in enumerate(_SITES)}
         study = StudyFolder(path / "study")
         requests = {name: study.request(name, 4e9).to_text() for name in _SITES}
@@ -112,14 +124,12 @@ def _quiet() -> Iterator[None]:
 
 
 @cache
-def _world(_process: int, measure: int | None = None) -> World:
+def _world(_process: int, other: int | None = None) -> World:
     """Return a world of this process, made once; its folder goes when the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="fuzzing-messages-")
     atexit.register(folder.cleanup)
     path = Path(folder.name).resolve()
-    if measure is None:
-        return World.made(path, _STUDY, _QUESTION)
-    return World.made(path, _POSITIVE, _MEASURES[measure])
+    return World.made(path, *((_STUDY, _QUESTION) if other is None else _OTHERS[other]))
 
 
 def _tried(world: World, target: Callable[[World, random.Random], str], source: random.Random) -> str | None:
@@ -179,14 +189,26 @@ def _reply(world: World, source: random.Random) -> str:
         folder.keep(site, Reply.from_text(world.replies[site]))
 
 
-def _reply_of_means(_: World, source: random.Random) -> str:
-    """The same with the means of both arms in the reply."""
-    return _reply(_world(os.getpid(), source.randrange(len(_MEASURES))), source)
+def _other_reply(_: World, source: random.Random) -> str:
+    """The same with the means of both arms in the reply, or several effects."""
+    return _reply(_world(os.getpid(), source.randrange(len(_OTHERS))), source)
 
 
-def _request_for_means(_: World, source: random.Random) -> str:
-    """A site gets a mutated request for a measure."""
-    return _request(_world(os.getpid(), source.randrange(len(_MEASURES))), source)
+def _other_request(_: World, source: random.Random) -> str:
+    """A site gets a mutated request for a measure, or for several effects; it charges nothing without an answer."""
+    world = _world(os.getpid(), source.randrange(len(_OTHERS)))
+    before = _charged(world)
+    said = _request(world, source)
+    assert _charged(world) == before or '"result": {' in said, "a charge without an answer"
+    return said
+
+
+def _charged(world: World) -> list[str]:
+    found = []
+    for site in world.sites.values():
+        with cv.open_ledger(site.file.ledger) as ledger:
+            found.append(str(ledger.account(site.file.dataset).spent))
+    return found
 
 
 @cache
@@ -272,6 +294,13 @@ def _outcome(folder: StudyFolder) -> str:
         assert effect.estimate >= -1, "a ratio below zero"
         # Intervals of ratios take too long to be looked at each time.
         return listed + json.dumps(effect.stored())
+    if isinstance(effect, PooledTable | PooledMoments):
+        rows = [row.weights for row in effect.rows] if isinstance(effect, PooledTable) else []
+        rows += (
+            [{one.name: one.weight for one in effect.answers}] if isinstance(effect, PooledMoments) else []
+        )
+        assert all(weight <= 0.5 + 1e-9 for row in rows for weight in row.values()), "a weight beyond"
+        return listed + json.dumps(effect.stored())
     width = _HIGH - _LOW
     ends = (effect.estimate, *effect.interval())
     assert all(-width <= end <= width for end in ends), "a pooled value outside the range"
@@ -353,8 +382,8 @@ def _result_file(world: World, source: random.Random) -> str:
 _TARGETS: dict[str, Callable[[World, random.Random], str]] = {
     "request": _request,
     "reply": _reply,
-    "reply of means": _reply_of_means,
-    "request for means": _request_for_means,
+    "other reply": _other_reply,
+    "other request": _other_request,
     "step of a sum": _sum_request,
     "part of a sum": _sum_reply,
     "kept answer": _kept_answer,
@@ -406,10 +435,11 @@ def _site(path: Path, name: str, seed: int, declared: cv.Study, policy: dict[str
     data = path / f"{name}.csv"
     with data.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(("t", "y", "x", "id"))
-        for _ in range(400):
+        writer.writerow(("t", "y", "x", "id", "arm", "z", "days", "e"))
+        for k in range(400):
             outcome = round(source.uniform(_LOW, _HIGH), 3)
-            writer.writerow((int(source.random() < 0.2), outcome, round(source.random(), 3), CANARY))
+            more = ("abc"[k % 3], round(source.random(), 3), 1 + k % 24, k % 3 % 2)
+            writer.writerow((int(source.random() < 0.2), outcome, round(source.random(), 3), CANARY, *more))
     authority = path / "ca.crt"
     authority.write_text("-----BEGIN CERTIFICATE-----\n")
     document = {"name": name, "data": str(data), "coordinator": "127.0.0.1:9092", "policy": policy}

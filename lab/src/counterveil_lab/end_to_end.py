@@ -74,7 +74,16 @@ def _federation(folder: Path, declaration: Path, specification: Path, names: Seq
     own = ("--study", declaration, "--method", "stratified", "--protects", "record")
     sites = [word for name in names for word in ("--site", name)]
     _call(
-        *("federation", "coordinator", "create", folder / "study", "--id", "end-to-end", "--address", address),
+        *(
+            "federation",
+            "coordinator",
+            "create",
+            folder / "study",
+            "--id",
+            "end-to-end",
+            "--address",
+            address,
+        ),
         *(*own, "--question", "survival", "--epsilon", EPSILON, "--deadline", str(_DEADLINE), *sites),
     )
     for name in names:
@@ -82,7 +91,16 @@ def _federation(folder: Path, declaration: Path, specification: Path, names: Seq
         cohort_study(folder / f"{name}.duckdb", specification).rows.write_parquet(str(rows))
         _call(
             *("federation", "site", "create", folder / name, "--name", name, "--data", rows.absolute(), *own),
-            *("--question", "survival", "--coordinator", address, "--epsilon", "3", "--study-epsilon", EPSILON),
+            *(
+                "--question",
+                "survival",
+                "--coordinator",
+                address,
+                "--epsilon",
+                "3",
+                "--study-epsilon",
+                EPSILON,
+            ),
             *("--authority", folder / "study" / "keys" / "ca.crt"),
         )
         # What a steward would send to the coordinator by a way that both trust.

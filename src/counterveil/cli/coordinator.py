@@ -44,12 +44,19 @@ def create(
         str, option("NAME", "How answers are pooled: --method of `counterveil pool`.")
     ] = "mvagg",
     max_weight: Annotated[float, option("NUMBER", "Largest weight of one site.")] = 0.5,
+    question: Annotated[
+        str, option("NAME", '"ate" (if omitted), "arms", "groups", "outcomes", "survival" or "moments".')
+    ] = "ate",
+    by: Annotated[
+        list[str] | None, option("NAME[=CUTS]", "For groups: a covariate, with cut points: age=40,65.")
+    ] = None,
 ) -> None:
     """Create the folder of a study: the question, the sites, and certificates.
 
     Each site is asked for this epsilon and delta. Send keys/ca.crt and declaration.toml of the folder to the sites.
     """
     import counterveil as cv
+    from counterveil.cli.effects import cut_points
     from counterveil.federation.setup import make_study
     from counterveil.results.measures import check_measure
 
@@ -57,6 +64,10 @@ def create(
     named = dict(word.partition("=")[::2] for word in site)
     asked = {name: given[name] for name in ("protects", "epsilon", "delta", "estimand", "level", "measure")}
     asked["estimand"] = given["estimand"] or "ATE"
+    if question != "ate":
+        asked["question"] = question
+    if by:
+        asked["options"] = {"by": {name: list(cuts or ()) for name, cuts in cut_points(by).items()}}
     document: dict[str, Any] = {
         "id": study_id,
         "address": address,

@@ -301,12 +301,13 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled import pool
+    from counterveil.questions.pooled import pool, tables
     from counterveil.results.codec import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
     kinds = {name: getattr(results, name) for name in names}
     kinds |= {"PooledResult": pool.PooledResult, "PooledNeeded": pool.PooledNeeded}
+    kinds |= {"PooledTable": tables.PooledTable}
     return kind_of(facts, kinds).from_dict(facts)
 
 

@@ -49,6 +49,9 @@ def create(
     method: Annotated[list[str], option("NAME", "A method that is allowed.")],
     protects: Levels = None,
     measure: Measures = None,
+    question: Annotated[
+        list[str] | None, option("NAME", 'Question that is allowed: "ate" alone if omitted.')
+    ] = None,
     delta: Annotated[str, option("NUMBER", "Total delta.")] = "0",
     max_delta: Annotated[str, option("NUMBER", "Largest delta of one request.")] = "0",
     least_epsilon: Annotated[str, option("NUMBER", "Smallest epsilon of one request.")] = "0",
@@ -72,6 +75,7 @@ def create(
         "dataset": dataset,
         "coordinator": coordinator,
         "policy": {
+            "questions": question or ["ate"],
             "estimators": method,
             "measures": measure or ["difference"],
             "protects": protects or ["outcome"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from counterveil.accounting import Posting
 from counterveil.console.refusals import coded
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import LedgerPlace
-from counterveil.errors import LedgerError, masked, refusal
+from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files
 from counterveil.federation.site_files import APPROVED, REJECTED, SiteFile, SiteRecords
 from counterveil.privacy import show
@@ -146,17 +147,28 @@ def _site(path: Path) -> dict[str, Any]:
 
 
 def _study(path: Path) -> dict[str, Any]:
-    """Return a coordinator's study and where each site stands."""
-    from counterveil.federation.coordinator import states
+    """Return a coordinator's study, where each site stands, and the pooled answer or why there is none yet."""
+    from counterveil.federation.coordinator import pooled, states
     from counterveil.federation.study_files import StudyFolder
 
+    answer: dict[str, Any] = {"answer": None, "missing": None}
     try:
         folder = StudyFolder(path)
         found = states(folder)
+        if any(each.answered for each in found):
+            answer |= _pooled(lambda: pooled(folder))
     except Exception as fault:
         return {"name": path.name, "error": coded(fault)}
     asked = {name.replace("_", " "): _words(value) for name, value in folder.study.ask.to_document().items()}
-    return {"name": folder.study.study_id, "error": None, "asked": asked, "states": found}
+    return {"name": folder.study.study_id, "error": None, "asked": asked, "states": found} | answer
+
+
+def _pooled(pool: Callable[[], Any]) -> dict[str, Any]:
+    """Return the pooled answer as text, or the refusal where too few sites answered."""
+    try:
+        return {"answer": str(pool())}
+    except CounterveilError as refused:
+        return {"missing": coded(refused)}
 
 
 def _asked(request: dict[str, Any]) -> dict[str, str]:

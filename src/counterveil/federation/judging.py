@@ -642,8 +642,8 @@ def _check_question(request: SiteRequest, result: Any) -> None:
     measure = result.measure if isinstance(result, MeasureResult) else DIFFERENCE
     if ask.question == "ate":
         declared = Expected.of(request.declaration)
-        said = (result.treatment, result.outcome, result.estimand.value, measure)
-        asked = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
+        said: tuple[str, ...] = (result.treatment, result.outcome, result.estimand.value, measure)
+        asked: tuple[str, ...] = (declared.treatment, declared.outcome, ask.estimand, ask.measure)
     else:
         study = Study.from_dict(request.declaration)
         # Moments are of single columns; other answers are about all outcomes.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose, isfinite, sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -39,6 +39,7 @@ from counterveil.federation.messages import Ask
 from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
+from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.running_sums import SUMS, Form
 from counterveil.privacy import Estimand, Unit
 from counterveil.privacy.caveats import ClippedOutliers
@@ -75,6 +76,17 @@ ANSWERS: dict[str, type] = {
 _FAR = 16.0
 # Numbers that cells are cut into, and the largest condition of a basis of columns that are told apart.
 _PARTS, _WORST = (1, 2, 4, 8, 16), 1e9
+
+
+def options_of(ask: Ask) -> dict[str, Any]:
+    """Return the arguments of a question's own, with tuples for lists; no cut points are an empty list in TOML."""
+    return {name: _option(value) for name, value in ask.options.items()}
+
+
+def _option(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: None if one == [] else _option(one) for name, one in value.items()}
+    return tuple(value) if isinstance(value, list) else value
 
 
 def check_answer(ask: Ask, study: Study, answer: Any) -> None:
@@ -121,7 +133,7 @@ def _check_arms(ask: Ask, study: Study, answer: ArmsResult) -> None:
 def _check_groups(ask: Ask, study: Study, answer: GroupsResult) -> None:
     """Check every group as the only one: an outcome, or a pair, is in one of them, which has the whole budget."""
     (declared,) = ranges_of(study).values()
-    layout = layout_of(study, ask.options.get("by", ()))
+    layout = layout_of(study, options_of(ask).get("by", ()))
     names, rows = group_names(layout), rows_of(answer) or 1
     found = [str(one.name) for one in answer.groups]
     hold(answer.by == layout.names and found == [one for one in names if one in found], OTHER_QUESTION)
@@ -159,7 +171,7 @@ def _check_outcomes(ask: Ask, study: Study, answer: OutcomesResult) -> None:
     hold(all(one.arm is None for one in answer.released), NO_RESULT)
     for one in answer.released:
         known = _sole(one.numbers)
-        error = known.uncertainty
+        error = cast("Uncertainty", known.uncertainty)
         alone = replace(
             error,
             noise=_alone(error.noise, len(ranges)),
@@ -178,8 +190,7 @@ def _alone(noise: NoiseDistribution | None, several: int) -> Any:
             {"mechanism": "staircase"} | {name: facts[name] for name in ("sensitivity", "epsilon")}
         )
     if facts.get("mechanism") == "gaussian":
-        # Lengths are rounded up.
-        alone = sensitivity_of(noise) / Fraction(sqrt(several))
+        alone = sensitivity_of(noise) / sqrt_up(Fraction(several))
         return noise_from_dict(facts | {"sensitivity": str(alone)})
     hold(not facts)
     return None
@@ -207,6 +218,7 @@ def _check_ratio(ask: Ask, declared: Expected, one: Effect, rows: int) -> None:
     hold((len(ratios) == 2) == (ask.method == "arms"))
     for ratio in ratios:
         hold(isinstance(ratio, NoisyRatio), NO_RESULT)
+        assert isinstance(ratio, NoisyRatio)
         hold(isclose(ratio.limit, width / len(ratios), rel_tol=NEAR), OTHER_LIMITS)
         least, mu = sqrt(2) / float(budget_of(ask).epsilon), most_mu(ask)
         # The part of a count: no release has a smaller part of the budget, or of what a score may be.
@@ -287,12 +299,12 @@ def _check_blocks(ask: Ask, study: Study, answer: SurvivalResult, rows: int) -> 
 
 def _check_moments(ask: Ask, study: Study, answer: Moments) -> None:
     """Check second moments: columns and their squares follow from the declaration, noises from the budget."""
-    columns = Columns.of(study, *(tuple(ask.options.get(name, ())) for name in ("outcomes", "terms")))
+    columns = Columns.of(study, *(options_of(ask).get(name, ()) for name in ("outcomes", "terms")))
     hold(answer.columns == columns.names and answer.groups == columns.groups, OTHER_QUESTION)
     clipped = [one for one in answer.not_covered if isinstance(one, ClippedOutliers)]
     hold(all({*one.columns} <= {*columns.names} for one in clipped) and not answer.robust, OTHER_FACTS)
     basis, noisy = np.array(answer.basis), answer._noisy()
-    hold(bool((basis[0] == np.eye(len(basis))[0]).all()))
+    hold(bool((np.abs(basis[0] - np.eye(len(basis))[0]) <= NEAR).all()))
     scale = np.abs(basis[1:, 1:]).max(axis=1)
     hold(bool((scale > 0).all()) and float(np.linalg.cond(basis[1:, 1:] / scale[:, None])) <= _WORST)
     _check_noise(ask, columns, answer)

@@ -17,7 +17,7 @@ from counterveil.errors import BudgetError, CounterveilError, FederationError, L
 from counterveil.federation import files, summed_site
 from counterveil.federation import messages as refusals
 from counterveil.federation.files import check_private
-from counterveil.federation.judging_tables import ESTIMATORS
+from counterveil.federation.judging_tables import ESTIMATORS, options_of
 from counterveil.federation.masking import SUMMED, Step, read_request
 from counterveil.federation.messages import Ask, Head, RefusedError, Reply, SiteRequest
 from counterveil.federation.site_files import (
@@ -267,12 +267,12 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
     settings = _settings(question, study)
     given |= {"settings": settings} if "settings" in taken else {}
     arguments = kind(
-        protects=question.protects,  # type: ignore[arg-type]
+        protects=question.protects,
         epsilon=question.epsilon,
         delta=question.delta,
         level=question.level,
         **given,
-        **{name: _option(value) for name, value in question.options.items()},
+        **options_of(question),
     )
     arguments.checked(study)
     if getattr(settings, "find_range", False):
@@ -290,13 +290,6 @@ def checked_arguments(study: Study, question: Ask) -> Arguments[Any]:
 def _unfit(question: Ask, expected: str) -> CounterveilError:
     what = f"a question about {question.question}"
     return refusal("CV-P600", what=what, expected=expected, got="another")
-
-
-def _option(value: Any) -> Any:
-    """Return an option with tuples for lists; an empty list of cut points stands for none."""
-    if isinstance(value, dict):
-        return {name: tuple(one) if one else None for name, one in value.items()}
-    return tuple(value) if isinstance(value, list) else value
 
 
 def _arguments(study: Study, request: SiteRequest) -> Arguments[Any]:

@@ -102,8 +102,8 @@ class World:
         authority = self.path / "ca.crt"
         authority.write_text("-----BEGIN CERTIFICATE-----\n")
         rules = {"estimators": [self.question["method"]], "study_epsilon": "100"} | policy
+        rules = {"questions": [self.question.get("question", "ate")]} | rules
         rules |= {
-            "questions": [self.question.get("question", "ate")],
             "max_delta": self.question.get("delta", 0),
             "protects": [self.question["protects"]],
             "measures": [self.question.get("measure", "difference")],

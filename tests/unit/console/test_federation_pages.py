@@ -1,6 +1,9 @@
 """What waits for a site's steward, and what the sites of a study answered."""
 
+import json
+
 import pytest
+from tests.attack.federation.conftest import Paper
 from tests.unit.console.visitor import code_of, words
 from tests.unit.federation.conftest import authority, new_site, new_study, records, trial  # noqa: F401
 
@@ -46,3 +49,17 @@ def test_an_analyst_sees_no_requests(waiting, analyst):
 def test_a_coordinator_sees_where_its_sites_stand(new_study, steward):  # noqa: F811
     new_study("North", "South")
     assert "North 1 no answer yet South 1 no answer yet" in words(steward.get("/federation"))
+
+
+def test_a_coordinator_sees_the_pooled_answer_or_why_there_is_none(folder, steward):
+    told = Paper(folder / "study", "groups")
+    declined = {"result": None, "refusal": "CV-F004", "head": None}
+    told.run(North=lambda facts: json.dumps(facts | declined))
+    page = words(steward.get("/federation"))
+    assert "refused, CV-F004" in page
+    assert "Pooled answer" in page
+    assert "sex=1" in page
+    (told.study.path / "replies" / "West.json").unlink()
+    page = words(steward.get("/federation"))
+    assert "No pooled answer yet" in page
+    assert "CV-F020" in page

@@ -589,7 +589,7 @@ def _summed(parts: Sequence[MomentsPart]) -> tuple[Floats, SummedMoments]:
         turn = np.zeros((size + more, size))
         turn[:size] = np.linalg.solve(bases[0], own)
         if place:
-            turn[size + place - 1, 0] = 1.0
+            turn[size + place - 1] = own[0]  # the constant
         turned.append((part.weight, turn, part.result._noisy()))
     matrix = np.sum([weight * turn @ one.matrix @ turn.T for weight, turn, one in turned], axis=0)
     whole = 1 / sum(weight**2 / one.rows for weight, _, one in turned)

@@ -12,6 +12,7 @@ import counterveil as cv
 from counterveil.errors import DataError
 from counterveil.inference import pooling_weights
 from counterveil.numerics.arrays import Floats
+from counterveil.results.result import OneEffect
 from counterveil_lab.reproduce.papers.multi_site.panels import ALPHAS, PANELS, Panel, Rows, Source, cut, load
 from counterveil_lab.reproduce.papers.multi_site.published_sites import (
     Answer,
@@ -120,6 +121,7 @@ def _ours(panel: Panel, source: Source, sites: list[Rows], rng: np.random.Genera
             sent = [results[key] for key in keys if key in results]
             for pooled_by, way in ways.items():
                 answer = cv.pool(sent, method=way) if len(sent) > 1 else sent[0]
+                assert isinstance(answer, OneEffect)
                 found[name, pooled_by, alpha] = answer.estimate / width
     return found
 
