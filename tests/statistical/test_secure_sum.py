@@ -8,7 +8,7 @@ from counterveil.privacy import Budget
 from counterveil.questions.asking import ask_of
 from counterveil.questions.ate import AteArguments
 from counterveil.session import SeededNoise
-from counterveil.session.summing import Summation, SummingSession, summed_answers
+from counterveil.session.summing import NextPart, Summation, SummingSession
 from counterveil.settings import Trial
 
 STUDY = cv.Study("t", "y", (0, 1), {}, treated=1, control=0, randomised=True)
@@ -32,7 +32,18 @@ def summed(columns, seed):
         return ask
 
     parts = [part(place, rows) for place, rows in enumerate(np.array_split(np.arange(ROWS), 3))]
-    answers, _ = summed_answers(parts, ROWS)
+    totals = {}
+    while True:
+        answers, waiting = [], []
+        for ask in parts:
+            try:
+                answers.append(ask(Summation(3, 1, ROWS, totals)))
+            except NextPart as one:
+                waiting.append(one)
+        if not waiting:
+            break
+        columns_of = zip(*(one.steps for one in waiting), strict=True)
+        totals = totals | {waiting[0].name: tuple(map(sum, columns_of))}
     assert len({answer.estimate for answer in answers}) == 1
     return answers[0]
 

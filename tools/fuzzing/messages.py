@@ -29,14 +29,14 @@ from tools.fuzzing.mutations import CANARY, ESCAPE, mutated_json, mutated_toml
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, Round, pooled, states
-from counterveil.federation.files import write_json
-from counterveil.federation.masking import Member, Step, SumRequest
+from counterveil.federation.masking import Member, Step, sum_request
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.setup import make_site, make_study
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
-from counterveil.federation.sum_round import SumRound
+from counterveil.federation.sum_round import run_sum
+from counterveil.federation.summed import keep_step
 from counterveil.questions.pooled.tables import PooledMoments, PooledTable
 from counterveil.results import MeasureResult
 
@@ -228,15 +228,15 @@ def _summed(_process: int) -> tuple[StudyFolder, dict[str, Site], list[tuple[str
         for other in (study.path / "sites", *(path / one / "peers" for one in _SITES)):
             other.mkdir(exist_ok=True)
             (other / f"{name}.pub").write_bytes((site.file.keys / "node.pub").read_bytes())
-        text = SumRequest(study.request(name, 4e9), Step()).to_text()
+        text = sum_request(study.request(name, 4e9), Step())
         said.append((name, text, site.answer(text)))
         offer = json.loads(said[-1][2])["result"]["summed"]
         members.append(Member.read(offer | {"site": name, "request_id": study.request(name).request_id}))
     step = Step(tuple(members))
     for name, site in sites.items():
-        text = SumRequest(study.request(name, 4e9), step).to_text()
+        text = sum_request(study.request(name, 4e9), step)
         said.append((name, text, site.answer(text)))
-    write_json(study.path / "sum.json", step.to_document() | {"failed": False})
+    keep_step(study, step)
     return study, sites, said
 
 
@@ -257,7 +257,7 @@ def _sum_reply(_: World, source: random.Random) -> str:
     clock = Clock(lambda: 1000.0 + next(ticks) * 100.0, lambda _: None)
     text = mutated_json(reply, source).decode("utf-8", "replace")
     try:
-        SumRound(study, _Pigeon(name, text), told.append, clock).run()
+        run_sum(study, _Pigeon(name, text), told.append, clock)
     finally:
         _drop(study.path / "replies" / f"{name}.json")
     return "\n".join(told)

@@ -13,9 +13,9 @@ from typing import Any, Protocol, TypeVar
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
 from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError, judged
-from counterveil.federation.messages import Reply
+from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder, check_pooling
-from counterveil.federation.sum_round import SumRound, agreed, most_rows
+from counterveil.federation.summed import agreed, most_rows
 from counterveil.privacy.caveats import SitesWithoutAnswer
 from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
 from counterveil.questions.pooled.tables import PooledMoments, PooledTable
@@ -82,13 +82,8 @@ class Round:
     def run(self) -> None:
         """Return when every site gave an answer or a final refusal, or when the deadline has passed."""
         study, start = self.folder.study, self.clock.now()
-        ends = start + study.deadline
-        replies = self.folder.replies()
-        turns = {
-            site: _Turn(start, study.retry)
-            for site in study.asks
-            if site not in replies or not replies[site].ok
-        }
+        ends = self._ends(start)
+        turns = {site: _Turn(start, study.retry) for site in self._asked()}
         try:
             while turns and self.clock.now() < ends:
                 self._ask(turns, ends)
@@ -110,6 +105,18 @@ class Round:
         for site in turns:
             self.tell(f"{site}: {'no answer in time' if site in self.seen else 'never connected'}")
 
+    def _ends(self, start: float) -> float:
+        return start + self.folder.study.deadline
+
+    def _asked(self) -> list[str]:
+        """Return the sites that have not answered yet."""
+        replies = self.folder.replies()
+        return [site for site in self.folder.study.asks if site not in replies or not replies[site].ok]
+
+    def _text(self, request: SiteRequest) -> str:
+        """Return what a site is sent."""
+        return request.to_text()
+
     def _ask(self, turns: dict[str, _Turn], ends: float) -> None:
         here = self.engine.connected()
         for site, turn in turns.items():
@@ -119,7 +126,7 @@ class Round:
             now = self.clock.now()
             if site in here and now >= turn.due:
                 request = self.folder.request(site, ends)
-                self.engine.send(site, request.to_text(), ends - now)
+                self.engine.send(site, self._text(request), ends - now)
                 # A site that is slow, or was restarted, is asked again; it never pays twice for the same id.
                 turn.due, turn.wait = now + turn.wait, min(2 * turn.wait, _LONGEST_RETRY)
 
@@ -127,9 +134,7 @@ class Round:
         """Return whether a reply settles a site's part in this run, keeping it if it is one."""
         reply = read_reply(self.folder, site, text)
         if reply is None:
-            self.wrong[site] = self.wrong.get(site, 0) + 1
-            self.tell(f"{site}: sent a message that is not an answer to this request")
-            return self.wrong[site] >= _MOST_WRONG
+            return self._wrong(site)
         before = self.folder.replies().get(site)
         self.folder.keep(site, reply)
         said = describe(reply)
@@ -138,6 +143,12 @@ class Round:
         if reply.refusal != refusals.WAITING or before != reply:
             self.tell(f"{site}: {said}")
         return reply.refusal != refusals.WAITING
+
+    def _wrong(self, site: str) -> bool:
+        """Return whether a site has sent so much that is no answer that it is not asked again."""
+        self.wrong[site] = self.wrong.get(site, 0) + 1
+        self.tell(f"{site}: sent a message that is not an answer to this request")
+        return self.wrong[site] >= _MOST_WRONG
 
     def _judged(self, site: str, reply: Reply) -> str:
         """Return what became of an answer, keeping the end of the site's ledger where it is believed."""
@@ -330,7 +341,12 @@ def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float
         with FlowerLink(folder, listen) as link:
             ready = time.monotonic()
             tell(f"listening on {folder.study.address}")
-            (SumRound if folder.study.colluding else Round)(folder, link, tell, Clock()).run()
+            if folder.study.colluding:
+                from counterveil.federation.sum_round import run_sum
+
+                run_sum(folder, link, tell, Clock())
+            else:
+                Round(folder, link, tell).run()
             answered = time.monotonic()
     return {
         "load": loaded - start,

@@ -134,39 +134,25 @@ def read_numbers(table: Mapping[str, Any], name: str) -> tuple[int, ...]:
     return tuple(int(text, 16) for text in texts)
 
 
-@dataclass(frozen=True, slots=True)
-class SumRequest:
-    """A question to a site, and where the sum over sites stands."""
-
-    question: SiteRequest
-    step: Step
-
-    def to_text(self) -> str:
-        """Return the request as it travels."""
-        said = {"version": VERSION, "question": self.question.to_text(), "step": self.step.to_document()}
-        return json.dumps(said)
-
-    @classmethod
-    def from_text(cls, text: str) -> SumRequest:
-        """Return the request in a text, or raise CV-F001."""
-        try:
-            found = parse_message(text, longest=_LONGEST)
-            facts = Fields.of("a message", found, ("version", "question", "step"))
-            facts.whole("version", VERSION, VERSION)
-            return cls(
-                SiteRequest.from_text(facts.text("question", _LONGEST)), Step.read(facts.table("step"))
-            )
-        except UnreadableError as error:
-            raise refusal("CV-F001", expected="a request", got=str(error)) from None
+def sum_request(question: SiteRequest, step: Step) -> str:
+    """Return a question to a site, and where the sum over sites stands, as they travel."""
+    said = {"version": VERSION, "question": question.to_text(), "step": step.to_document()}
+    return json.dumps(said)
 
 
 def read_request(text: str) -> tuple[SiteRequest, Step | None]:
     """Return a request, with the step where it is one of a sum; anything else raises CV-F001."""
     try:
         return SiteRequest.from_text(text), None
-    except CounterveilError:
-        summed = SumRequest.from_text(text)
-        return summed.question, summed.step
+    except CounterveilError as plain:
+        try:
+            facts = Fields.of(
+                "a message", parse_message(text, longest=_LONGEST), ("version", "question", "step")
+            )
+            facts.whole("version", VERSION, VERSION)
+            return SiteRequest.from_text(facts.text("question", _LONGEST)), Step.read(facts.table("step"))
+        except UnreadableError:
+            raise plain from None
 
 
 def new_key() -> str:

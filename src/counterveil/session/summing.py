@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from counterveil.accounting import Reservation
 from counterveil.data import Backend, Study
@@ -26,7 +26,6 @@ from counterveil.session.gate import Gate, Keep, ReleasedVector, Values, grid_fo
 from counterveil.session.plan import Kind, Plan
 from counterveil.session.session import BaseSession, Request
 
-Answer = TypeVar("Answer")
 # Noise of these kinds is drawn as Laplace noise on each number.
 _SUMMED = (Kind.NUMBER, Kind.CELLS)
 
@@ -155,21 +154,3 @@ class SummingSession(BaseSession):
     def noise_pages(self, mechanisms: tuple[str, ...]) -> tuple[str, ...]:  # noqa: ARG002 - one for all of them
         """Return the proof pages of the noise and of what masks it."""
         return "mechanisms/summed_laplace.proof.md", "session/summing.proof.md", "federation/masking.proof.md"
-
-
-def summed_answers(
-    parts: Sequence[Callable[[Summation], Answer]], rows: int, colluding: int = 1
-) -> tuple[list[Answer], dict[str, tuple[int, ...]]]:
-    """Return the answers of parts that are all in this process, which need no masks, and the sums they rest on."""
-    totals: dict[str, tuple[int, ...]] = {}
-    while True:
-        known, answers, waiting = Summation(len(parts), colluding, rows, totals), [], []
-        for part in parts:
-            try:
-                answers.append(part(known))
-            except NextPart as one:
-                waiting.append(one)
-        if not waiting:
-            return answers, totals
-        columns = zip(*(one.steps for one in waiting), strict=True)
-        totals = totals | {waiting[0].name: tuple(map(sum, columns))}

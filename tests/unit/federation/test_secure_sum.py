@@ -8,9 +8,18 @@ import pytest
 
 from counterveil.errors import CounterveilError
 from counterveil.federation.coordinator import Clock, pooled, states
-from counterveil.federation.masking import Member, Step, SumRequest, masked, new_key, public_key, total_of
+from counterveil.federation.masking import (
+    Member,
+    Step,
+    masked,
+    new_key,
+    public_key,
+    read_request,
+    sum_request,
+    total_of,
+)
 from counterveil.federation.messages import OTHER_SUM, UNSUITABLE, Reply
-from counterveil.federation.sum_round import SumRound
+from counterveil.federation.sum_round import run_sum
 
 NAMES = ("North", "South", "West")
 QUESTION = {"method": "trial", "protects": "record", "epsilon": "1", "settings": {"adjustment": "none"}}
@@ -60,7 +69,7 @@ def run(study, sites, pigeons):
     def go(**instead):
         time = Hours()
         engine = pigeons({name: site.answer for name, site in sites.items()} | instead)
-        SumRound(study, engine, lambda _: None, Clock(lambda: time.at, time.sleep)).run()
+        run_sum(study, engine, lambda _: None, Clock(lambda: time.at, time.sleep))
         return engine.sent
 
     return go
@@ -163,14 +172,13 @@ def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, site
     sent = run(
         West=lambda text: "silence" if json.loads(text)["step"]["members"] else sites["West"].answer(text)
     )
-    first = SumRequest.from_text(sent["North"][1])
+    question, first = read_request(sent["North"][1])
 
     def refused(**other):
-        step = {"members": first.step.members, "colluding": 1, "totals": {}} | other
-        request = SumRequest(first.question, Step(**step))
-        return Reply.from_text(sites["North"].answer(request.to_text())).refusal
+        step = Step(**{"members": first.members, "colluding": 1, "totals": {}} | other)
+        return Reply.from_text(sites["North"].answer(sum_request(question, step))).refusal
 
-    north, south, west = first.step.members
+    north, south, west = first.members
     assert refused() is None
     # Asked for again, a masked part is the same to the last digit.
     assert sites["North"].answer(sent["North"][1]) == sites["North"].answer(sent["North"][1])
@@ -178,7 +186,7 @@ def test_a_site_masks_for_one_list_of_sites_whose_keys_it_knows(run, study, site
     assert refused(colluding=2) == OTHER_SUM
     mine = Member("West", west.request_id, public_key(new_key()), west.rows, west.signature)
     assert refused(members=(north, south, mine)) == OTHER_SUM
-    assert Reply.from_text(sites["North"].answer(first.question.to_text())).refusal == UNSUITABLE
+    assert Reply.from_text(sites["North"].answer(question.to_text())).refusal == UNSUITABLE
 
 
 def test_what_does_not_add_up_is_not_asked(new_study):

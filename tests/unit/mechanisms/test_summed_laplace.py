@@ -11,6 +11,8 @@ from counterveil.mechanisms import Grid, Laplace, LaplacePair, SeededNoise, Summ
 from counterveil.mechanisms.summed_laplace import draw_share
 
 NEVER = 1e-6
+# Tails are interpolated between twenty thousand points.
+INTERPOLATED = 1e-7
 
 
 def share_probabilities(decay, shape, reach):
@@ -50,11 +52,11 @@ def test_the_sum_for_intervals_agrees_with_known_sums():
     x, p = np.array([-30.0, -2.0, 0.0, 0.3, 9.0]), np.array([1e-9, 0.2, 0.5, 0.975])
     for sites, known in ((1, Laplace(2, 1)), (2, LaplacePair(2, 1, 2))):
         ours = SummedLaplace(2, 1, sites, 1)
-        assert np.allclose(ours.cdf(x), known.cdf(x), rtol=1e-9)
-        assert np.allclose(ours.log_density(x), known.log_density(x), rtol=1e-9)
-        assert np.allclose(ours.quantile(p), known.quantile(p), rtol=1e-9)
+        assert np.allclose(ours.cdf(x), known.cdf(x), rtol=INTERPOLATED)
+        assert np.allclose(ours.log_density(x), known.log_density(x), rtol=INTERPOLATED)
+        assert np.allclose(ours.quantile(p), known.quantile(p), rtol=INTERPOLATED)
     three = SummedLaplace(1, 1, 3, 2)
-    assert np.allclose(three.cdf(three.quantile(p)), p, rtol=1e-9)
+    assert np.allclose(three.cdf(three.quantile(p)), p, rtol=INTERPOLATED)
     assert mechanism_from_dict(three.to_dict()) == three
     with pytest.raises(cv.errors.CounterveilError, match="CV-P204"):
         SummedLaplace(1, 1, 2, 3)

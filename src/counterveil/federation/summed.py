@@ -1,0 +1,50 @@
+"""Where the sum of a study stands, kept in its folder, and the answer that its sites computed from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from counterveil.bounded_reading import UnreadableError
+from counterveil.errors import refusal
+from counterveil.federation.files import damaged, read_json, write_json
+from counterveil.federation.masking import Step
+from counterveil.federation.study_files import StudyFolder
+from counterveil.questions.pooled.pool import released_numbers
+from counterveil.results.result import Result
+
+_STATE = "sum.json"
+
+
+def keep_step(folder: StudyFolder, step: Step, failed: bool = False) -> None:
+    """Keep where a sum stands, and whether it failed."""
+    write_json(folder.path / _STATE, step.to_document() | {"failed": failed})
+
+
+def kept_step(folder: StudyFolder) -> tuple[Step, bool]:
+    """Return where the sum of a study stands, and whether it failed."""
+    path = folder.path / _STATE
+    kept = read_json(path, "failed")
+    if kept is None:
+        return Step(colluding=folder.study.colluding), False
+    try:
+        return Step.read({name: kept[name] for name in kept if name != "failed"}), bool(kept["failed"])
+    except UnreadableError as error:
+        raise damaged(path, str(error)) from None
+
+
+def agreed(folder: StudyFolder, results: Mapping[str, Result]) -> tuple[Result, set[str]]:
+    """Return the answer that more than half of the members computed, and the members; CV-F501 where there is none."""
+    step, failed = kept_step(folder)
+    members = {member.site for member in step.members}
+    given = {site: released_numbers(result) for site, result in results.items() if site in members}
+    ((numbers, count),) = Counter(given.values()).most_common(1) or [((), 0)]
+    if failed or not members or 2 * count <= len(members):
+        got = "sums beyond it" if failed else f"{count} of {len(members)} sites with one answer"
+        raise refusal("CV-F501", sites=", ".join(sorted(members or folder.study.asks)), got=got)
+    return results[next(site for site in given if given[site] == numbers)], members
+
+
+def most_rows(folder: StudyFolder, site: str) -> int | None:
+    """Return how many rows an answer of a site can be about: its own, or those of all members of a sum."""
+    return kept_step(folder)[0].rows if folder.study.colluding else folder.study.max_rows.get(site)
