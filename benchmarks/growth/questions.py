@@ -186,6 +186,8 @@ SHARES = {
     "weighting": asked("quantiles", "weighting", OUTCOME, PURE),
     "auto, records": asked("quantiles", "auto", RECORD, PURE, kind="trial"),
     "trial, records": asked("quantiles", "trial", RECORD, PURE, kind="trial"),
+    "auto, pairs": asked("quantiles", "auto", PAIR, PURE, kind="trial"),
+    "trial, pairs": asked("quantiles", "trial", PAIR, PURE, kind="trial"),
 }
 RULES = {
     "overlap": Asked("overlap", GAUSSIAN),

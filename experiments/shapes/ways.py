@@ -85,16 +85,17 @@ def _ate(level: str, designs: tuple[int, ...] = (0, 1, 2, 3), estimand: str = "A
     return Way(level, ask, designs, SHAPES, _free if same else None, _plain if same else None)
 
 
-def _measure(level: str, measure: str) -> Way:
+def _measure(level: str, measure: str, designs: tuple[int, ...] = TRIAL, **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
-        result = cv.ate(sample.data, sample.study(), protects=level, measure=measure, **budget)
+        words = {"protects": level, "measure": measure} | given | budget
+        result = cv.ate(sample.data, sample.study(), **words)
         m1, m0 = (float(mean.mean()) for mean in sample.means)
         truth = m1 / m0 if measure == "ratio" else m1 / (1 - m1) / (m0 / (1 - m0))
         (effect,) = result.table
         low, high = effect.interval()
         return Found.answers([(effect.estimate, low, high)], [truth])
 
-    return Way(level, ask, TRIAL, POSITIVE if measure == "ratio" else BINARY)
+    return Way(level, ask, designs, POSITIVE if measure == "ratio" else BINARY)
 
 
 def _several(level: str) -> Way:
@@ -109,14 +110,14 @@ def _several(level: str) -> Way:
     return Way(level, ask, (0, 1, 2, 3) if level == "outcome" else TRIAL)
 
 
-def _arms(**given: Any) -> Way:
+def _arms(level: str = "outcome", **given: Any) -> Way:
     def ask(sample: Sample, budget: dict[str, Any]) -> Found:
         arm = np.where((sample.treated == 0) & (sample.rng.random(sample.rows) < 0.5), 2, sample.treated)
         study = sample.study(arms=(0, 1, 2), reference=0)
-        result = cv.arms(sample.data | {"t": arm}, study, protects="outcome", **(given | budget))
+        result = cv.arms(sample.data | {"t": arm}, study, protects=level, **(given | budget))
         return Found.of(result.table, [sample.average(), 0.0])
 
-    return Way("outcome", ask, (0, 2, 3))
+    return Way(level, ask, (0, 2, 3) if level == "outcome" else TRIAL)
 
 
 def _groups(level: str, designs: tuple[int, ...] = (0, 1, 2, 3), **given: Any) -> Way:
@@ -351,6 +352,8 @@ def ways() -> dict[str, Way]:
     found["ate weighting, outcome"] = _ate("outcome", method="weighting")
     found["groups weighting, outcome"] = _groups("outcome", method="weighting")
     found["arms auto, outcome"] = _arms()
+    found["arms auto, record"] = _arms("record")
+    found["ratio doubly_robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
     found["survival weighting, outcome"] = _survival("outcome", (0, 1, 2, 3), method="weighting")
     found["ate trial, record"] = _ate("record", TRIAL, method="trial")
     found["ate trial adjusted, record"] = _ate(

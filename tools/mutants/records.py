@@ -92,6 +92,14 @@ RECORDS: tuple[Mutant, ...] = (
     _of("adjusted._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
     _of("adjusted.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
+    _of("adjusted._means", " + np.array([-half, half])", "", "unit/questions/test_measures.py"),
+    # Means of several arms.
+    _of(
+        "CellMean.estimate",
+        "(1 + self._place) / 2",
+        "(1 + self._place)",
+        "unit/statistics/moments/test_arms.py",
+    ),
     # A prediction taken off everybody's outcome.
     _of(
         "residual_arm_sums",

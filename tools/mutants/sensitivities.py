@@ -237,6 +237,18 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     ),
     _of("ArmStatistics.means", "return 2 * ", "return ", _unit("moments/arm_statistics")),
     _of("CellTerms.absolute", "2 + 2 * sum(", "1 + 2 * sum(", _unit("moments/group_scores")),
+    _of(
+        "arms.bounds",
+        "absolute * sum(weights, Fraction(0))",
+        "absolute * max(weights)",
+        _unit("moments/arms"),
+    ),
+    _of(
+        "adjusted.release_arm_score",
+        "OrthogonalScore(n, beside).means",
+        "OrthogonalScore(n, Fraction(0)).means",
+        _unit("moments/orthogonal_score"),
+    ),
     _of("CellTerms.euclidean", "sqrt_up(2 + 4 * sum(", "sqrt_up(2 + 2 * sum(", _unit("moments/group_scores")),
     _of(
         "orthogonal_score._whole",

@@ -358,7 +358,9 @@ def noise_from_dict(facts: dict[str, str]) -> Any:
         noise: Any = mechanism_from_dict(json.loads(facts["of"]))
         return unsure_noise(noise, float(facts["scale"]), float(facts["log_scale"]))
     if facts.get("mechanism") == _SUM:
-        terms = tuple((float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"]))
+        terms: Any = tuple(
+            (float(weight), mechanism_from_dict(one)) for weight, one in json.loads(facts["of"])
+        )
         _hold(0 < len(terms) <= _MOST_TERMS and all(0 < weight < inf for weight, _ in terms))
         return WeightedSum(terms)
     return mechanism_from_dict(facts)

@@ -921,8 +921,8 @@ class BalancedScore:
 
     @property
     def bias(self) -> float:
-        """The bound of the effect's bias, with that of its degrees."""
-        return sum(side.bias for side in self.sides) + self.degrees
+        """The bound of the effect's bias, but for that of its degrees."""
+        return sum(side.bias for side in self.sides)
 
     @property
     def shared(self) -> float:
@@ -1277,7 +1277,7 @@ def _effect(
         (sampling + found.sampling) * unit**2,
         seen.sd**2 * unit**2,
         (found.product + (_RUN_SHARED * found.shared) ** 2) * unit**2,
-        (found.bias + lost) * unit,
+        (found.bias + found.degrees + lost) * unit,
         float(moments.shares[1]),
         found.degrees * unit,
     )
@@ -1296,7 +1296,7 @@ def _means(
     events = np.maximum(1 - np.minimum(values**2, 1.0), _LEAST_EVENTS) if scale.place.whole else np.ones(2)
     parts = events / shares / float((events / shares).sum())
     unit, left = scale.unit, effect.sampling / scale.unit**2 - found.sampling
-    lost = effect.bias / unit - found.bias
+    lost = effect.bias / unit - found.bias - found.degrees
     return [
         ArmEffect(
             scale.place.centre + unit * float(value),
