@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 KINDS = {"Result", "GroupsResult", "CateModel", "CateAnswers", "PolicyValue", "TargetingCurve", "ArmsResult"}
 
 
@@ -23,3 +25,11 @@ def test_every_cell_runs_and_every_kind_of_result_shows_itself(root, monkeypatch
             seen.add(type(done.result).__name__)
             assert any("<table" in "".join(o.get("data", {}).get("text/html", "")) for o in cell["outputs"])
     assert seen >= KINDS | {"PooledResult"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ab-test", "nhefs-like", "survival-rossi"])
+def test_the_notebooks_of_users_run(root, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    notebook = json.loads((root / f"docs/tutorials/{name}.ipynb").read_text(encoding="utf-8"))
+    exec("\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"), {})
