@@ -1,4 +1,4 @@
-"""From OMOP tables of three hospitals to pooled survival and files for output checks: `python -m counterveil_lab.end_to_end`.
+"""From OMOP tables of three hospitals to pooled survival and output checks: `python -m counterveil_lab.end_to_end`.
 
 Every step is the command that a steward or an analyst would type. Hospitals run as processes of their own over TLS.
 """
@@ -36,7 +36,7 @@ diabetes = {{ from = "condition", concepts = [{omop.DIABETES}], days = [-365, -1
 
 
 def run(folder: Path, people: dict[str, int] | None = None) -> None:
-    """Write everything into a new folder: tables, studies, ledgers, the pooled report, and what leaves each hospital."""
+    """Write all into a new folder: tables, studies, ledgers, the pooled report, and what leaves each hospital."""
     begin = time.monotonic()
     folder.mkdir(parents=True)
     specification = folder / "comparison.toml"
