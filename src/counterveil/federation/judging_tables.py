@@ -6,6 +6,7 @@ times and second moments are judged as they were released.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import isclose, isfinite, sqrt
@@ -15,6 +16,7 @@ import numpy as np
 
 from counterveil.data import Range, Study
 from counterveil.data.layout import Layout, MergedLayout
+from counterveil.errors import CounterveilError, refusal
 from counterveil.federation.judging import (
     FEWEST_IN_ARM,
     MOST_ROWS,
@@ -89,8 +91,35 @@ def _option(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def check_answer(ask: Ask, study: Study, answer: Any) -> None:
+def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
+    """Raise CV-P600 for a declaration whose answers to a question cannot be judged or pooled."""
+    if ask.question == "ate":
+        Expected.of(declaration)
+        return
+    try:
+        study = Study.from_dict(dict(declaration))
+    except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        raise _undeclared("one that describes a study", "something else") from None
+    made = [name for name in ("before", "per", "cluster") if name in declaration]
+    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.earlier))
+    made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
+    if made:
+        raise _undeclared(f"one without what question = {ask.question!r} does not pool", made[0])
+    ranges_of(study)
+
+
+def _undeclared(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P600", what="the declaration", expected=expected, got=got)
+
+
+def check_answer(ask: Ask, declaration: dict[str, Any], answer: Any) -> None:
     """Raise the reason for setting a site aside whose table does not follow from the question."""
+    hold(type(answer) is ANSWERS[ask.question], NO_RESULT)
+    study = Study.from_dict(declaration)
+    # Moments are of single columns; other answers are about all outcomes.
+    hold(
+        answer.outcome == (study.outcome if ask.question == "moments" else study.outcome_name), OTHER_QUESTION
+    )
     if isinstance(answer, ArmsResult):
         _check_arms(ask, study, answer)
     elif isinstance(answer, GroupsResult):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError
-from counterveil.data import Study
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation.files import (
     TomlTable,
@@ -25,9 +24,13 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
+<<<<<<< HEAD
 from counterveil.federation.judging import Expected
 from counterveil.federation.judging_tables import ranges_of
 from counterveil.federation.masking import SUMMED
+=======
+from counterveil.federation.judging_tables import check_declared
+>>>>>>> fedall
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
@@ -144,23 +147,6 @@ def _summed(table: TomlTable, ask: Ask) -> tuple[Ask, int]:
 
 def _wrong(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P600", what=_WHAT, expected=expected, got=got)
-
-
-def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
-    """Raise CV-P600 for a declaration whose answers to a question cannot be judged or pooled."""
-    if ask.question == "ate":
-        Expected.of(declaration)
-        return
-    try:
-        study = Study.from_dict(dict(declaration))
-    except (CounterveilError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-        raise _wrong("a declaration that describes a study", "something else") from None
-    made = [name for name in ("before", "per", "cluster") if name in declaration]
-    made += ["outcomes with earlier values"] * (study.several is not None and bool(study.several.earlier))
-    made += ["outcomes of several arms"] * (study.several is not None and study.arms is not None)
-    if made:
-        raise _wrong(f"a declaration without what question = {ask.question!r} does not pool", made[0])
-    ranges_of(study)
 
 
 def check_pooling(pooling: str, sites: Iterable[str], max_rows: Mapping[str, int], ask: Ask) -> None:

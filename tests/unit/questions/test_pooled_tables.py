@@ -99,6 +99,13 @@ def test_survival_and_any_number_of_it_is_averaged(survival):
         assert high - low < min(end[1] - end[0] for end in ends)
 
 
+def test_a_quantile_that_a_site_does_not_reach_is_not_known(survival):
+    found = cv.pool(survival, method="all")
+    assert found.average(lambda one: one.quantile("treated", 0.99)).interval() == (-np.inf, np.inf)
+    low, high = found.average(lambda one: one.quantile_difference(0.25)).interval()
+    assert low <= high
+
+
 def test_moments_of_sites_add_up_to_those_of_all_rows():
     sites = [rows(size, k) for k, size in enumerate(SIZES)]
     asked = {"protects": "outcome", "epsilon": PLENTY}

@@ -134,7 +134,9 @@ class PooledKnown:
         return hypot(*(weight * one.noise_sd for weight, one in self._weighed()))
 
     def interval(self, level: float) -> Ends:
-        """Return the two ends of an interval of this level."""
+        """Return the two ends of an interval of this level; nothing is known where a site's number is infinite."""
+        if not isfinite(self.estimate):
+            return within((-inf, inf), self.limits)
         normal, down, up = -float(ndtri((1 - level) / 2)), 0.0, 0.0
         for weight, one in self._weighed():
             (low, high), own = one.interval(level), normal * hypot(one.sampling_sd, one.noise_sd)
@@ -263,7 +265,7 @@ class _Way:
             return self._made(name, known_as(self.measure, linear), own, made.weights, made.heterogeneity)
         if all(isinstance(one, ApartMeans | JointMeans) for one in values):
             return self._of_means(name, own, sizes)
-        if isinstance(values[0], OwnScale):
+        if isinstance(values[0], OwnScale) and values[0].null == 1.0:
             logs = [(site, _Logarithm(known)) for site, known in own]
             found, weights, differ = self._by_intervals(logs, sizes)
             return self._made(name, PooledRatio(found), own, weights, differ)
@@ -294,7 +296,7 @@ class _Way:
         person = float(np.mean((sampling * sizes)[sure])) if sure.any() else 1.0
         # Not infinite, so that all sites together have a weight.
         variances = np.nan_to_num(np.where(sure, person / sizes, inf) + noise, posinf=1e150)
-        estimates = np.array([one.estimate for one in known])
+        estimates = np.nan_to_num([one.estimate for one in known], posinf=0.0, neginf=0.0)
         differ = heterogeneity(estimates, np.nan_to_num(sampling + noise, posinf=1e150) + 1e-300)
         random = self.method == "random_effects"
         tau_squared = differ.tau_squared if random else 0.0
