@@ -134,7 +134,9 @@ class Round:
         """Return whether a reply settles a site's part in this run, keeping it if it is one."""
         reply = read_reply(self.folder, site, text)
         if reply is None:
-            return self._wrong(site)
+            self.wrong[site] = self.wrong.get(site, 0) + 1
+            self.tell(f"{site}: sent a message that is not an answer to this request")
+            return self.wrong[site] >= _MOST_WRONG
         before = self.folder.replies().get(site)
         self.folder.keep(site, reply)
         said = describe(reply)
@@ -143,12 +145,6 @@ class Round:
         if reply.refusal != refusals.WAITING or before != reply:
             self.tell(f"{site}: {said}")
         return reply.refusal != refusals.WAITING
-
-    def _wrong(self, site: str) -> bool:
-        """Return whether a site has sent so much that is no answer that it is not asked again."""
-        self.wrong[site] = self.wrong.get(site, 0) + 1
-        self.tell(f"{site}: sent a message that is not an answer to this request")
-        return self.wrong[site] >= _MOST_WRONG
 
     def _judged(self, site: str, reply: Reply) -> str:
         """Return what became of an answer, keeping the end of the site's ledger where it is believed."""

@@ -48,7 +48,8 @@ class _StepRound(Round):
         try:
             self.found[site] = self._part(site, reply) if self.step.members else self._offer(site, reply)
         except UnreadableError:
-            return self._wrong(site)
+            # A late reply to an earlier step, perhaps: it is passed over.
+            return False
         return True
 
     def _offer(self, site: str, reply: Reply) -> Member:

@@ -36,7 +36,7 @@ def wait_until(what, condition, seconds=PATIENCE):
 class Federation:
     """Folders and processes under one path; `close` ends every process that was started."""
 
-    def __init__(self, path: Path, names, outsiders=(), **question):
+    def __init__(self, path: Path, names, outsiders=(), aggregation="none", **question):
         self.path = path
         self.question = {"method": "difference_in_means", "protects": "outcome", "epsilon": "1"} | question
         self.names = names
@@ -50,6 +50,7 @@ class Federation:
             "deadline": PATIENCE,
             "retry": 5,
             "quorum": 2,
+            "aggregation": aggregation,
             "question": self.question,
             "sites": {name: {} for name in names},
         }
@@ -67,7 +68,8 @@ class Federation:
             writer = csv.writer(file)
             writer.writerow(trial.frame)
             writer.writerows(zip(*(column.tolist() for column in trial.frame.values()), strict=True))
-        policy = {"estimators": ["difference_in_means"], "study_epsilon": "1"}
+        policy = {"estimators": [self.question["method"]], "study_epsilon": "1"}
+        policy["protects"] = [self.question["protects"]]
         policy["measures"] = [self.question.get("measure", "difference")]
         document = {"name": name, "data": str(records), "coordinator": self.address, "policy": policy}
         budget = Budget("1/2" if name == "Poor" else 3)
