@@ -24,13 +24,8 @@ from counterveil.federation.files import (
     read_settings,
     write_json,
 )
-<<<<<<< HEAD
-from counterveil.federation.judging import Expected
-from counterveil.federation.judging_tables import ranges_of
-from counterveil.federation.masking import SUMMED
-=======
 from counterveil.federation.judging_tables import check_declared
->>>>>>> fedall
+from counterveil.federation.masking import SUMMED
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
 from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
