@@ -71,7 +71,7 @@ def _federation(folder: Path, declaration: Path, specification: Path, names: Seq
 
     prepare(folder / "flower")
     address = f"127.0.0.1:{free_port()}"
-    own = ("--study", declaration, "--method", "stratified", "--protects", "record")
+    own: tuple[str | Path, ...] = ("--study", declaration, "--method", "stratified", "--protects", "record")
     sites = [word for name in names for word in ("--site", name)]
     _call(
         *(

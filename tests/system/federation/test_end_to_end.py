@@ -17,9 +17,9 @@ def test_from_omop_tables_to_an_output_check(tmp_path):
     folder = tmp_path / "all"
     end_to_end.run(folder)
     answer = pooled(StudyFolder(folder / "study"))
-    (ratio,) = [one for one in answer.table if "hazard" in str(one.name)]
-    low, high = ratio.interval()
+    low, high = answer.average(lambda site: site.hazard_ratio()).interval()
     assert low < omop.RATIO < high < 1
+    assert "Hazard ratio" in str(answer)
     assert (folder / "pooled.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for name in end_to_end.HOSPITALS:
         out = folder / "out" / name

@@ -20,7 +20,7 @@ from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, R
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
 from counterveil.inference.pooling import ErrorBetweenSites, PooledMeans
 from counterveil.inference.survival import Area, Gap
-from counterveil.numerics.arrays import Floats
+from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
 from counterveil.questions.pooled.pool import (
     METHOD_TEXTS,
@@ -45,14 +45,14 @@ from counterveil.questions.pooled.pool import (
 from counterveil.report.numbers import probability
 from counterveil.results.arms import ArmsResult
 from counterveil.results.codec import kind_of, read, refusing
-from counterveil.results.effect import Effect, Ends, Known, Linear, OwnScale, check_level, within
+from counterveil.results.effect import Effect, Known, Linear, OwnScale, check_level, within
 from counterveil.results.groups import GroupsResult
 from counterveil.results.measure_words import DIFFERENCE, NAMES
 from counterveil.results.measures import known_as
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.regression import Formula, Matrix, Moments
 from counterveil.results.result import Comparison
-from counterveil.results.survival import SurvivalResult
+from counterveil.results.survival import SurvivalResult, said
 from counterveil.settings import WeightLimits
 
 Answer = ArmsResult | GroupsResult | OutcomesResult | SurvivalResult
@@ -401,6 +401,8 @@ class PooledTable(Comparison):
 
     def _notes(self) -> Iterator[tuple[str, str]]:
         yield "Average", f"{METHOD_TEXTS[self.method]}, row by row; intervals for all rows are Bonferroni's"
+        if isinstance(self.answers[0].result, SurvivalResult):
+            yield "Hazard ratio", said(self.average(lambda site: site.hazard_ratio()))
         for row in self.rows:
             weights = ", ".join(f"{site} {weight:.0%}" for site, weight in row.weights.items())
             found = row.heterogeneity
