@@ -1,4 +1,4 @@
-"""Writes pages of `docs/reference/` and the figures that other pages quote; with `--check` compares them only."""
+"""Writes pages of `docs/reference/` from the code; with `--check` compares them only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tools.reference.backends_page import backends_page
 from tools.reference.caveats_page import caveats_page
 from tools.reference.cli_page import cli_page
 from tools.reference.errors_page import errors_page
-from tools.reference.figures import marked_pages
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {
@@ -26,7 +25,7 @@ PAGES = {
 def drift(root: Path = ROOT) -> list[str]:
     """Return the lines in which the pages under a root differ from what the code says now."""
     found: list[str] = []
-    for name, text in _made(root).items():
+    for name, text in _made().items():
         page = root / name
         kept = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
         found += difflib.unified_diff(kept, text.splitlines(), name, "the code", lineterm="", n=0)
@@ -39,14 +38,14 @@ def main(arguments: list[str]) -> int:
         found = drift()
         print("\n".join([*found, "run: make reference"] if found else ["reference pages: in order"]))
         return bool(found)
-    for name, text in _made(ROOT).items():
+    for name, text in _made().items():
         (ROOT / name).write_text(text, encoding="utf-8")
     return 0
 
 
-def _made(root: Path) -> dict[str, str]:
-    """Return all pages by name, as code and tables say."""
-    return {name: make() for name, make in PAGES.items()} | marked_pages(root)
+def _made() -> dict[str, str]:
+    """Return all pages by name, as the code says."""
+    return {name: make() for name, make in PAGES.items()}
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ _FORMATS: dict[type, str] = {
     "of about {sds:.2g} s; the interval covers it up to its allowance for bias",
     caveats.ClippedFolds: "effects of folds more than {bound:.4g} from {centre:.4g}, which are clipped",
     caveats.ClampedOutcomes: "outcomes outside {low:.4g} to {high:.4g}, where a private search found them to lie: they "
-    "are clamped, and the interval allows for those just beyond that noise hides, not for few that are far off",
+    "are clamped, and the interval allows for undetected ones just beyond, not for few that are far off",
     caveats.Downweighted: "rows with unusual covariates are downweighted: about {share:.1%} of rows count less; where "
     "effects are not linear this shifts what a regression estimates",
     caveats.Shrinkage: "SHRINKAGE: randomized response mixes the arms and multiplies the effect by about {factor:.2g}",

@@ -6,7 +6,6 @@ import pytest
 from tools.reference.__main__ import PAGES, ROOT, drift, main
 from tools.reference.api_page import undescribed
 from tools.reference.cli_page import cli_page
-from tools.reference.figures import marked_pages
 
 import counterveil as cv
 from counterveil import errors
@@ -53,21 +52,3 @@ def test_every_exit_code_is_listed():
     for kind in errors.CounterveilError.__subclasses__():
         assert f"| {kind.exit_code} | " in page, kind
     assert "`CV-C...`" in page
-
-
-def test_figures_of_pages_are_those_of_the_tables_they_quote(tmp_path):
-    page, table = "docs/how-to/adjust-records.md", "experiments/causal/RESULTS_RECORD.md"
-    for name in (page, table):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    assert marked_pages(tmp_path) == {page: (ROOT / page).read_text()}
-    # A table that was measured anew, and a figure that was typed by hand.
-    text = (tmp_path / table).read_text()
-    row = next(line for line in text.splitlines() if line.startswith("| NHEFS, delta 1e-6 |"))
-    last = row.split("|")[-2].strip()
-    (tmp_path / table).write_text(text.replace(row, row.replace(last, "0.61 / 9 / 9")))
-    assert "| 0.61 / 9 / 9 |" in marked_pages(tmp_path)[page]
-    assert any(line.startswith("-| NHEFS, delta 1e-6 |") for line in drift(tmp_path))
-    (tmp_path / table).write_text(text.replace("NHEFS", "NHANES"))
-    with pytest.raises(ValueError, match="no row"):
-        marked_pages(tmp_path)
