@@ -120,7 +120,9 @@ class SitePolicy:
         """Raise the refusal of a question that this policy does not allow; `spent` is what its study spent here."""
         if ask.method not in self.estimators or ask.protects not in self.protects:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
-        if ask.measure not in self.measures or ask.question not in self.questions:
+        if ask.question not in self.questions:
+            raise refusals.RefusedError(refusals.NOT_ALLOWED)
+        if ask.measure not in self.measures:
             raise refusals.RefusedError(refusals.NOT_ALLOWED)
         try:
             budget = Budget(ask.epsilon, ask.delta)

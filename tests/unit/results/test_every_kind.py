@@ -91,6 +91,8 @@ MADE = {
     "Sensitivity of groups": lambda: cv.groups(people(), study(), by="sex", **OUTCOME).sensitivity(),
     "Balance": lambda: weighted().balance(),
     "PooledResult": lambda: cv.pool({"north": ate(), "south": ate()}),
+    "PooledTable": lambda: cv.pool([cv.groups(people(), trial(), by="sex", **OUTCOME) for _ in "ab"]),
+    "PooledMoments": lambda: cv.pool([moments(), moments()]),
     "PooledNeeded": lambda: made("PooledResult").as_measure("nnt"),
     "Plan": lambda: cv.plan(trial(), rows=200, epsilon=[1, 2], draws=2, protects="outcome"),
     "ResultTable": lambda: cv.etable([ate(), weighted()]),
