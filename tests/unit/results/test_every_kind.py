@@ -10,6 +10,7 @@ from tests.unit.questions.test_survival import asked as survival
 import counterveil as cv
 from counterveil.questions.plan import Plan
 from counterveil.questions.pooled.pool import PooledResult
+from counterveil.questions.pooled.tables import PooledTable
 from counterveil.report.numbers import rounded
 from counterveil.results.shown import Shown
 
@@ -110,7 +111,7 @@ def test_there_is_one_of_every_kind():
     assert shown - {"Shown", "ReleasedAnswer", "Comparison", "OneEffect", "Gains"} == {
         type(made(kind)).__name__ for kind in MADE
     }
-    assert {Plan, PooledResult} <= kinds()
+    assert {Plan, PooledResult, PooledTable} <= kinds()
 
 
 @pytest.mark.parametrize("kind", MADE)
