@@ -84,7 +84,6 @@ class Caveat(StrEnum):
     CLIPPED_RESIDUALS = auto()
     CLIPPED_SCORES = auto()
     CLIPPED_FAR_SCORES = auto()
-    FEW_FAR_OUTCOMES = auto()
     # Published forms.
     PRIVACY_REFUTED = auto()
     PRIVACY_ASYMPTOTIC = auto()

@@ -83,7 +83,6 @@ _WORDS: dict[Fact, str] = {
     Caveat.CLAMPING_TO_RANGES: "clamping to the declared ranges",
     Caveat.CLIPPED_RESIDUALS: "clipping of rare large residuals",
     Caveat.CLIPPED_SCORES: "clipping of rare large scores",
-    Caveat.FEW_FAR_OUTCOMES: "FEW OUTCOMES FAR FROM THE OTHERS: a private search does not see them",
     Caveat.CLIPPED_FAR_SCORES: "clipping of scores far beyond their predicted standard deviation",
     Caveat.PRIVACY_REFUTED: "PRIVACY: the claim of this form is refuted; what a record loses is not known",
     Caveat.PRIVACY_ASYMPTOTIC: "PRIVACY: the claim is asymptotic, and false for some data of any size; the noise's "

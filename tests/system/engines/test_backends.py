@@ -8,7 +8,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from tests.system.engines.databases import make
-from tests.system.engines.people import check_people, visits
 from tests.unit.statistics.moments.pass_questions import QUESTIONS, WORDS, answered, people, study
 from tools.reference.backends_page import BY_ROWS, lines
 
@@ -130,22 +129,29 @@ def in_spark(request, tmp_path):
     return {one: database.table(f"people_{one}".lower(), people(one)) for one in (False, True)}
 
 
-def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
+def test_spark(known, in_spark, spark):
     found = rows_of_source(in_spark[True], study(True))
     assert isinstance(found, SparkRows)
     assert found.rows == Table.attach(people(True), study(True)).rows
     assert "rows not shown" in repr(found)
-    check(in_spark, known, ["doubly robust"])
     # A DataFrame is a source as well, and its partitions change no bit.
-    frames = {one: spark.table(f"people_{one}".lower()).repartition(7) for one in (False, True)}
-    check(frames, known, ["periods"])
-    # What a command line or a site of a federation names.
-    named = open_table("spark://", "people_true")
-    assert rows_of_source(named, study(True)).rows == found.rows
+    frames = {one: spark.table(f"people_{one}".lower()).repartition(3) for one in (False, True)}
+    check(frames, known, ["comparison"])
     with pytest.raises(DataError, match="CV-D071"):
         open_table("spark://", "nobody")
     with pytest.raises(DataError, match="CV-D070"):
         open_table("spark://", None)
+    with pytest.raises(CounterveilError, match="CV-S017"):
+        rows_of_source(in_spark[False], study(False, cluster="town"))
+    refused_by_name(in_spark[False])
+
+
+@pytest.mark.slow
+def test_subsets_strata_and_refusals_in_spark(in_spark, to_bits):
+    found = rows_of_source(in_spark[True], study(True))
+    # What a command line or a site of a federation names.
+    named = open_table("spark://", "people_true")
+    assert rows_of_source(named, study(True)).rows == found.rows
     some = study(False, where="b in ['yes'] and a < 0.9")
     there, here = (
         answered(lambda data: cv.ate(data, some, method="trial", **WORDS), source)
@@ -157,12 +163,8 @@ def test_spark(known, in_spark, spark, to_bits, request, tmp_path):
         strata_of_source(source, study(False), layout) for source in (in_spark[False], people(False))
     )
     assert to_bits(there) == to_bits(here)
-    with pytest.raises(CounterveilError, match="CV-S017"):
-        rows_of_source(in_spark[False], study(False, cluster="town"))
-    refused_by_name(in_spark[False])
     refused_rows(in_spark[False])
     nothing_kept(in_spark[True], found)
-    check_people(make("spark", request, tmp_path).table("visits", visits()))
 
 
 def nothing_kept(table, kept):

@@ -14,7 +14,7 @@ from counterveil.privacy import Budget
 
 CLIENT = Path(__file__).with_name("resumed_client.py")
 # What a server keeps of a release does not depend on the question.
-CASES = [*(("sqlite", question) for question in QUESTIONS), ("postgresql", "record-level effect")]
+CASES = [*(("sqlite", question) for question in QUESTIONS), ("postgresql", "outcome-level effect")]
 
 
 def run_client(*words):

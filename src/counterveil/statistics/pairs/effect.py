@@ -404,8 +404,7 @@ def _releases(plan: Plan, pure: bool) -> tuple[tuple[str, str], ...]:
 
 
 def _not_covered(study: Study) -> tuple[Fact, ...]:
-    clipped = (Caveat.FEW_FAR_OUTCOMES if searched(study) else Caveat.CLIPPED_SCORES,)
     if study.unconfounded:
-        return (Caveat.CLAMPING, *clipped)
+        return Caveat.CLAMPING, Caveat.CLIPPED_SCORES
     models = Caveat.UNDECLARED_COVARIATES, Caveat.OTHER_THAN_FEATURES
-    return (*models, Caveat.CLAMPING, *clipped, Caveat.COVERAGE_MEASURED)
+    return (*models, Caveat.CLAMPING, Caveat.CLIPPED_SCORES, Caveat.COVERAGE_MEASURED)

@@ -190,3 +190,17 @@ def test_a_declared_score_is_not_released_and_leaves_no_model_assumed(delta):
     table = Table.attach(data | {"e": e}, declared)
     rows = chosen(table, Budget(1)).rows
     assert len(pair_sums(rows, table.treated, table.outcome, WHOLE, known=True)) == 2 * rows.z.shape[1]
+
+
+def test_few_outcomes_far_from_the_others_are_covered():
+    """One in a hundred of one arm at the far end of a range 20 times too wide: noise hides them from the search."""
+    n, covered = 2000, 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        t = np.arange(n) % 2
+        far = 90.0 * (rng.uniform(size=n) < 0.01) * t
+        data = {"t": t, "y": rng.normal(0.5 * t, 1, n) + far}
+        declared = cv.Study("t", "y", (-99, 101), control=0, randomised=True)
+        low, high = ask(data, declared, epsilon=1, delta=0, noise=cv.SeededNoise(seed)).interval()
+        covered += low <= 1.4 <= high
+    assert covered >= 6
