@@ -47,6 +47,7 @@ class StoppedError(BaseException):
     """Ends a request between two passes, as a killed driver would."""
 
 
+@pytest.mark.slow
 def test_a_request_that_stopped_goes_on_after_its_last_pass(monkeypatch, request, tmp_path):
     """Each release of a pass in Spark is stored before the next pass is begun."""
     table = make("spark", request, tmp_path).table("people_that_stop", people(False))

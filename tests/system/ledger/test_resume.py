@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 from tests.system.ledger.resumed_client import QUESTIONS, ask
+from tests.thinned import thinned_rows
 
 from counterveil.accounting import Ledger, open_ledger
 from counterveil.privacy import Budget
 
 CLIENT = Path(__file__).with_name("resumed_client.py")
 # What a server keeps of a release does not depend on the question.
-CASES = [*(("sqlite", question) for question in QUESTIONS), ("postgresql", "outcome-level effect")]
+EVERY = [*(("sqlite", question) for question in QUESTIONS), ("postgresql", "outcome-level effect")]
+CASES = thinned_rows(EVERY, ("sqlite", "record-level effect"), EVERY[-1])
 
 
 def run_client(*words):
