@@ -352,8 +352,6 @@ def ways() -> dict[str, Way]:
     found["ate weighting, outcome"] = _ate("outcome", method="weighting")
     found["groups weighting, outcome"] = _groups("outcome", method="weighting")
     found["arms auto, outcome"] = _arms()
-    found["arms auto, record"] = _arms("record")
-    found["ratio doubly_robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
     found["survival weighting, outcome"] = _survival("outcome", (0, 1, 2, 3), method="weighting")
     found["ate trial, record"] = _ate("record", TRIAL, method="trial")
     found["ate trial adjusted, record"] = _ate(
@@ -371,6 +369,8 @@ def ways() -> dict[str, Way]:
     found[f"ate auto, {both}"] = _ate(both)
     for estimand in ("ATT", "ATO"):
         found[f"ate auto {estimand}, {both}"] = _ate(both, OBSERVATIONAL, estimand=estimand)
+    found["arms auto, record"] = _arms("record")
+    found["ratio doubly robust, record"] = _measure("record", "ratio", (0, 1, 2, 3), method="doubly_robust")
     return found
 
 
