@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from counterveil.questions.overlap import overlap
     from counterveil.questions.plan import plan
     from counterveil.questions.policy.policy import Policy, policy_value, targeting_curve
-    from counterveil.questions.pooled.pool import pool
+    from counterveil.questions.pooled.tables import pool
     from counterveil.questions.quantiles import quantiles
     from counterveil.questions.session import Session
     from counterveil.questions.survival import survival
@@ -61,7 +61,7 @@ _HOMES = {
     "plan": "questions.plan",
     "plots": "report",
     "policy_value": "questions.policy.policy",
-    "pool": "questions.pooled.pool",
+    "pool": "questions.pooled.tables",
     "published": "published",
     "quantiles": "questions.quantiles",
     "results": "results",

@@ -18,7 +18,11 @@ BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")
 # Questions with methods by what they protect; private pairs and these methods need all rows.
 _BY_UNIT: dict[str, Mapping[Unit, Iterable[str]]] = {
     "groups": groups.METHODS,
-    "arms": {Unit.OUTCOME: arms.METHODS, Unit.TREATMENT_AND_OUTCOME: ("doubly_robust",)},
+    "arms": {
+        Unit.OUTCOME: arms.METHODS,
+        Unit.TREATMENT_AND_OUTCOME: ("doubly_robust",),
+        Unit.RECORD: arms.METHODS[:1],
+    },
     "event_study": event_study.METHODS,
     "outcomes": outcomes.METHODS,
     "survival": survival.METHODS,
@@ -67,7 +71,7 @@ def lines() -> Iterator[tuple[str, str, Unit, str]]:
     for question, units in _BY_UNIT.items():
         for unit, names in units.items():
             for name in names:
-                whole = name in _ALL_ROWS or unit is Unit.TREATMENT_AND_OUTCOME
+                whole = name in _ALL_ROWS or (unit is Unit.TREATMENT_AND_OUTCOME and name != "trial")
                 yield question, name, unit, BY_ROWS if whole else BY_PASSES
     for question, protected in _SINGLE.items():
         for unit in protected:

@@ -33,6 +33,7 @@ PACKAGES = {
     "inference": "Inference",
     "data": "Data",
     "omop": "OMOP tables",
+    "federation": "Federation",
     "published": "Published forms",
 }
 

@@ -301,13 +301,13 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled import pool, tables
+    from counterveil.questions.pooled.pool import PooledNeeded, PooledResult
+    from counterveil.questions.pooled.tables import PooledTable
     from counterveil.results.codec import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
     kinds = {name: getattr(results, name) for name in names}
-    kinds |= {"PooledResult": pool.PooledResult, "PooledNeeded": pool.PooledNeeded}
-    kinds |= {"PooledTable": tables.PooledTable}
+    kinds |= {kind.__name__: kind for kind in (PooledResult, PooledNeeded, PooledTable)}
     return kind_of(facts, kinds).from_dict(facts)
 
 

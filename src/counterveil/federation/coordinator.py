@@ -17,8 +17,8 @@ from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.federation.summed import agreed, most_rows
 from counterveil.privacy.caveats import SitesWithoutAnswer
-from counterveil.questions.pooled.pool import PooledResult, pool, released_numbers, rows_of
-from counterveil.questions.pooled.tables import PooledMoments, PooledTable
+from counterveil.questions.pooled.pool import PooledResult, released_numbers, rows_of
+from counterveil.questions.pooled.tables import PooledMoments, PooledTable, pool
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 

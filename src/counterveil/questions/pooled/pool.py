@@ -16,7 +16,7 @@ from functools import partial
 from math import inf, isfinite, sqrt
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +67,6 @@ from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Moments
 from counterveil.results.result import MeasureResult, OneEffect, Result, difference_result, measure_terms
 from counterveil.settings import WeightLimits
-
-if TYPE_CHECKING:
-    from counterveil.questions.pooled.tables import PooledMoments, PooledTable
 
 Named = list[tuple[str, Result]]
 # Sites with answers of one kind, whichever it is.
@@ -782,35 +779,10 @@ def _site_effect(site: PooledSite, level: float) -> Effect:
 _BY_VARIANCE = ("mvagg", "ivw", "random_effects")
 
 
-def pool(
-    results: Sources,
-    *,
-    method: str = "mvagg",
-    level: float = 0.95,
-    weight_limits: WeightLimits | None = None,
-) -> PooledResult | MeasureResult | PooledTable | PooledMoments:
-    """Return the average of the private effects of several sites; spends nothing.
-
-    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
-    were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
-    Answers of several effects are pooled row by row; second moments are added up, and regressions fitted once.
-
-    Args:
-        results: results of `ate`, `arms`, `groups`, `outcomes`, `survival` or `moments`, what their `to_dict` gave,
-            or paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two sites.
-        method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
-            inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
-            "random_effects" (the mean of sites whose effects may differ; the noisiest are left out).
-        level: confidence level of the interval.
-        weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
-            and the scales of the noise, not the variances that sites report.
-    """
-    level = check_level(level)
-    check_method(method)
-    from counterveil.questions.pooled.tables import kind_of_all, pool_answers
-
-    if kind_of_all(results) is not None:
-        return pool_answers(results, method, level, weight_limits)
+def pool_one(
+    results: Sources, method: str, level: float, weight_limits: WeightLimits | None
+) -> PooledResult | MeasureResult:
+    """Return the average of effects, one of each site."""
     sites = read_sites(results, measures=True)
     if not any(isinstance(result, MeasureResult) for _, result in sites):
         return _averaged(sites, method, level, weight_limits)

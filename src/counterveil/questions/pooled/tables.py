@@ -26,14 +26,18 @@ from counterveil.questions.pooled.pool import (
     METHOD_TEXTS,
     METHODS,
     Answers,
+    PooledResult,
+    Sources,
     averaged,
     check_agreement,
     check_document,
+    check_method,
     check_sound,
     facts_of,
     held,
     named,
     no_result,
+    pool_one,
     pooled_caveats,
     pooled_guarantee,
     pooled_opening,
@@ -51,7 +55,7 @@ from counterveil.results.measure_words import DIFFERENCE, NAMES
 from counterveil.results.measures import known_as
 from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.regression import Formula, Matrix, Moments
-from counterveil.results.result import Comparison
+from counterveil.results.result import Comparison, MeasureResult
 from counterveil.results.survival import SurvivalResult, said
 from counterveil.settings import WeightLimits
 
@@ -437,6 +441,36 @@ class PooledTable(Comparison):
     ) -> PooledTable:
         found = pool_answers({one.name: one.result for one in answers}, method, level, weight_limits)
         return cast("PooledTable", found)
+
+
+def pool(
+    results: Sources,
+    *,
+    method: str = "mvagg",
+    level: float = 0.95,
+    weight_limits: WeightLimits | None = None,
+) -> PooledResult | MeasureResult | PooledTable | PooledMoments:
+    """Return the average of the private effects of several sites; spends nothing.
+
+    Ratios, odds ratios and lifts are those of the arms' means, averaged by size; numbers needed to treat that sites
+    were asked for are those of the average difference, and `as_measure("nnt")` of pooled ratios gives them too.
+    Answers of several effects are pooled row by row; second moments are added up, and regressions fitted once.
+
+    Args:
+        results: results of `ate`, `arms`, `groups`, `outcomes`, `survival` or `moments`, what their `to_dict` gave,
+            or paths of JSON files; a mapping names the sites. All answer the same question, and nobody is in two sites.
+        method: "mvagg" (the subset of sites with the least variance, weights by size), "ivw" (all sites,
+            inverse variances), "all" (all sites, weights by size), "largest" (that site alone) or
+            "random_effects" (the mean of sites whose effects may differ; the noisiest are left out).
+        level: confidence level of the interval.
+        weight_limits: for sites that do not trust each other: the most weight of each. Weights then follow sizes
+            and the scales of the noise, not the variances that sites report.
+    """
+    level = check_level(level)
+    check_method(method)
+    if kind_of_all(results) is not None:
+        return pool_answers(results, method, level, weight_limits)
+    return pool_one(results, method, level, weight_limits)
 
 
 def pool_answers(
