@@ -15,10 +15,10 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.errors import refusal
-from counterveil.inference import Heterogeneity, heterogeneity
+from counterveil.inference import ErrorBetweenSites, Heterogeneity, heterogeneity
 from counterveil.inference.measures import ApartMeans, JointMeans, NoisyRatio, RatioDifference, p_value
 from counterveil.inference.moments import LinearFit, NoisyMoments, SummedMoments
-from counterveil.inference.pooling import ErrorBetweenSites, PooledMeans
+from counterveil.inference.pooling import PooledMeans
 from counterveil.inference.survival import Area, Gap
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
