@@ -12,8 +12,7 @@ from benchmarks.ledger import fill_quickly
 from counterveil.accounting import AccessPolicy, Uses, open_ledger
 from counterveil.bounded_reading import parse_toml
 from counterveil.console.application import PAGES, Console
-from counterveil.console.sessions import Sessions
-from counterveil.console.visit import SignedIn
+from counterveil.console.visit import Sessions, SignedIn
 from counterveil.console.workspace import Workspace
 from counterveil.privacy import Budget, Unit
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 
 from counterveil.accounting import Ledger, Uses, open_ledger
-from counterveil.accounting.chain import seal
-from counterveil.accounting.filters import Levels
+from counterveil.accounting.accounts import seal
+from counterveil.accounting.composition import Levels
 from counterveil.datasets import simulated_trial
 from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site

@@ -19,7 +19,7 @@ from counterveil.mechanisms import (
     Staircase,
     SystemNoise,
 )
-from counterveil.mechanisms.fast import shared_table
+from counterveil.mechanisms.noise import shared_table
 
 TITLE = "Noise: CPU seconds for 1e6 exact draws, and microseconds for one exact release"
 COUNT = 1_000_000

@@ -11,7 +11,7 @@ import pandas as pd
 
 from counterveil.data import Categories, Fill, Layout, Range, Study, Table, strata_of_source
 from counterveil.data.cells import Coded, Numbers
-from counterveil.data.encoding import to_steps
+from counterveil.data.domains import to_steps
 from counterveil.data.sources import read
 from counterveil.data.table import numeric_columns
 from counterveil.errors import CounterveilError

@@ -13,7 +13,7 @@ from pathlib import Path
 
 NOISE_PACKAGE = "mechanisms"
 # Draws secrets of sessions; it sees no data.
-TOKEN_MODULE = "console/sessions.py"
+TOKEN_MODULE = "console/visit.py"
 SEEDED_PACKAGES = {"audit", "datasets", "questions/plan"}
 LABORATORY = "counterveil_lab"
 # Randomness by full name; a prefix covers everything under it.

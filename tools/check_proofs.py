@@ -10,8 +10,6 @@ SECTIONS = ("Claim", "Public", "Pseudocode", "Proof", "Tests", "Audit")
 PACKAGES = ("mechanisms", "statistics")
 # Modules of those packages that release nothing and bound nothing; any other module needs a page.
 SUPPORTING = {
-    "mechanisms/source.py",
-    "mechanisms/fast.py",
     "mechanisms/noise.py",
     "mechanisms/registry.py",
 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from counterveil.audit import Given, LikelihoodRatio, ThresholdTester
-from counterveil.audit.protocols import FloatArray, Mechanism
+from counterveil.audit.report import FloatArray, Mechanism
 from counterveil.privacy import Budget as Exact
 from counterveil_lab.attacks.command import EVERYTHING, examine
 from counterveil_lab.attacks.gallery import Noisy, exact

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from counterveil.data.encoding import to_steps
+from counterveil.data.domains import to_steps
 from experiments.causal.__main__ import designs
 from experiments.causal.designs import Design
 from experiments.causal.real import other_acic

@@ -14,8 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 import counterveil as cv
-from counterveil.datasets.dataset import Dataset
-from counterveil.datasets.simulated import dataset_1, dataset_2, kink, skewed
+from counterveil.datasets.dataset import Dataset, dataset_1, dataset_2, kink, skewed
 from counterveil.numerics.bases import Axis, make_basis
 from counterveil.privacy import Proof, Unit
 from experiments.groups import truths

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import counterveil as cv
-from counterveil.datasets.simulated import dataset_1, effect_1
+from counterveil.datasets.dataset import dataset_1, effect_1
 
 METHODS = ("auto", "bins", "sample_and_aggregate")
 _QUERIES = 200

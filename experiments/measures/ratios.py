@@ -16,16 +16,15 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference.measures import RATIO, ApartMeans, JointMeans
-from counterveil.numerics.arms import Arm, TwoArms
+from counterveil.numerics.columns import Arm, TwoArms
 from counterveil.privacy import Budget
 from counterveil.results import MeasureResult
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
-from counterveil.session.plan import in_parallel
-from counterveil.statistics.linear import arm_pair
-from counterveil.statistics.linear.arm_means import share_of
-from counterveil.statistics.linear.arm_pair import MEANS, VARIANCES, plain_mean
-from counterveil.statistics.linear.budget import effect_plan
+from counterveil.session.session import in_parallel
+from counterveil.statistics.linear import arm_means as arm_pair
+from counterveil.statistics.linear.arm_means import MEANS, VARIANCES, plain_mean, share_of
+from counterveil.statistics.linear.effect import effect_plan
 from counterveil.statistics.linear.sensitivity import ArmMean
 from counterveil.statistics.moments.trial import means_plan, released_means
 from experiments.measures.counting import EFFECT

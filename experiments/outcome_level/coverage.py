@@ -16,20 +16,23 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS
 from counterveil.inference import Uncertainty, inflation
 from counterveil.inference.uncertainty import HEADROOM
-from counterveil.numerics.linear_form import linear_form, paired_variance
+from counterveil.numerics.products import linear_form, paired_variance
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.budget import effect_plan
-from counterveil.statistics.linear.effect import VarianceForm, WithBias, chosen_share, sensitivity_of
+from counterveil.statistics.linear.effect import (
+    VarianceForm,
+    WithBias,
+    chosen_residual_variance,
+    chosen_share,
+    effect_plan,
+    expected_part,
+    sensitivity_of,
+    variance_by_arm,
+)
 from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
 from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.matching_design import chosen_match
-from counterveil.statistics.linear.outcome_variance import (
-    chosen_residual_variance,
-    expected_part,
-    variance_by_arm,
-)
 from counterveil.statistics.linear.weighting import unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.designs import (

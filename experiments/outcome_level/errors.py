@@ -9,14 +9,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.results.question import Question
 from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.budget import effect_plan
-from counterveil.statistics.linear.effect import chosen_share, sensitivity_of
+from counterveil.statistics.linear.effect import (
+    chosen_residual_variance,
+    chosen_share,
+    effect_plan,
+    expected_part,
+    sensitivity_of,
+)
 from counterveil.statistics.linear.matching_design import chosen_match, match, published_limits
-from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
 from counterveil.statistics.linear.weighting import unit_noise
 from counterveil.statistics.linear.weighting_design import weighted
 from experiments.outcome_level.instances import NEIGHBOURS, Instance

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from counterveil.data import Table
-from counterveil.data.encoding import to_steps
+from counterveil.data.domains import to_steps
 from counterveil.settings import Weighting, methods
 from counterveil.statistics.linear.weighting import weighted_effect, weighting_design
 from counterveil.statistics.linear.weighting_design import features_of

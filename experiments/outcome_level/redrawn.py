@@ -20,13 +20,11 @@ import numpy as np
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.inference import Uncertainty
 from counterveil.inference.uncertainty import HEADROOM, inflation
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.results.question import Question
-from counterveil.statistics.linear.budget import effect_plan
-from counterveil.statistics.linear.effect import LinearEffect, chosen_share, sensitivity_of
+from counterveil.statistics.linear.effect import LinearEffect, chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.kernels.pairing import consecutive_pairs
-from counterveil.statistics.linear.matching import matched_effect
-from counterveil.statistics.linear.weighting import weighted_effect
+from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
 from experiments.causal.designs import Design, bent, births, correlated, varying
 from experiments.causal.plain import aipw
 from experiments.causal.real import acic, fitted, ihdp_file

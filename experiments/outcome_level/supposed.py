@@ -24,9 +24,8 @@ from counterveil.datasets.dataset import Dataset
 from counterveil.settings import DifferenceInMeans as MeansSettings
 from counterveil.settings import Weighting
 from counterveil.settings.methods import assumed_sd
-from counterveil.statistics.linear.budget import effect_plan
 from counterveil.statistics.linear.difference_in_means import chosen_share as means_share
-from counterveil.statistics.linear.effect import chosen_share, linear_form, sensitivity_of
+from counterveil.statistics.linear.effect import chosen_share, effect_plan, linear_form, sensitivity_of
 from counterveil.statistics.linear.sensitivity import MeanContrast
 from counterveil.statistics.linear.weighting import weighted_effect
 from experiments.causal.designs import Design, bent, births, correlated, varying

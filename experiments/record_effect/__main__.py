@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.adjusted import arms_affordable
+from counterveil.statistics.moments.doubly_robust import arms_affordable
 from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
 from experiments.record_effect.draws import Cell, cell
 from experiments.record_effect.redrawn import DELTA, STUDIES, redrawn_cell

@@ -12,7 +12,7 @@ from counterveil.data.layout import Layout
 from counterveil.datasets import synth_strata
 from counterveil.mechanisms import Lomax, Staircase
 from counterveil.privacy import Estimand
-from counterveil.published.smooth_sensitivity import (
+from counterveil.published.strata import (
     printed_noise_scale,
     printed_smooth_change,
     printed_smoothness,

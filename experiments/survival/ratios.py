@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.time_to_event import TimeToEvent, entries
-from counterveil.inference.crossings import Crossing, CrossingGap
-from counterveil.inference.hazards import HazardRatio
-from counterveil.inference.survival import NoisyTables, answers_of
+from counterveil.data.outcomes import TimeToEvent, entries
+from counterveil.inference.distributions import Crossing, CrossingGap
+from counterveil.inference.survival import HazardRatio, NoisyTables, answers_of
 from counterveil.privacy import Budget
 from experiments.survival.designs import HORIZON, Columns, Trial
 from experiments.survival.tables import drawn

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import counterveil as cv
-from counterveil.data.time_to_event import entries
+from counterveil.data.outcomes import entries
 from counterveil.inference import survival
 from counterveil.inference.survival import NoisyTables, log_rank_of
 from counterveil.privacy import Budget

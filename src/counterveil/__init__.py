@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from counterveil.questions import interim
     from counterveil.questions.arms import arms
     from counterveil.questions.ate import ate
-    from counterveil.questions.cate.cate import cate
+    from counterveil.questions.cate import cate
     from counterveil.questions.event_study import event_study
-    from counterveil.questions.groups.groups import groups
+    from counterveil.questions.groups import groups
     from counterveil.questions.moments import moments
     from counterveil.questions.outcomes import outcomes
     from counterveil.questions.overlap import overlap
     from counterveil.questions.plan import plan
-    from counterveil.questions.policy.policy import Policy, policy_value, targeting_curve
-    from counterveil.questions.pooled.tables import pool
+    from counterveil.questions.policy import Policy, policy_value, targeting_curve
+    from counterveil.questions.pooled import pool
     from counterveil.questions.quantiles import quantiles
     from counterveil.questions.session import Session
     from counterveil.questions.survival import survival
     from counterveil.report import plots
-    from counterveil.results.side_by_side import etable
+    from counterveil.results.result import etable
     from counterveil.session import SeededNoise
 
 
@@ -40,18 +40,18 @@ _HOMES = {
     "Categories": "data",
     "CounterveilError": "errors",
     "Session": "questions.session",
-    "Policy": "questions.policy.policy",
+    "Policy": "questions.policy",
     "Range": "data",
     "SeededNoise": "session",
     "Study": "data",
     "arms": "questions.arms",
     "ate": "questions.ate",
-    "cate": "questions.cate.cate",
+    "cate": "questions.cate",
     "datasets": "datasets",
     "drafting": "drafting",
-    "etable": "results.side_by_side",
+    "etable": "results.result",
     "event_study": "questions.event_study",
-    "groups": "questions.groups.groups",
+    "groups": "questions.groups",
     "interim": "questions.interim",
     "moments": "questions.moments",
     "omop": "omop",
@@ -60,14 +60,14 @@ _HOMES = {
     "overlap": "questions.overlap",
     "plan": "questions.plan",
     "plots": "report",
-    "policy_value": "questions.policy.policy",
-    "pool": "questions.pooled.tables",
+    "policy_value": "questions.policy",
+    "pool": "questions.pooled",
     "published": "published",
     "quantiles": "questions.quantiles",
     "results": "results",
     "settings": "settings",
     "survival": "questions.survival",
-    "targeting_curve": "questions.policy.policy",
+    "targeting_curve": "questions.policy",
 }
 
 __all__ = [

@@ -92,7 +92,7 @@ def test_a_rewritten_registration_is_refused_although_its_own_hash_is_right(whol
     import json
     import sqlite3
 
-    from counterveil.accounting.chain import canonical, digest
+    from counterveil.accounting.accounts import canonical, digest
 
     place = tmp_path / "ledger.db"
     place.write_bytes(whole.read_bytes())

@@ -84,8 +84,8 @@ def test_a_failed_reservation_can_be_asked_again(ledger):
 
 
 def test_an_answer_leaves_only_after_the_anchor_has_moved(tmp_path, monkeypatch):
+    from counterveil.accounting.accounts import anchor_failed
     from counterveil.accounting.anchor import FileAnchor
-    from counterveil.accounting.refusals import anchor_failed
 
     def full(anchor, mark):
         raise anchor_failed(anchor.place, "No space left on device")

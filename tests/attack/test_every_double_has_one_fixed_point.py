@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterveil.data import OUTCOME_STEPS, Range
-from counterveil.data.encoding import clamp, to_steps
+from counterveil.data.domains import clamp, to_steps
 
 
 def doubles():

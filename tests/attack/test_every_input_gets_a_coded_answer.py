@@ -10,8 +10,8 @@ import pytest
 import counterveil as cv
 from counterveil.cli import main
 from counterveil.errors import CounterveilError
-from counterveil.questions.pooled.pool import PooledResult
-from counterveil.questions.typed_settings import settings_from_text
+from counterveil.questions.ate import settings_from_text
+from counterveil.questions.pooled import PooledResult
 
 STUDY = cv.Study(
     treatment="arm",

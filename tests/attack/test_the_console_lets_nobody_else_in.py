@@ -133,7 +133,7 @@ def cookies_of(visitor):
 
 def test_a_page_on_another_port_locks_nobody_out_and_swaps_no_session(console, folder):  # noqa: F811
     from counterveil.console.application import Console
-    from counterveil.console.sessions import Sessions
+    from counterveil.console.visit import Sessions
     from counterveil.console.workspace import Workspace
 
     ada, bob = console(), console("bob", steward=False)

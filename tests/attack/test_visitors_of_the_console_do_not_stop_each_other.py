@@ -104,7 +104,7 @@ def serving(place, sessions=None, **limits):
     """The address of a console in this process."""
     from counterveil.console.application import Console
     from counterveil.console.server import server_of
-    from counterveil.console.sessions import Sessions
+    from counterveil.console.visit import Sessions
     from counterveil.console.workspace import Workspace
 
     listening = socket.create_server(("127.0.0.1", 0))
@@ -148,7 +148,7 @@ def test_the_oldest_of_too_many_strangers_is_closed(tmp_path):
 
 
 def test_a_form_that_trickles_in_is_refused(tmp_path, monkeypatch):
-    from counterveil.console import sessions
+    from counterveil.console import visit as sessions
     from counterveil.console.visit import SignedIn
 
     monkeypatch.setattr(sessions, "FORM_LIFE", 0.1)

@@ -6,7 +6,7 @@ from tests.contract.trials import people, study
 
 import counterveil as cv
 from counterveil.accounting import open_ledger
-from counterveil.accounting.chain import GENESIS, seal
+from counterveil.accounting.accounts import GENESIS, seal
 from counterveil.privacy import Budget
 
 

@@ -12,7 +12,7 @@ from tests.contract.trials import CLOSE, LOW, WIDTH, people, study
 
 import counterveil as cv
 from counterveil.inference.measures import NoisyRatio
-from counterveil.questions.groups.groups import cell_ratios
+from counterveil.questions.groups import cell_ratios
 from counterveil.statistics.moments.scoring import AdjustedScore, PlainScore, Tallies, model_errors
 
 TRIAL = people(1500, 21, confounded=False)

@@ -10,7 +10,7 @@ from tests.contract.trials import ESTIMANDS, LOW, SHARP, STEP, WIDTH, people, st
 
 import counterveil as cv
 from counterveil.numerics.gaussian_profile import mu_of
-from counterveil.published import proved_weighting
+from counterveil.published import weighting as proved_weighting
 
 STEPS = 2**24
 TRIAL = people(700, 6, confounded=False)

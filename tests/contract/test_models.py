@@ -20,13 +20,12 @@ from counterveil.numerics.products import FeatureMap
 from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Estimand
 from counterveil.published import proved_cross_fit
-from counterveil.statistics.moments import adjusted
+from counterveil.statistics.moments import doubly_robust as adjusted
 from counterveil.statistics.moments import orthogonal as doubly_robust_effect
-from counterveil.statistics.moments.adjusted import ScoreMoments
+from counterveil.statistics.moments.doubly_robust import ScoreMoments
 from counterveil.statistics.moments.orthogonal import ScorePass, confounding_bound
-from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.records import Records, WeightedMeans
 from counterveil.statistics.moments.trial import Direction, Prediction, residual_totals
-from counterveil.statistics.moments.weighted_sums import WeightedMeans
 
 TRIAL = people(900, 6, confounded=False)
 N = 900

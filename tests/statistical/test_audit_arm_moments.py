@@ -11,7 +11,7 @@ from tests.thinned import thinned
 
 from counterveil.numerics.products import Standard
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.adjusted import (
+from counterveil.statistics.moments.doubly_robust import (
     Centre,
     RowScale,
     release_arm_grams,
@@ -21,7 +21,7 @@ from counterveil.statistics.moments.adjusted import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
+from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore
 
 SCALE = RowScale(Standard(np.zeros(1), np.full(1, 0.5), 2.0, 2.0), Centre(0.0, 0.4, 0.0, 3.0), 1.5, 1.5, 2.5)
 LINES = ArmLines(np.zeros((2, 2)))

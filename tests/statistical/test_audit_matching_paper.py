@@ -13,8 +13,8 @@ import counterveil as cv
 from counterveil.audit import ExactTester, Line, ThresholdTester, audit
 from counterveil.data import Table
 from counterveil.mechanisms import LaplacePair
-from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.published.matching import published_noise, release_estimate
 from counterveil.session import Gate, Plan, SeededNoise

@@ -15,9 +15,18 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.linear.functions import series_basis
 from counterveil.statistics.outcome_place import WHOLE, Spread, find_place
 from counterveil.statistics.pairs.functions import Functions, function_sensitivity, function_sums
-from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.rows import arm_sums, ladder, pair_sensitivity, pair_sums
-from counterveil.statistics.pairs.scores import ARM_SCORES, WHOLE_SCORES, Target, best_scores
+from counterveil.statistics.pairs.models import (
+    ARM_SCORES,
+    WHOLE_SCORES,
+    Fit,
+    Models,
+    Target,
+    arm_sums,
+    best_scores,
+    ladder,
+    pair_sensitivity,
+    pair_sums,
+)
 
 STUDY = cv.Study("t", "y", (-1, 1), {"x": cv.Range(-1, 1)}, treated=1, control=0, randomised=False)
 X = np.linspace(-1, 1, 20)

@@ -7,7 +7,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.settings.ranges import range_of
+from counterveil.settings.methods import range_of
 
 ODD = (
     -1,

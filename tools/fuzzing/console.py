@@ -41,7 +41,7 @@ _WORLD: dict[str, Any] = {}
 def prepare(folder: Path) -> None:
     """Make a folder with rows, a study and an account, and a console over it."""
     from counterveil.console.application import PAGES, Console
-    from counterveil.console.sessions import Sessions
+    from counterveil.console.visit import Sessions
     from counterveil.console.workspace import Workspace
 
     home = folder / "console"

@@ -37,7 +37,7 @@ from counterveil.federation.site_files import SiteFile, SiteRecords, key_of
 from counterveil.federation.study_files import StudyFolder
 from counterveil.federation.sum_round import run_sum
 from counterveil.federation.summed import keep_step
-from counterveil.questions.pooled.tables import PooledMoments, PooledTable
+from counterveil.questions.pooled import PooledMoments, PooledTable
 from counterveil.results import MeasureResult
 
 _SECONDS = 5.0

@@ -16,31 +16,31 @@ RECORDS: tuple[Mutant, ...] = (
     # Inverse weights.
     _of("ipw_moments._clamped", "else rows - float(treated)", "else float(treated)", _IPW),
     _of(
-        "proved_weighting._denominator",
+        "weighting._denominator",
         "share if estimand is Estimand.ATT else 1 - share",
         "1 - share if estimand is Estimand.ATT else share",
         _IPW,
     ),
     _of(
-        "proved_weighting.uncertainty_of",
+        "weighting.uncertainty_of",
         "weighted.mean**2 - weighted.effect_noise",
         "weighted.mean**2 + weighted.effect_noise",
         _IPW,
     ),
     _of(
-        "proved_weighting.uncertainty_of",
+        "weighting.uncertainty_of",
         "(beyond / weighted.size) ** 2 * weighted.count_variance",
         "abs(beyond / weighted.size) * weighted.count_variance",
         _IPW,
         about="a share's error not squared",
     ),
     _of(
-        "proved_weighting.uncertainty_of",
+        "weighting.uncertainty_of",
         "cap = factor**2 * weighted.rows",
         "cap = factor**2 * weighted.rows / 4",
         _IPW,
     ),
-    _of("proved_weighting.effect_of", "(first - second) * unit + beyond, beyond", "beyond, beyond", _IPW),
+    _of("weighting.effect_of", "(first - second) * unit + beyond, beyond", "beyond, beyond", _IPW),
     _of(
         "Weighing.weights", "np.where(treated, 1.0, p / (1 - p))", "np.where(treated, 1.0, (1 - p) / p)", _IPW
     ),
@@ -65,18 +65,20 @@ RECORDS: tuple[Mutant, ...] = (
     ),
     _of("doubly_robust_effect._effect", "nuisances.bias / denominator", "0.0", _MODELS),
     _of(
-        "adjusted.error_of_score",
+        "doubly_robust.error_of_score",
         "(noise + product, 0.0, 0)",
         "(noise, 0.0, 0)",
         _MODELS,
     ),
     _of(
-        "adjusted.error_of_score",
+        "doubly_robust.error_of_score",
         "(part * unit**2 for part in",
         "(part * unit for part in",
         _MODELS,
     ),
-    _of("adjusted.error_of_score", "(product, noise, coordinates)", "(product + noise, 0.0, 0)", _MODELS),
+    _of(
+        "doubly_robust.error_of_score", "(product, noise, coordinates)", "(product + noise, 0.0, 0)", _MODELS
+    ),
     _of(
         "doubly_robust_run.confounding_bound",
         "(LEFT_OF_TREATMENT * sqrt(max(share * (1 - share), 0.04)))",
@@ -89,10 +91,10 @@ RECORDS: tuple[Mutant, ...] = (
     _of("arm_run._effect", "(found.bias + found.degrees + lost) * unit", "0.0", _MODELS),
     _of("arm_run._effect", "found.bias + found.degrees + lost", "found.bias + lost", _MODELS),
     _of("moved_by_richer", "moved > _SURE_MOVED", "moved < _SURE_MOVED", _ARM_MODELS),
-    _of("adjusted._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
-    _of("adjusted.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
+    _of("doubly_robust._contrast", "float(weights @ along)", "float(abs(weights) @ along)", _ARM_MODELS),
+    _of("doubly_robust.shortest", "_WITHIN * least", "2 * _WITHIN * least", _ARM_MODELS),
     _of("arm_run._effect", "(sampling + found.sampling) * unit**2", "sampling * unit**2", _MODELS),
-    _of("adjusted._means", " + np.array([-half, half])", "", "unit/questions/test_measures.py"),
+    _of("doubly_robust._means", " + np.array([-half, half])", "", "unit/questions/test_measures.py"),
     # Means of several arms.
     _of(
         "CellMean.estimate",

@@ -55,7 +55,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("release_sandwich", "Fraction(longest)", "Fraction(longest) / 2", _unit("moments/robust_moments")),
     _of("ArmBalance.sums", "max(within, across)", "within", _unit("moments/arm_balance")),
     _of("arm_balance.exact_sums", "FLAGS * total", "2 * FLAGS * total", _unit("moments/arm_balance")),
-    _of("trimming.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),
+    _of("weighting_design.trimmed", "score >= limit", "score >= 0", _unit("linear/trimming")),
     _of("CentredContrast.largest_square", "max(end**2", "min(end**2", _unit("moments/centred_contrast")),
     _of(
         "Totals.share",
@@ -67,7 +67,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
     _of("RatioSums.length", "max(within, 2 * across)", "max(within, across)", _unit("moments/ratio")),
     _of("ResidualSquares.largest", "max(", "min(", _unit("moments/ratio")),
     _of(
-        "linear.event_study.release",
+        "linear.several_outcomes.release_periods",
         "made.largest * reach",
         "made.largest * reach / 2",
         _unit("linear/event_study"),
@@ -79,7 +79,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         "1 - 4 * np.sign(coefficient)",
         _unit("linear/clustered"),
     ),
-    _of("cluster_cells.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
+    _of("exact_matching.totals", "OUTCOME_STEPS // 2", "0", _unit("strata/cluster_cells")),
     _of("ClusterCells.counts", "Fraction(2)", "Fraction(1)", _unit("strata/cluster_cells")),
     _of(
         "LinearEstimate.estimate",
@@ -244,7 +244,7 @@ SENSITIVITIES: tuple[Mutant, ...] = (
         _unit("moments/arms"),
     ),
     _of(
-        "adjusted.release_arm_score",
+        "doubly_robust.release_arm_score",
         "OrthogonalScore(n, beside).means",
         "OrthogonalScore(n, Fraction(0)).means",
         _unit("moments/orthogonal_score"),

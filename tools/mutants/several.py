@@ -20,11 +20,11 @@ _TIMES = "unit/statistics/test_time_tables.py"
 SEVERAL: tuple[Mutant, ...] = (
     _of("running_sums.Form.l2", "sqrt_up(2 * sum", "sqrt_up(sum", _TIMES),
     _of("running_sums.Form.l1", "return 2 * sum", "return sum", _TIMES),
-    _of("time_to_event.entries", 'side="left"', 'side="right"', "unit/data/test_time_to_event.py"),
+    _of("outcomes.entries", 'side="left"', 'side="right"', "unit/data/test_time_to_event.py"),
     _of("TableNoise.of", "found -= np.outer", "found += np.outer", _SURVIVAL),
     _of("Blocks.moved", "rows[None] - hazards", "rows[None] + hazards", _SURVIVAL),
     _of("table_gradient", "found += by_events", "found -= by_events", _SURVIVAL),
-    _of("hazards.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
+    _of("survival.score", "by_people = -sign", "by_people = sign", _SURVIVAL),
     _of("CountCells.places", 'side="right"', 'side="left"', "unit/statistics/test_distribution.py"),
     _of("WeightedRows.table", "[self.rows]", "[: len(self.rows)]", _TIMES),
     _of(
@@ -69,7 +69,12 @@ SEVERAL: tuple[Mutant, ...] = (
         "(self.share_sd / (self.share * (1 - self.share)))",
         _GROUPS,
     ),
-    _of("groups.outcome._effects", "float(variance), variance.noise)", "float(variance), None)", _GROUPS),
+    _of(
+        "groups.groups._outcome_effects",
+        "float(variance), variance.noise)",
+        "float(variance), None)",
+        _GROUPS,
+    ),
     _of("NoisyRatio.interval", " + size**2 * self.extra", "", _GROUPS),
     _of("NoisyRatio.interval", "rest = (noise * self.size_sd) ** 2", "rest = 0.0", _GROUPS),
     _of("NoisyRatio.noise_sd", "sqrt(own**2 + self.extra)", "own", _GROUPS),
@@ -127,12 +132,12 @@ SEVERAL: tuple[Mutant, ...] = (
     ),
     # Bounds on the bias of omitted confounders.
     _of(
-        "confounding.bias_bound",
+        "measures.bias_bound",
         "treatment_r2 / (1 - treatment_r2)",
         "treatment_r2",
         "unit/inference/test_confounding.py",
     ),
-    _of("confounding._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
+    _of("measures._scale", "rows * variance", "variance", "unit/results/test_unmeasured_confounding.py"),
     # Intervals.
     _of("Uncertainty.half_width", " + self.bias", "", "unit/inference/test_bias.py"),
     _of("Uncertainty.known_variance", "() + kappa", "() - kappa", _UNCERTAINTY),

@@ -15,7 +15,7 @@ from tools.reference.markdown import table, template
 
 import counterveil as cv
 from counterveil.questions.ate import METHODS
-from counterveil.settings.ranges import Settings, range_of
+from counterveil.settings.methods import Settings, range_of
 
 # Where the how-to of a name is; a name that is gone is left out.
 HOW_TO = {

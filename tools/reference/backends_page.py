@@ -8,10 +8,9 @@ from tools.reference.markdown import table
 
 from counterveil.data.sources.frames import ENGINES
 from counterveil.privacy import Unit
-from counterveil.questions import arms, event_study, outcomes, quantiles, survival
+from counterveil.questions import arms, event_study, groups, outcomes, quantiles, survival
 from counterveil.questions.ate import METHODS, Method
-from counterveil.questions.cate.cate import FORMS
-from counterveil.questions.groups import question as groups
+from counterveil.questions.cate import FORMS
 
 # What a method does with rows.
 BY_PASSES, BY_ENGINE, BY_ROWS = HOW = ("streaming", "pushed down", "in memory")

@@ -12,7 +12,7 @@ from typer.main import get_command_name
 
 from counterveil import errors
 from counterveil.cli import app as program
-from counterveil.cli.options import Described, described
+from counterveil.cli.requests import Described, described
 
 # The command whose options the others repeat.
 MODEL = "estimate"

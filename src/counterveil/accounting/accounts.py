@@ -1,32 +1,305 @@
-"""What the entries of a store say about one account, and what its access policy allows a request to use.
-
-A fixed number of lookups, however many entries there are."""
+"""The ledger's refusals."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+import threading
+import uuid
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cache, cached_property, lru_cache
 from typing import Any
 
-from counterveil.accounting import refusals
 from counterveil.accounting.access_policy import DROP, AccessPolicy, Looks, Uses, quoted, rules_of
-from counterveil.accounting.chain import canonical, read_entry, study_of, unseal
-from counterveil.accounting.composition import shorten_up
-from counterveil.accounting.filters import Cost, Levels, SumRule, Totals
-from counterveil.accounting.records import Account, Posting, Row, Store
-from counterveil.accounting.refusals import OverBudgetError
-from counterveil.errors import CounterveilError, refusal
+from counterveil.accounting.composition import Cost, Levels, Remaining, SumRule, Totals, shorten_up
+from counterveil.accounting.records import SCHEMA_VERSION, Account, Posting, Row, Store
+from counterveil.errors import (
+    BudgetError,
+    CounterveilError,
+    LedgerError,
+    filled,
+    refusal,
+)
 from counterveil.privacy import Budget, Charge, Unit, read_written, show, written
+
+
+class OverBudgetError(BudgetError):
+    """The request costs more than the remaining budget; has `requested`, `remaining`, `difference`. Code CV-B001."""
+
+    def __init__(
+        self,
+        dataset: str,
+        requested: Budget,
+        remaining: Remaining,
+        total: Budget,
+        rule: str,
+        level: Unit = Unit.OUTCOME,
+    ) -> None:
+        self.dataset = dataset
+        self.requested = requested
+        self.remaining = remaining
+        self.total = total
+        self.rule = rule
+        self.level = level
+        missing = max(requested.epsilon - remaining.epsilon, Fraction(0))
+        missing_delta = max(requested.delta - remaining.delta, Fraction(0))
+        self.difference = (missing, missing_delta)
+        texts = filled(
+            "CV-B001",
+            dataset=dataset,
+            level=" for answers that protect records" if level is Unit.RECORD else "",
+            remaining=remaining,
+            total=total,
+            rule=rule,
+            requested=requested,
+            gap=_gap(missing, missing_delta),
+            fix=_fix(remaining),
+        )
+        super().__init__("CV-B001", **texts)
+
+    def to_dict(self) -> dict[str, str]:
+        """Return the facts for programs, with the three amounts as exact rationals."""
+        return super().to_dict() | {
+            "dataset": self.dataset,
+            "requested_epsilon": str(self.requested.epsilon),
+            "requested_delta": str(self.requested.delta),
+            "remaining_epsilon": str(self.remaining.epsilon),
+            "remaining_delta": str(self.remaining.delta),
+            "difference_epsilon": str(self.difference[0]),
+            "difference_delta": str(self.difference[1]),
+        }
+
+    def __reduce__(self) -> tuple[object, ...]:
+        facts = (self.dataset, self.requested, self.remaining, self.total, self.rule, self.level)
+        return (type(self), facts)
+
+
+def _gap(epsilon: Fraction, delta: Fraction) -> str:
+    parts = [f"epsilon {show(epsilon)}"] if epsilon else []
+    parts += [f"delta {show(delta)}"] if delta else []
+    # Under the Gaussian rule a request can fail although its face value looks small enough.
+    return " and ".join(parts) or "in squared mu"
+
+
+def _fix(remaining: Remaining) -> str:
+    if remaining.epsilon > 0:
+        return f"ask for epsilon {show(remaining.epsilon)} or less; this request spent nothing"
+    return "the budget is exhausted: use the answers already released, or ask the data steward"
+
+
+def unknown_dataset(dataset: str, known: list[str]) -> CounterveilError:
+    """Return the refusal for a data set that was never registered."""
+    listed = ", ".join(repr(name) for name in known[:10]) or "none yet"
+    return refusal("CV-L004", dataset=dataset, listed=listed)
+
+
+def check_version(version: object) -> None:
+    """Raise CV-L003 for a ledger that another version of the package wrote."""
+    if version != SCHEMA_VERSION:
+        raise refusal("CV-L003", schema_version=SCHEMA_VERSION, version=version)
+
+
+def too_large(kind: str, length: int, longest: int) -> CounterveilError:
+    """Return the refusal for an entry that readers could not hold."""
+    return refusal("CV-L066", kind=kind, longest=longest, length=length)
+
+
+def not_kept(request_id: str, why: LedgerError) -> CounterveilError:
+    """Return the refusal for a release or an answer that could not be stored after its budget was spent."""
+    return refusal("CV-L065", request_id=request_id, what=why.code, got=why.got)
+
+
+# What a ledger refuses when it is opened: lost entries, another ledger, a missing anchor, changed guards.
+
+
+def cut_off(seq: int, expected: str) -> CounterveilError:
+    """Return the refusal for a ledger that lacks an entry which it had earlier."""
+    return refusal("CV-L060", seq=seq, expected=expected[:16])
+
+
+def other_ledger(found: str, expected: str) -> CounterveilError:
+    """Return the refusal for a ledger that stands in the place of another."""
+    return refusal("CV-L061", expected=expected, found=found)
+
+
+def anchor_failed(place: str, problem: str) -> CounterveilError:
+    """Return the refusal for an anchor that cannot be read or moved forward."""
+    return refusal("CV-L063", problem=problem, place=place)
+
+
+# What is refused in the same words wherever a ledger is given it.
+
+
+def check_name(name: str, value: object) -> None:
+    """Raise CV-L011 for the name of a data set, a request or an analyst that could be mistaken for another."""
+    if not isinstance(value, str) or not 0 < len(value) <= 200:
+        raise refusal("CV-L011", name=name, value=value)
+    # Control characters and stray spaces would make two names look alike.
+    if not value.isprintable() or value != value.strip():
+        raise refusal("CV-L011", name=name, value=value)
+
+
+def read_json(answer: str) -> Any:
+    """Return an answer as it was written, or raise CV-L014."""
+    try:
+        return json.loads(answer)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise refusal("CV-L014", problem=str(error)) from None
+
+
+# The hash chain: each entry's hash covers its content and the hash before it.
+
+
+# The hash before the first entry; it names the format, so another format cannot be mistaken for it.
+GENESIS = hashlib.sha256(b"counterveil ledger 3").hexdigest()
+# What one entry may hold, in characters. Releases and answers are bounded by what databases and readers can hold;
+# everything else is known before a budget is reserved and has no reason to be long.
+LONGEST_ANSWER = 64 * 2**20
+LONGEST_ENTRY = 4 * 2**20
+_LONGEST = {"release": 512 * 2**20, "settle": LONGEST_ANSWER}
+# Levels of lists and dictionaries within each other that every reader can follow.
+DEEPEST = 100
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+# What has nothing inside.
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+
+
+def canonical(facts: dict[str, object]) -> str:
+    """Return `facts` as JSON with sorted keys, no spaces, ASCII only: same facts, same text."""
+    try:
+        return _CANONICAL.encode(facts)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _unwritable(str(error)) from None
+
+
+def _unwritable(got: str) -> CounterveilError:
+    return refusal("CV-L014b", deepest=DEEPEST, got=got)
+
+
+def digest(previous: str, body: str) -> str:
+    """Return the SHA-256 of the previous hash, a line feed and the entry's canonical JSON."""
+    return hashlib.sha256(f"{previous}\n{body}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def seal(
+    seq: int,
+    previous: str,
+    kind: str,
+    dataset: str,
+    request_id: str,
+    facts: dict[str, object],
+    name: str = "",
+) -> Row:
+    """Return the entry that follows the one whose hash is `previous`."""
+    whole = {**facts, "seq": seq, "kind": kind, "dataset": dataset, "request": request_id, "name": name}
+    _check_names(whole)
+    body = canonical(whole)
+    longest = _LONGEST.get(kind, LONGEST_ENTRY)
+    if len(body) > longest:
+        raise too_large(kind, len(body), longest)
+    row = Row(seq, kind, dataset, request_id, name, body, previous, digest(previous, body))
+    if kind not in _LONGEST:
+        _keep(row, whole)
+    return row
+
+
+def unseal(row: Row) -> dict[str, Any]:
+    """Return the content of an entry after checking its own hash, or raise CV-L016."""
+    facts = _read(row)
+    if isinstance(facts, str):
+        raise refusal("CV-L016", problem=f"entry {row.seq} of the ledger is damaged", got=facts)
+    return facts
+
+
+# The content of the newest entries that were written or checked, which a request looks at several times.
+_KNOWN: dict[Row, Mapping[str, Any]] = {}
+_MOST_KNOWN = 16
+_TURN = threading.Lock()
+
+
+def read_entry(row: Row) -> Mapping[str, Any]:
+    """Return the same, not to be written to; an entry that equals one written or checked here is not checked again."""
+    known = _KNOWN.get(row)
+    if known is None:
+        known = unseal(row)
+        _keep(row, known)
+    return known
+
+
+def _keep(row: Row, facts: Mapping[str, Any]) -> None:
+    with _TURN:
+        _KNOWN[row] = facts
+        if len(_KNOWN) > _MOST_KNOWN:
+            del _KNOWN[next(iter(_KNOWN))]
+
+
+def opening_entry(anchor: str | None) -> Row:
+    """Return entry 0 of a new ledger: a random id, and where its head is kept besides; nothing is registered yet."""
+    return seal(0, GENESIS, "open", "", "", {"ledger": uuid.uuid4().hex, "anchor": anchor})
+
+
+def study_of(request_id: str) -> str:
+    """Return what stands before the "@" of a request id; requests of one study have one running total."""
+    study, sign, _ = request_id.partition("@")
+    return study if sign else ""
+
+
+def fault(row: Row) -> str | None:
+    """Return what is wrong with one entry taken by itself, None if nothing is."""
+    found = _read(row)
+    return found if isinstance(found, str) else None
+
+
+def _read(row: Row) -> dict[str, Any] | str:
+    """Return the content of an entry, or what is wrong with it."""
+    if digest(row.previous, row.body) != row.hash:
+        return "its hash does not match its content"
+    try:
+        facts: dict[str, Any] = json.loads(row.body)
+        written = canonical(facts) if isinstance(facts, dict) else ""
+    except (ValueError, RecursionError):
+        return "its content is not JSON"
+    except LedgerError:
+        return "its content is not in canonical form"
+    if written != row.body:
+        return "its content is not in canonical form"
+    columns = (row.seq, row.kind, row.dataset, row.request_id, row.name)
+    if columns != tuple(facts.get(name) for name in ("seq", "kind", "dataset", "request", "name")):
+        return "its columns do not match its content"
+    return facts
+
+
+def _check_names(value: object, depth: int = 0) -> None:
+    """Refuse names that JSON would turn into texts, and depths that a reader may not follow."""
+    if depth > DEEPEST:
+        raise _unwritable(f"more than {DEEPEST} levels")
+    inside: Iterable[object] = ()
+    if isinstance(value, dict):
+        strange = next((name for name in value if type(name) is not str), None)
+        if strange is not None:
+            raise _unwritable(f"a dictionary with a name of type {type(strange).__name__}")
+        inside = value.values()
+    elif isinstance(value, list | tuple):
+        inside = value
+    for each in inside:
+        if type(each) not in _PLAIN:
+            _check_names(each, depth + 1)
+
+
+# What the entries of a store say about one account, and what its access policy allows a request to use.
+#
+# A fixed number of lookups, however many entries there are.
 
 
 def registration_of(store: Store, dataset: str) -> Row:
     """Return the entry that registered a data set, or raise CV-L004."""
     row = store.registration(dataset)
     if row is None:
-        raise refusals.unknown_dataset(dataset, [each.dataset for each in store.registrations()])
+        raise unknown_dataset(dataset, [each.dataset for each in store.registrations()])
     return row
 
 

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from counterveil.accounting.refusals import anchor_failed, cut_off, other_ledger
+from counterveil.accounting.accounts import anchor_failed, cut_off, other_ledger
 
 # Each record of the file is written in one piece; while one is written, the other is whole.
 _RECORD = 512

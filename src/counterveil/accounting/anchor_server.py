@@ -8,12 +8,12 @@ from typing import Any
 
 import psycopg
 
+from counterveil.accounting.accounts import (
+    anchor_failed,
+)
 from counterveil.accounting.anchor import Mark
 from counterveil.accounting.postgres_store import reason
 from counterveil.accounting.records import PATIENCE
-from counterveil.accounting.refusals import (
-    anchor_failed,
-)
 from counterveil.errors import LedgerError
 
 # The key of the advisory lock under which the table is made.

@@ -1,28 +1,30 @@
-"""The ledger: what was granted, what is spent, and every answer that was released.
-
-A request reserves its cost, stores each release as it is drawn, and settles its answer. The cost is spent once
-reserved: no refunds. Proof: session/resuming.proof.md
-"""
+"""The anchors of one ledger: where they are, whether the ledger still holds what they hold, and moving them."""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
+import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
 
-from counterveil.accounting import refusals
+from counterveil.accounting import accounts as refusals
 from counterveil.accounting.access_policy import AccessPolicy, Uses
 from counterveil.accounting.accounts import (
+    GENESIS,
     Standing,
     account_of,
     account_remarks,
+    canonical,
     check_missing,
     check_offer,
     check_order,
@@ -30,24 +32,495 @@ from counterveil.accounting.accounts import (
     check_rows,
     check_same,
     check_study,
+    cut_off,
+    digest,
     entry_of,
+    fault,
     newest_requests,
+    opening_entry,
+    other_ledger,
     read_access_policy,
+    read_entry,
+    read_total,
     registration_of,
+    seal,
     study_after,
+    study_of,
     study_spent,
+    study_total,
     system_user,
     totals_after,
+    unseal,
 )
-from counterveil.accounting.anchor import Mark
-from counterveil.accounting.anchoring import Anchors, anchor_at, check_contains, recorded
-from counterveil.accounting.chain import canonical, read_entry, seal, unseal
-from counterveil.accounting.filters import Levels, check_charge
+from counterveil.accounting.anchor import Anchor, FileAnchor, Mark
+from counterveil.accounting.composition import GaussianRule, Levels, Totals, check_charge, limit_holds
 from counterveil.accounting.records import Account, Answered, Posting, Reservation, Row, Store, VerifyReport
-from counterveil.accounting.sql_store import SqliteStore
-from counterveil.accounting.verification import check_opened, verified
-from counterveil.errors import LedgerError, refusal
+from counterveil.accounting.sql_store import SqliteStore, create_file
+from counterveil.bounded_reading import UnreadableError, checked_path
+from counterveil.errors import CounterveilError, LedgerError, refusal
 from counterveil.privacy import Budget, Charge, Unit
+
+SERVER = ("postgresql://", "postgres://")
+# Names a second place for every ledger that a process opens, where no other is named.
+VARIABLE = "COUNTERVEIL_ANCHOR"
+_SUFFIX = ".head"
+
+
+class Anchors:
+    """All anchors of a ledger; each of them must agree before anything is spent."""
+
+    def __init__(self, ledger: str, anchors: Iterable[Anchor] = ()) -> None:
+        self.ledger = ledger
+        self._anchors = list(anchors)
+        self._behind = False
+
+    def add(self, anchor: Anchor) -> None:
+        """Take one more anchor."""
+        self._anchors.append(anchor)
+
+    def create(self, mark: Mark) -> None:
+        """Put down the mark wherever there is none yet, beside the file last."""
+        for anchor in reversed(self._anchors):
+            anchor.create(mark)
+
+    def marks(self) -> list[Mark]:
+        """Return what all anchors hold; read it before a view of the ledger is opened, which may be older."""
+        return [self._mark(anchor) for anchor in self._anchors]
+
+    def check(self, store: Store, marks: list[Mark]) -> None:
+        """Raise unless the ledger holds the entries that the anchors hold."""
+        last = store.last()
+        self._behind = any(last is None or mark.seq < last.seq for mark in marks)
+        for mark in marks:
+            check_contains(store, mark.seq, mark.hash)
+            if mark.checked_seq:
+                check_contains(store, mark.checked_seq, mark.checked_hash)
+
+    def advance(self, seq: int, head: str, *, appended: bool) -> None:
+        """Move all anchors to the ledger's newest entry, those too that a crash left behind."""
+        if appended or self._behind:
+            for anchor in self._anchors:
+                anchor.advance(Mark(self.ledger, seq, head))
+            self._behind = False
+
+    def note_checked(self, seq: int, head: str) -> None:
+        """Write down that the ledger was verified up to an entry."""
+        for anchor in self._anchors:
+            anchor.advance(Mark(self.ledger, seq, head, checked_seq=seq, checked_hash=head))
+
+    def places(self) -> list[str]:
+        """Return where the anchors are, for people."""
+        return [anchor.place for anchor in self._anchors]
+
+    def close(self) -> None:
+        """Close connections."""
+        for anchor in self._anchors:
+            anchor.close()
+
+    def _mark(self, anchor: Anchor) -> Mark:
+        mark = anchor.read()
+        if mark is None:
+            raise refusal("CV-L062", place=anchor.place)
+        if mark.ledger != self.ledger:
+            raise other_ledger(self.ledger, mark.ledger)
+        return mark
+
+
+def checked(marks: list[Mark]) -> tuple[int, str] | None:
+    """Return the entry up to which the ledger was verified, None unless every anchor knows one."""
+    known = [(mark.checked_seq, mark.checked_hash) for mark in marks if mark.checked_seq]
+    return min(known) if known and len(known) == len(marks) else None
+
+
+def check_contains(store: Store, seq: int, head: str) -> None:
+    """Raise CV-L060 unless entry `seq` of the ledger is whole and has this hash."""
+    row = store.at(seq)
+    if row is None or row.hash != head:
+        raise cut_off(seq, head)
+    unseal(row)
+
+
+def beside(path: Path) -> FileAnchor:
+    """Return the anchor that every ledger in a file has beside it."""
+    whole = path.resolve()
+    return FileAnchor(whole.with_name(whole.name + _SUFFIX))
+
+
+def anchor_at(place: str, ledger: str) -> Anchor:
+    """Return the anchor at a place: a PostgreSQL URL, a file, or a folder that holds one file a ledger."""
+    if place.startswith(SERVER):
+        if importlib.util.find_spec("psycopg") is None:
+            raise refusal("CV-E010")
+        from counterveil.accounting.anchor_server import ServerAnchor
+
+        return ServerAnchor(place, ledger)
+    path = Path(place)
+    return FileAnchor(path / f"{ledger}{_SUFFIX}" if path.is_dir() else path)
+
+
+def recorded(place: str) -> str:
+    """Return a place as it is written into the ledger, so that it is found from everywhere; secrets are refused."""
+    if not place or "\0" in place:
+        raise refusal("CV-L068", got="an empty path, or one with a NUL character")
+    # A mistyped address would become a file name, with its password in it.
+    if not place.startswith(SERVER) and re.match(r"[A-Za-z][A-Za-z0-9+.]+:/", place):
+        raise refusal("CV-L068", got="an address that is not a PostgreSQL URL")
+    if not place.startswith(SERVER):
+        return str(Path(place).resolve())
+    try:
+        secret = urlsplit(place).password is not None or "password=" in place.lower()
+    except ValueError:
+        raise refusal("CV-L068", got="an address that is not a PostgreSQL URL") from None
+    if secret:
+        raise refusal("CV-L068", got="an address with a password in it")
+    return place
+
+
+def check_never_used(path: Path, anchor: str | None) -> None:
+    """Raise CV-L064 where an anchor shows that a ledger was here which is gone."""
+    files = [beside(path)]
+    if anchor is not None and not anchor.startswith(SERVER) and not Path(anchor).is_dir():
+        files.append(FileAnchor(Path(anchor)))
+    for each in files:
+        # A file is made before its anchor, so one that another process makes just now is there by this time.
+        if os.path.lexists(each.place) and not path.exists():
+            raise refusal("CV-L064", place=each.place)
+
+
+# Checking a ledger from its first entry to its last: hashes, order, totals and budgets.
+#
+# Everything is recomputed from the charges; nothing that an entry says about itself is trusted.
+
+
+@dataclass(slots=True)
+class _Book:
+    """What is known of one data set after the entries read so far."""
+
+    levels: Levels
+    totals: Totals
+    access_policy: AccessPolicy | None
+    access_policyed: (
+        bool  # whether the access policy is that of the registration; else the first request fixes it
+    )
+    # The hash of the entry that registered it.
+    registered: str
+    # The number of its newest reserve entry among those that were read.
+    newest: int | None = None
+    # Request id -> (fingerprint, whether it is settled).
+    seen: dict[str, tuple[str, bool]] = field(default_factory=dict)
+    # Request id and name of what was released.
+    released: set[tuple[str, str]] = field(default_factory=set)
+    # Study -> what its requests cost together.
+    studies: dict[str, tuple[Fraction, Fraction]] = field(default_factory=dict)
+
+
+class Past:
+    """What the entries up to `start` say, looked up where it is needed; each of them is checked against its hash."""
+
+    def __init__(self, store: Store | None = None, start: int = 0) -> None:
+        self._store = store
+        self._start = start
+        self.books: dict[str, _Book] = {}
+
+    def book(self, dataset: str) -> _Book | None:
+        """Return the book of a data set, read from the past where no entry since has touched it."""
+        if dataset not in self.books and self._store is not None:
+            row = self._store.registration(dataset)
+            if row is not None and row.seq <= self._start:
+                self.books[dataset] = _registered(row, unseal(row))
+                self._continue(dataset, self.books[dataset], self._store)
+        return self.books.get(dataset)
+
+    def seen(self, dataset: str, request_id: str, book: _Book) -> tuple[str, bool] | None:
+        """Return the fingerprint of a request that was reserved and whether it is settled, None for a new one."""
+        if request_id not in book.seen and self._store is not None:
+            found = [self._store.of_request(dataset, request_id, kind) for kind in ("reserve", "settle")]
+            reserved, settled = (row if row is not None and row.seq <= self._start else None for row in found)
+            if reserved is not None:
+                book.seen[request_id] = (str(unseal(reserved)["fingerprint"]), settled is not None)
+        return book.seen.get(request_id)
+
+    def released(self, row: Row, book: _Book) -> bool:
+        """Return whether an earlier entry released something under the same name of the same request."""
+        if (row.request_id, row.name) in book.released or self._store is None:
+            return (row.request_id, row.name) in book.released
+        old = self._store.of_request(row.dataset, row.request_id, "release", row.name)
+        return old is not None and old.seq <= self._start
+
+    def study(self, dataset: str, study: str, book: _Book) -> tuple[Fraction, Fraction]:
+        """Return what a study was charged so far."""
+        if study not in book.studies and self._store is not None:
+            book.studies[study] = study_spent(self._store, dataset, study, self._start + 1)
+        return book.studies.get(study, (Fraction(0), Fraction(0)))
+
+    def lookups_differ(self) -> str | None:
+        """Return which newest entry is not the one that an index finds, None if all are."""
+        for dataset, book in self.books.items():
+            row = None if self._store is None else self._store.latest_reserve(dataset)
+            if book.newest is not None and (row is None or row.seq != book.newest):
+                return f"the newest reservation of {dataset!r} is not found"
+        return None
+
+    def _continue(self, dataset: str, book: _Book, store: Store) -> None:
+        row = store.latest_reserve(dataset, self._start + 1)
+        if row is not None:
+            facts = unseal(row)
+            book.totals = Totals.from_dict(facts)
+            if not book.access_policyed:
+                book.access_policy = AccessPolicy.from_dict(facts["access_policy"])
+
+
+def verify_rows(
+    rows: Iterable[Row],
+    damage: str | None,
+    head: str | None,
+    *,
+    start: tuple[int, str] = (0, GENESIS),
+    past: Past | None = None,
+) -> VerifyReport:
+    """Return the report on `rows`; `damage` is the database's own finding, `head` a hash noted before.
+
+    Rows that begin later than the first need `start`, the number and hash of the entry before them, and their `past`.
+    """
+    past = Past() if past is None else past
+    seq, previous = start
+    head_seen = head in (None, GENESIS, previous)
+    for row in rows:
+        problem = _problem(row, seq + 1, previous, past)
+        if problem is not None:
+            return VerifyReport(seq, previous, f"entry {row.seq}: {problem}", row.seq)
+        seq, previous = row.seq, row.hash
+        head_seen = head_seen or row.hash == head
+    if not head_seen:
+        return VerifyReport(seq, previous, "the noted head is missing: entries were deleted or replaced")
+    return VerifyReport(seq, previous, damage)
+
+
+def _problem(row: Row, seq: int, previous: str, past: Past) -> str | None:
+    """Return what is wrong with one entry in its place, None if nothing is; update the books."""
+    if row.seq != seq:
+        return f"entry {seq} is missing before it"
+    problem = fault(row)
+    if problem is not None:
+        return problem
+    if row.previous != previous:
+        return "it does not follow the entry before it"
+    facts = unseal(row)
+    try:
+        if row.kind == "register":
+            return _register(row, facts, past)
+        book = past.book(row.dataset)
+        if book is None:
+            return f"data set {row.dataset!r} was not registered before"
+        if row.kind == "reserve":
+            return _reserve(row, facts, book, past)
+        if row.kind in ("release", "settle"):
+            return _follow(row, facts, book, past)
+    except (CounterveilError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        return f"its content is invalid ({type(error).__name__})"
+    return f"its kind {row.kind!r} is unknown"
+
+
+def _register(row: Row, facts: dict[str, Any], past: Past) -> str | None:
+    if past.book(row.dataset) is not None:
+        return f"data set {row.dataset!r} is registered a second time"
+    book = _registered(row, facts)
+    for rule in (book.levels.outcome, book.levels.record):
+        if isinstance(rule, GaussianRule) and not limit_holds(rule):
+            return "its mu is worth more than its budget"
+    past.books[row.dataset] = book
+    return None
+
+
+def _registered(row: Row, facts: dict[str, Any]) -> _Book:
+    levels = Levels.from_dict(facts)
+    access_policy = None if facts["access_policy"] is None else AccessPolicy.from_dict(facts["access_policy"])
+    return _Book(levels, levels.nothing(), access_policy, access_policy is not None, row.hash)
+
+
+def _reserve(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+    if past.seen(row.dataset, row.request_id, book) is not None:
+        return f"request {row.request_id!r} is reserved a second time"
+    if facts["registered"] != book.registered:
+        return "it names another registration of its data set"
+    charge = Charge.from_dict(facts["charge"])
+    uses = Uses.from_dict(facts["uses"])
+    access_policy = book.access_policy or AccessPolicy.of_study(
+        uses, unproved=bool(facts["access_policy"]["unproved"])
+    )
+    if facts["access_policy"] != (None if book.access_policyed else access_policy.to_dict()):
+        return "its access policy is not that of its account"
+    try:
+        check_request(access_policy, uses, charge.face, row.request_id)
+    except LedgerError as refusal:
+        return f"the access policy of its account does not allow it ({refusal.code})"
+    cost = book.levels.cost(charge)
+    totals = book.totals.after(uses.unit, cost, uses.unproved)
+    if facts["cost"] != cost.to_dict():
+        return "its cost is not that of its charge"
+    if any(facts[name] != value for name, value in totals.to_dict().items()):
+        return "its running total is wrong"
+    if book.levels.exceeded(totals) is not None:
+        return "it overspends the budget"
+    study = study_of(row.request_id)
+    if facts["study"] != study_total(past.study(row.dataset, study, book), row.request_id, charge):
+        return "the running total of its study is wrong"
+    if study:
+        book.studies[study] = read_total(facts["study"])
+    book.totals, book.access_policy, book.newest = totals, access_policy, row.seq
+    book.seen[row.request_id] = (str(facts["fingerprint"]), False)
+    return None
+
+
+def _follow(row: Row, facts: dict[str, Any], book: _Book, past: Past) -> str | None:
+    """Check a release or an answer, which follow a reservation."""
+    fingerprint, settled = past.seen(row.dataset, row.request_id, book) or (None, False)
+    if fingerprint is None:
+        return f"request {row.request_id!r} was not reserved before"
+    if settled:
+        again = "settled a second time" if row.kind == "settle" else "answered before it releases this"
+        return f"request {row.request_id!r} is {again}"
+    if facts["fingerprint"] != fingerprint:
+        return "its fingerprint is not that of its reservation"
+    if row.kind == "settle":
+        book.seen[row.request_id] = (fingerprint, True)
+    elif past.released(row, book):
+        return f"request {row.request_id!r} releases {row.name!r} a second time"
+    else:
+        book.released.add((row.request_id, row.name))
+    return None
+
+
+# What is checked whenever a ledger is opened: first entry, guards, newest entries, anchors; and all of it.
+#
+# The cost of opening does not depend on the number of entries. Older entries are left to `verify`.
+
+
+# How many of the newest entries are recomputed, how many more are compared with their hashes, and how many old ones:
+# a stretch that moves on with each entry, so that all are looked at again and again.
+LINKS = 64
+HASHED = 512
+STRETCH = 128
+# What a check of the whole ledger reports rather than raises.
+_FOUND = ("CV-L016", "CV-L060", "CV-L061", "CV-L062", "CV-L063")
+
+
+def check_opened(store: Store, anchors: Anchors) -> None:
+    """Raise if a persistent ledger is not the one that its anchors hold, or its newest entries are damaged."""
+    if store.lasting:
+        marks = anchors.marks()
+        with store.reading():
+            anchors.check(store, marks)
+            check_last(store)
+
+
+def verified(store: Store, anchors: Anchors, head: str | None, *, full: bool) -> VerifyReport:
+    """Return the outcome of recomputing all entries, or those after the entry up to which anchors say it was done."""
+    marks, missing = None, None
+    try:
+        marks = anchors.marks()
+    except LedgerError as error:
+        missing = _found(error)
+    try:
+        with store.reading():
+            report = _chain(store, head, None if full or marks is None else checked(marks), full=full)
+            if report.ok and marks is not None:
+                missing = _lost(store, anchors, marks)
+    except LedgerError as error:
+        return VerifyReport(0, "", _found(error))
+    return replace(report, problem=missing) if report.ok else report
+
+
+def _chain(store: Store, head: str | None, start: tuple[int, str] | None, *, full: bool) -> VerifyReport:
+    first, problem = store.at(0), first_problem(store)
+    if first is None or problem is not None:
+        return VerifyReport(0, "", problem)
+    seq, previous = (0, first.hash) if start is None else start
+    past = Past(store, seq) if seq else None
+    damage = store.damage() if full else store.guards()
+    return verify_rows(store.rows(after=seq), damage, head, start=(seq, previous), past=past)
+
+
+def _lost(store: Store, anchors: Anchors, marks: list[Mark]) -> str | None:
+    """Return what the anchors have against the ledger, None if nothing."""
+    try:
+        anchors.check(store, marks)
+        return None
+    except LedgerError as error:
+        return _found(error)
+
+
+def _found(error: LedgerError) -> str:
+    if error.code not in _FOUND:
+        raise error
+    return f"{error.problem} ({error.got})"
+
+
+def check_first(store: Store) -> None:
+    """Raise unless the guards and the entry that opened the ledger are as they were made."""
+    problem = store.guards()
+    if problem is not None:
+        raise refusal("CV-L067", problem=problem)
+    problem = first_problem(store) or store.quick_damage()
+    if problem is not None:
+        raise refusal("CV-L016", problem="the ledger is damaged", got=problem)
+
+
+def first_problem(store: Store) -> str | None:
+    """Return what is wrong with the entry that opened the ledger and the one that follows it, None if nothing is."""
+    first, second = store.at(0), store.at(1)
+    if first is None or fault(first) is not None or (first.kind, first.previous) != ("open", GENESIS):
+        return "the entry that opened the ledger is missing or changed"
+    if second is not None and second.previous != first.hash:
+        return "entry 1: it does not follow the entry before it"
+    return None
+
+
+def check_last(store: Store) -> None:
+    """Raise CV-L016 unless the newest entries follow each other, and are what lookups find."""
+    last = store.last()
+    start = 0 if last is None else max(0, last.seq - LINKS)
+    before = store.at(start)
+    if last is None or before is None:
+        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {start} is missing")
+    _check_hashes(store, max(0, start - HASHED), start)
+    oldest = start - HASHED - STRETCH
+    if oldest > 0:
+        turn = last.seq * (STRETCH // 2) % oldest
+        _check_hashes(store, turn, turn + STRETCH)
+    past = Past(store, start)
+    report = verify_rows(store.rows(after=start), None, None, start=(start, before.hash), past=past)
+    problem = report.problem or past.lookups_differ()
+    if problem is None and report.entries != last.seq:
+        problem = f"entry {report.entries + 1} is missing"
+    hidden = store.not_found(start)
+    if problem is None and hidden is not None:
+        problem = f"entry {hidden}: a search for its request does not find it"
+    if problem is not None:
+        raise refusal("CV-L016", problem="the newest entries of the ledger are damaged", got=problem)
+
+
+def _check_hashes(store: Store, first: int, last: int) -> None:
+    """Raise CV-L016 unless the entries from one number to another are all there and each follows the one before."""
+    rows = store.between(first, last)
+    previous = rows[0].previous if rows else ""
+    for seq, row in enumerate(rows, first):
+        if row.seq != seq or row.previous != previous or digest(previous, row.body) != row.hash:
+            raise refusal(
+                "CV-L016",
+                problem=f"entry {seq} of the ledger is damaged",
+                got="it does not match its hash, or the entry before it",
+            )
+        previous = row.hash
+    if len(rows) != last - first + 1:
+        raise refusal("CV-L016", problem="the ledger is damaged", got=f"entry {first + len(rows)} is missing")
+
+
+# The ledger: what was granted, what is spent, and every answer that was released.
+#
+# A request reserves its cost, stores each release as it is drawn, and settles its answer. The cost is spent once
+# reserved: no refunds. Proof: session/resuming.proof.md
+
 
 # What stands in place of a release where a request may draw nothing more.
 _FAILED = "(failed)"
@@ -455,3 +928,213 @@ class Ledger:
         if canonical({"asked": asked}) != canonical({"asked": (facts["charge"], facts["description"])}):
             raise refusal("CV-L006", request_id=request_id, got="another split of the budget")
         return kept
+
+
+# Opens a ledger: in a file, on a database server, or in memory.
+
+
+# Entries in memory, for one process and as long as the ledger is open.
+
+
+class MemoryStore:
+    """Entries in a list, and in dictionaries those that are searched for; the ledger lets one thread in at a time."""
+
+    lasting = False
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._by_request: dict[tuple[str, str, str, str], Row] = {}
+        self._latest_reserve: dict[str, Row] = {}
+        self.append(opening_entry(None))
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Hold a transaction: entries added in it are taken out again when an exception leaves it."""
+        before = len(self._rows)
+        try:
+            yield
+        except BaseException:
+            kept, self._rows = self._rows[:before], []
+            self._by_request, self._latest_reserve = {}, {}
+            for row in kept:
+                self.append(row)
+            raise
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Hold one consistent view of the entries; there is no other writer."""
+        yield
+
+    def append(self, row: Row) -> None:
+        """Add an entry; only inside `writing`."""
+        self._rows.append(row)
+        self._by_request[row.dataset, row.request_id, row.kind, row.name] = row
+        if row.kind == "reserve":
+            self._latest_reserve[row.dataset] = row
+
+    def last(self) -> Row | None:
+        """Return the newest entry."""
+        return self._rows[-1] if self._rows else None
+
+    def at(self, seq: int) -> Row | None:
+        """Return the entry with this number."""
+        return self._rows[seq] if 0 <= seq < len(self._rows) else None
+
+    def registration(self, dataset: str) -> Row | None:
+        """Return the entry that registered `dataset`."""
+        return self.of_request(dataset, "", "register")
+
+    def latest_reserve(self, dataset: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry of `dataset`, or the newest before a number."""
+        if before is None:
+            return self._latest_reserve.get(dataset)
+        return next((row for row in self._reserves(before) if row.dataset == dataset), None)
+
+    def latest_of_study(self, dataset: str, study: str, before: int | None = None) -> Row | None:
+        """Return the newest reserve entry whose request id begins with the study's name and "@"."""
+        if not study:
+            return None
+        wanted = (dataset, study)
+        found = (row for row in self._reserves(before) if (row.dataset, study_of(row.request_id)) == wanted)
+        return next(found, None)
+
+    def of_request(self, dataset: str, request_id: str, kind: str, name: str = "") -> Row | None:
+        """Return the reserve or settle entry of a request, or that of its release of this name."""
+        return self._by_request.get((dataset, request_id, kind, name))
+
+    def registrations(self) -> list[Row]:
+        """Return the register entries in order."""
+        return [row for row in self._rows if row.kind == "register"]
+
+    def rows(self, dataset: str | None = None, after: int = 0) -> Iterator[Row]:
+        """Return the entries in order."""
+        return (row for row in self._rows if row.seq > after and dataset in (None, row.dataset))
+
+    def between(self, first: int, last: int) -> list[Row]:
+        """Return the entries with these numbers and those between, in order."""
+        return self._rows[first : last + 1]
+
+    def not_found(self, after: int) -> int | None:
+        """Return the first entry after `after` that a search for its request would miss, None if there is none."""
+        rows = self._rows[after + 1 :]
+        return next(
+            (
+                row.seq
+                for row in rows
+                if self.of_request(row.dataset, row.request_id, row.kind, row.name) != row
+            ),
+            None,
+        )
+
+    def guards(self) -> str | None:
+        """Return None: there are no tables that could be changed."""
+        return None
+
+    def quick_damage(self) -> str | None:
+        """Return None: there are no pages of ours to look at."""
+        return None
+
+    def damage(self) -> str | None:
+        """Return None: there is no database that could be damaged."""
+        return None
+
+    def close(self) -> None:
+        """Let go of the entries."""
+        self._rows, self._by_request, self._latest_reserve = [], {}, {}
+
+    def _reserves(self, before: int | None) -> Iterator[Row]:
+        rows = reversed(self._rows if before is None else self._rows[:before])
+        return (row for row in rows if row.kind == "reserve")
+
+
+MEMORY = ":memory:"
+
+
+def open_ledger(
+    place: str | os.PathLike[str],
+    *,
+    create: bool = False,
+    anchor: str | os.PathLike[str] | None = None,
+    inspect: bool = False,
+) -> Ledger:
+    """Open the ledger at a location, after checking its newest entries, its triggers and its anchors.
+
+    Args:
+        place: a path, "postgresql://...", or ":memory:" for one process.
+        create: make the ledger if it does not exist.
+        anchor: a second place for its head: with `create` one to be used from then on, otherwise one that must hold
+            the head already. None takes COUNTERVEIL_ANCHOR, if it is set.
+        inspect: open it for reading and verifying only, even if it is damaged or lies where nothing can be written.
+    """
+    text = str(place if isinstance(place, str) else _path(place))
+    if text == MEMORY:
+        return Ledger(MemoryStore())
+    named = os.fspath(anchor) if anchor is not None else os.environ.get(VARIABLE) or None
+    named = None if named is None else recorded(named)
+    opening = opening_entry(named) if create and not inspect else None
+    path = None if text.startswith(SERVER) else _path(text)
+    store: Store = _server(text, opening) if path is None else _file(path, opening, named, inspect)
+    anchors = None
+    try:
+        if not inspect:
+            with store.reading():
+                check_first(store)
+        anchors = _anchors(store, path, named, create=create)
+        return Ledger(store, anchors, inspect=inspect)
+    except BaseException:
+        if anchors is not None:
+            anchors.close()
+        store.close()
+        raise
+
+
+def _anchors(store: Store, path: Path | None, named: str | None, *, create: bool) -> Anchors:
+    """Return the anchors of a ledger: beside its file, where it says, and where the caller says."""
+    with store.reading():
+        first, last = store.at(0), store.last()
+    # A damaged first entry is refused before, unless the ledger is opened for inspection.
+    facts = {} if first is None or fault(first) is not None else unseal(first)
+    ledger = str(facts.get("ledger", ""))
+    anchors = Anchors(ledger, [] if path is None else [beside(path)])
+    try:
+        places = {str(each) for each in (facts.get("anchor"), named) if each is not None}
+        for place in sorted(places):
+            anchors.add(anchor_at(place, ledger))
+        # A ledger in which nothing was written yet gets its anchors; a crash may have come between.
+        if create and first is not None and last is not None and last.seq == 0:
+            anchors.create(Mark(ledger, 0, first.hash))
+    except BaseException:
+        anchors.close()
+        raise
+    return anchors
+
+
+def _path(place: object) -> Path:
+    """Return a path that a file can have, or raise CV-L001."""
+    try:
+        return checked_path(place)
+    except UnreadableError as error:
+        raise refusal("CV-L001", got=str(error)) from None
+
+
+def _file(path: Path, opening: Row | None, anchor: str | None, inspect: bool) -> Store:
+    if opening is not None and not path.exists():
+        check_never_used(path, anchor)
+        create_file(path, opening)
+    if not path.exists():
+        raise refusal("CV-L001", got=_masked(str(path)))
+    return SqliteStore(path, inspect=inspect)
+
+
+def _masked(text: str) -> str:
+    """Return a path for a message; an address that was mistyped so that it looks like one may hold a password."""
+    before, sign, after = text.rpartition("@")
+    return f"***@{after}" if sign and ":" in before else text
+
+
+def _server(url: str, opening: Row | None) -> Store:
+    if importlib.util.find_spec("psycopg") is None:
+        raise refusal("CV-E010")
+    from counterveil.accounting.postgres_store import PostgresStore
+
+    return PostgresStore(url, opening)

@@ -8,8 +8,8 @@ from typing import Any
 
 import psycopg
 
+from counterveil.accounting.accounts import check_version
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.accounting.refusals import check_version
 from counterveil.accounting.sql_store import SqlEntries
 from counterveil.errors import refusal
 

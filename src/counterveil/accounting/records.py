@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from counterveil.accounting.access_policy import AccessPolicy
-from counterveil.accounting.composition import Figure
-from counterveil.accounting.filters import Remaining
+from counterveil.accounting.composition import Figure, Remaining
 from counterveil.privacy import Budget, Unit, show
 
 

@@ -12,8 +12,8 @@ from dataclasses import astuple
 from pathlib import Path
 from typing import Any, ClassVar
 
+from counterveil.accounting.accounts import check_version
 from counterveil.accounting.records import GUARDS_CHANGED, PATIENCE, SCHEMA_VERSION, Row
-from counterveil.accounting.refusals import check_version
 from counterveil.errors import CounterveilError, LedgerError, refusal
 
 # The statements that read and add entries: the same in every SQL database, but for two words.

@@ -15,8 +15,19 @@ from counterveil.audit.brute_force import (
 )
 from counterveil.audit.one_run import Canaried, OneRunTester
 from counterveil.audit.profile import Cloud, Delta, Line, LogRatio, Points, delta_at, largest_log_ratio
-from counterveil.audit.protocols import WEAKENED_FACTOR, Mechanism, Neighbours, Tester, WhiteBox, audit
-from counterveil.audit.report import AuditReport, AuditRow, LowerBound, Quantity, Verdict
+from counterveil.audit.report import (
+    WEAKENED_FACTOR,
+    AuditReport,
+    AuditRow,
+    LowerBound,
+    Mechanism,
+    Neighbours,
+    Quantity,
+    Tester,
+    Verdict,
+    WhiteBox,
+    audit,
+)
 from counterveil.audit.threshold import (
     Given,
     LikelihoodRatio,

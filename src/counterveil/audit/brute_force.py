@@ -13,14 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from counterveil.audit.profile import Line, Outputs, check_normalised, delta_at, largest_log_ratio
-from counterveil.audit.protocols import (
+from counterveil.audit.report import (
+    LowerBound,
     Mechanism,
     Pair,
+    Quantity,
     WhiteBox,
     needs_density,
     out_of_range,
 )
-from counterveil.audit.report import LowerBound, Quantity
 from counterveil.errors import refusal
 from counterveil.privacy import Budget
 

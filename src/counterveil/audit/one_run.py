@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrc
 
-from counterveil.audit.protocols import FloatArray, Mechanism, Pair, out_of_range
-from counterveil.audit.report import LowerBound, Quantity
+from counterveil.audit.report import FloatArray, LowerBound, Mechanism, Pair, Quantity, out_of_range
 from counterveil.errors import refusal
 from counterveil.privacy import Budget
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.audit.protocols import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
+from counterveil.audit.report import FloatArray, Mechanism, Pair, WhiteBox, draw, out_of_range
 from counterveil.errors import refusal
 
 # Where a white-box tester looks: the whole line, the points of a discrete distribution, or a cloud of vectors.

@@ -9,16 +9,17 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from scipy.special import betainccinv, betaincinv, ndtri
 
-from counterveil.audit.protocols import (
+from counterveil.audit.report import (
     FloatArray,
+    LowerBound,
     Mechanism,
     Pair,
+    Quantity,
     WhiteBox,
     draw,
     needs_density,
     out_of_range,
 )
-from counterveil.audit.report import LowerBound, Quantity
 from counterveil.privacy import Budget
 
 # Bounds on a probability from counts, valid for every sample size.

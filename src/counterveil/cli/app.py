@@ -13,33 +13,33 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from counterveil.cli.audit import audit, reproduce
-from counterveil.cli.console import console
+from counterveil.cli.audit import audit, console, export, reproduce
 from counterveil.cli.coordinator import coordinator_app
 from counterveil.cli.drafting import check, draft
 from counterveil.cli.effects import (
     arms,
     cate,
+    compliance,
     effect,
     estimate,
     event_study,
     groups,
     look,
+    moments,
     outcomes,
     overlap,
     policy_value,
     pool,
     quantiles,
+    regress,
     sensitivity,
     survival,
 )
-from counterveil.cli.export import export
 from counterveil.cli.installation import demo, demo_federation, doctor, explain
 from counterveil.cli.ledger import ledger_app
 from counterveil.cli.omop import omop
-from counterveil.cli.options import Command, commands
 from counterveil.cli.planning import plan
-from counterveil.cli.regressions import compliance, moments, regress
+from counterveil.cli.requests import Command, commands
 from counterveil.cli.site import site_app
 from counterveil.errors import CounterveilError, printable, unforeseen
 

@@ -36,7 +36,7 @@ class Dialogue:
 
     def held(self) -> Draft:
         """Return the draft with what was answered until the end, `quit` or Ctrl-C."""
-        from counterveil.drafting.names import folded
+        from counterveil.drafting.codebooks import folded
         from counterveil.report.text import wrapped
 
         print("\n".join(wrapped(folded(self.made.places), f"{len(self.made.places)} columns: ")))
@@ -63,7 +63,7 @@ class Dialogue:
         )
         yield "End of follow-up", lambda: self._open("horizon"), lambda typed: {"horizon": typed}
         yield from self._grouped("Outcomes", self._open_outcomes())
-        from counterveil.data.person import identifiers
+        from counterveil.data.outcomes import identifiers
 
         people = [name for name in identifiers(self.made.places) if self.made.places[name] == "ignored"]
         if people and self._open("randomised") and self.made.role("person") is None:
@@ -102,7 +102,7 @@ class Dialogue:
 
     def _ask(self, text: str, still: Callable[[], Any], read: Callable[[str], Mapping[str, Any]]) -> None:
         """Ask until the question is no longer open, or stays so; what does not fit is said, and asked again."""
-        from counterveil.drafting.names import folded
+        from counterveil.drafting.codebooks import folded
 
         while found := still():
             self._number += 1
@@ -182,7 +182,7 @@ def joined(answers: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any
 
 def described(text: str, group: list[str], columns: list[str]) -> dict[str, Any]:
     """Return what a line such as "age=18:90, lab_*=0:10, sex=f|m" says of columns; without names, of the group."""
-    from counterveil.drafting.names import matching
+    from counterveil.drafting.codebooks import matching
 
     starts = [found for found in _SAID.finditer(text) if matching(found[1], columns)]
     first = _SAID.search(text)
@@ -242,7 +242,7 @@ def _unusable(expected: str, got: str) -> CounterveilError:
 
 def label(text: str | None) -> Any:
     """Return a label from the command line: a number where it reads as one."""
-    from counterveil.data.labels import number_of, plain_number
+    from counterveil.data.domains import number_of, plain_number
 
     number = None if text is None else number_of(text)
     return text if number is None else plain_number(number)

@@ -8,8 +8,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from counterveil.cli.options import AsJson, Command, Given, Report, argument, commands, option, shared
-from counterveil.cli.requests import check_target, show
+from counterveil.cli.requests import (
+    AsJson,
+    Command,
+    Given,
+    Report,
+    argument,
+    check_target,
+    commands,
+    option,
+    shared,
+    show,
+)
 
 if TYPE_CHECKING:
     from counterveil.federation.study_files import StudyFolder

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from counterveil.cli.asking import Dialogue, bounds, joined, label
-from counterveil.cli.options import Given, option, shared
-from counterveil.cli.requests import STOPPED, charging, check_target, say
+from counterveil.cli.requests import STOPPED, Given, charging, check_target, option, say, shared
 from counterveil.errors import DataError, refusal
 
 if TYPE_CHECKING:
@@ -128,7 +127,7 @@ def draft(
     ranges and labels are released from the rows with differential privacy for whole records, and charged.
     """
     from counterveil import drafting
-    from counterveil.data.progress import Waiting
+    from counterveil.data.passes import Waiting
 
     data, as_json = charge["data"], charge["as_json"]
     people = {"column": person, "order": order, "max_rows_per_person": max_rows_per_person}
@@ -191,7 +190,7 @@ def _check_new(out: Path, overwrite: bool) -> None:
 
 def _continued(out: Path | None, overwrite: bool, given: dict[str, Any]) -> dict[str, Any]:
     """Return the answers with those of a study file that has open questions; another file that exists is refused."""
-    from counterveil.data.documents import open_places, read_toml
+    from counterveil.data.study import open_places, read_toml
     from counterveil.drafting import answers_in
 
     check_target(out)
@@ -268,8 +267,8 @@ def check(given: Given, show_labels: ShowLabels = False) -> None:
     columns are checked.
     """
     from counterveil.data import Study, open_table
-    from counterveil.data.progress import Waiting
-    from counterveil.drafting.check import checked
+    from counterveil.data.passes import Waiting
+    from counterveil.drafting.draft import checked
 
     source = open_table(given["data"], given["table"])
     narrowed = given["where"] is not None

@@ -7,8 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.options import AsJson, Level, Out, Report, argument, option
-from counterveil.cli.requests import CommandRequest, check_target, question, show
+from counterveil.cli.requests import (
+    AsJson,
+    CommandRequest,
+    Level,
+    Out,
+    Report,
+    argument,
+    check_target,
+    option,
+    question,
+    show,
+)
 
 
 @question("estimand", "mechanism", "setting", "trim", "measure", "table")
@@ -69,7 +79,7 @@ def event_study(
     One epsilon pays for all periods.
     """
     import counterveil as cv
-    from counterveil.data.labels import LabelIndex
+    from counterveil.data.domains import LabelIndex
 
     before = request.study.before
     known = () if before is None else before.labels(request.study.outcome)
@@ -191,7 +201,7 @@ def policy_value(
 ) -> None:
     """Estimate the value of a treatment policy against treating nobody and treating everybody."""
     import counterveil as cv
-    from counterveil.questions.policy.policy import stored_policy
+    from counterveil.questions.policy import stored_policy
 
     rule = stored_policy(policy, cost)
     data = request.given["data"]
@@ -281,7 +291,7 @@ def sensitivity(
     E-values, robustness values and bounds on bias are computed from released numbers. No data are read and nothing
     is spent.
     """
-    from counterveil.results.codec import load, no_effects
+    from counterveil.results.effect import load, no_effects
 
     check_target(report)
     found = load(result, _read_answer, lambda got: no_effects(got, "`counterveil estimate --json`"))
@@ -301,9 +311,8 @@ def sensitivity(
 def _read_answer(facts: dict[str, Any]) -> Any:
     """Return the result that was written: of several arms, of groups, pooled, or of one effect."""
     from counterveil import results
-    from counterveil.questions.pooled.pool import PooledNeeded, PooledResult
-    from counterveil.questions.pooled.tables import PooledTable
-    from counterveil.results.codec import kind_of
+    from counterveil.questions.pooled import PooledNeeded, PooledResult, PooledTable
+    from counterveil.results.effect import kind_of
 
     names = ("Result", "MeasureResult", "RatioResult", "ArmsResult", "GroupsResult", "OutcomesResult")
     kinds = {name: getattr(results, name) for name in names}
@@ -333,3 +342,99 @@ def pool(
     check_target(report)
     bounds = None if max_weight is None else cv.settings.WeightLimits(max_weight)
     show(cv.pool(files, method=method, level=level, weight_limits=bounds), report, as_json)
+
+
+# The commands about regressions: moments, which spends, and regress and compliance, which read what it released.
+
+
+Released = Annotated[Path, argument("MOMENTS", "Moments written by `counterveil moments --out`.")]
+SomeLevel = Annotated[
+    float | None, option("NUMBER", "Confidence level of the intervals; the moments' own if omitted.")
+]
+
+
+@question("mechanism", without=("method", "report"), protects="record")
+def moments(
+    request: CommandRequest,
+    outcomes: Annotated[
+        list[str] | None,
+        option(
+            "NAME", "A covariate that is an outcome or a received treatment; may be repeated.", "--outcome"
+        ),
+    ] = None,
+    terms: Annotated[
+        list[str] | None,
+        option("TERM", 'Released too: "a:b", "I(a**2)" or "log(a)"; may be repeated.', "--term"),
+    ] = None,
+    robust: Annotated[
+        list[str] | None,
+        option("FORMULA", "A regression that is asked with HC1 errors; may be repeated.", "--robust"),
+    ] = None,
+    out: Out = None,
+) -> None:
+    """Release second moments of all columns, for regressions that cost nothing.
+
+    One epsilon pays for every regression among the columns: see `counterveil regress`.
+    """
+    import counterveil as cv
+
+    found = cv.moments(
+        request.given["data"],
+        request.study,
+        outcomes=outcomes or [],
+        terms=terms or [],
+        robust=robust or [],
+        **request.arguments,
+    )
+    # Printed first: what was paid for is not lost if the file cannot be written.
+    request.show(found)
+    if out is not None:
+        found.save(out)
+
+
+def regress(
+    moments: Released,
+    formula: Annotated[
+        str, argument("FORMULA", '"y ~ treat + age", or with instruments "y ~ age + [dose ~ offer]".')
+    ],
+    level: SomeLevel = None,
+    cov_type: Annotated[
+        str, option("KIND", '"nonrobust", or "HC1" for regressions that moments --robust named.')
+    ] = "nonrobust",
+    as_json: AsJson = False,
+) -> None:
+    """Regress a released column on others.
+
+    Least squares, or two-stage least squares with instruments in brackets. The moments were paid for when they were
+    released; regressions cost nothing.
+    """
+    import counterveil as cv
+
+    show(cv.results.Moments.load(moments).regress(formula, level, cov_type=cov_type), None, as_json)
+
+
+def compliance(
+    moments: Released,
+    received: Annotated[str, option("NAME", "The column that says who received the treatment.")],
+    assigned: Annotated[
+        str | None, option("NAME", "The column that was randomised; the study's treatment if omitted.")
+    ] = None,
+    outcome: Annotated[str | None, option("NAME", "The study's outcome if omitted.")] = None,
+    controls: Annotated[
+        list[str] | None, option("NAME", "A column to adjust for; may be repeated.", "--control")
+    ] = None,
+    level: SomeLevel = None,
+    as_json: AsJson = False,
+) -> None:
+    """Effects of an assignment and, for those who comply, of what they received.
+
+    Intention to treat, take-up and complier effect from one release of moments. Nothing is spent.
+    """
+    import counterveil as cv
+
+    found = cv.results.Moments.load(moments)
+    show(
+        found.compliance(received, assigned=assigned, outcome=outcome, controls=controls or (), level=level),
+        None,
+        as_json,
+    )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import AsJson, argument, option
+from counterveil.cli.requests import AsJson, argument, option
 from counterveil.errors import explanation, refusal
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def demo(
     """
     import counterveil as cv
     from counterveil.cli.ledger import print_accounts
-    from counterveil.data.progress import Waiting
+    from counterveil.data.passes import Waiting
     from counterveil.datasets import lalonde
     from counterveil.report.text import wrapped
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from counterveil.cli.options import (
+from counterveil.cli.requests import (
     Analyst,
     Anchor,
     AsJson,
@@ -163,7 +163,7 @@ def verify(
 
     The exit code is 5 if an entry was changed or removed.
     """
-    from counterveil.data.progress import Waiting
+    from counterveil.data.passes import Waiting
     from counterveil.errors import LedgerError
 
     with _sound_or_not(ledger, anchor) as book, Waiting("verify"):

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from counterveil.bounded_reading import written_float
 from counterveil.cli.effects import by_name, cut_points
-from counterveil.cli.options import Given, Report, option, shared
-from counterveil.cli.requests import check_target, parameters, show
+from counterveil.cli.requests import Given, Report, check_target, option, parameters, shared, show
 
 
 def _assumed(text: str, *names: str, metavar: str = "NUMBER") -> Any:
@@ -166,8 +165,8 @@ def plan(
     data are read.
     """
     import counterveil as cv
-    from counterveil.data.progress import Waiting
-    from counterveil.questions.policy.policy import stored_policy
+    from counterveil.data.passes import Waiting
+    from counterveil.questions.policy import stored_policy
 
     check_target(report)
     with Waiting("plan") as waiting:

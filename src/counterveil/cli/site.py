@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Annotated, Any
 
-from counterveil.cli.options import AsJson, Command, Given, argument, commands, option, shared
+from counterveil.cli.requests import AsJson, Command, Given, argument, commands, option, shared
 
 site_app = commands("Answer the requests of a coordinator; the records stay at the site.")
 

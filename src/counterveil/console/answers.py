@@ -10,9 +10,9 @@ from counterveil.console.datasets import request_line
 from counterveil.console.visit import Download, Page, Visit
 from counterveil.console.workspace import DataSet
 from counterveil.errors import CounterveilError, refusal
-from counterveil.report.numbers import from_to, percent, rounded
 from counterveil.report.page import section_html
 from counterveil.report.sections import diagnostic_sections, picture
+from counterveil.report.text import from_to, percent, rounded
 from counterveil.report.words import answer_words
 from counterveil.results.kept import answer_of, files_of
 from counterveil.results.regression import Moments

@@ -18,17 +18,25 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from counterveil.console import answers, asking, datasets, ledgers, people, planning, studies
-from counterveil.console.refusals import coded, status_of
-from counterveil.console.sessions import (
+from counterveil.console import answers, asking, datasets, ledgers, studies
+from counterveil.console import asking as planning
+from counterveil.console import visit as people
+from counterveil.console.visit import (
     HEADERS,
     BrowserSession,
+    Download,
+    Page,
+    Redirect,
+    Reply,
     Sessions,
+    SignedIn,
+    Visit,
     check_origin,
+    coded,
     read_form,
     read_query,
+    status_of,
 )
-from counterveil.console.visit import Download, Page, Redirect, Reply, SignedIn, Visit
 from counterveil.console.workspace import Workspace
 from counterveil.errors import CounterveilError, DataError, explanation, refusal, unforeseen
 from counterveil.privacy import show

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from counterveil.bounded_reading import UnreadableError, parse_toml
-from counterveil.data.documents import OPEN, to_toml, toml_key, toml_value
-from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.data.domains import Label, number_of, plain_number
+from counterveil.data.study import OPEN, to_toml, toml_key, toml_value
 from counterveil.drafting import Draft
 from counterveil.drafting.codebooks import BINARY, CATEGORIES, RANGE
 from counterveil.errors import CounterveilError, printable, refusal

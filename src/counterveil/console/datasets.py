@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from counterveil.accounting import AccessPolicy, Account, Posting, open_ledger
-from counterveil.accounting.refusals import check_name
+from counterveil.accounting.accounts import check_name
 from counterveil.console.studies import StudyLine, fitting, study_lines
 from counterveil.console.visit import Page, Redirect, Visit
 from counterveil.console.workspace import DataSet

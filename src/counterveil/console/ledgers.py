@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from counterveil.accounting import Posting
-from counterveil.console.refusals import coded
-from counterveil.console.visit import Page, Redirect, Visit
+from counterveil.console.visit import Page, Redirect, Visit, coded
 from counterveil.console.workspace import LedgerPlace
 from counterveil.errors import CounterveilError, LedgerError, masked, refusal
 from counterveil.federation import site_files, study_files

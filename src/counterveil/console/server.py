@@ -23,11 +23,9 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from counterveil.accounting.accounts import system_user
-from counterveil.accounting.refusals import check_name
+from counterveil.accounting.accounts import check_name, system_user
 from counterveil.console.application import Console
-from counterveil.console.sessions import Sessions, random_place
-from counterveil.console.visit import SignedIn
+from counterveil.console.visit import Sessions, SignedIn, random_place
 from counterveil.console.workspace import Workspace
 from counterveil.errors import refusal
 

@@ -21,8 +21,7 @@ from counterveil.console.columns import (
     text_of,
     with_described,
 )
-from counterveil.console.refusals import coded, status_of
-from counterveil.console.visit import Page, Redirect, Visit
+from counterveil.console.visit import Page, Redirect, Visit, coded, status_of
 from counterveil.console.workspace import (
     LONGEST_PROPOSAL,
     LONGEST_STUDY,

@@ -1,17 +1,73 @@
-"""One request to the console and its answer, free of any web framework."""
+"""The console's refusals, and the status of every answer that is one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
 
+from anyio import fail_after
+
+from counterveil.accounting.accounts import check_name
 from counterveil.bounded_reading import written_float
-from counterveil.errors import refusal
+from counterveil.errors import (
+    BudgetError,
+    ClaimError,
+    CounterveilError,
+    DataError,
+    LedgerError,
+    MissingExtraError,
+    ParameterError,
+    StudyError,
+    refusal,
+    unforeseen,
+)
 
 if TYPE_CHECKING:
-    from counterveil.console.sessions import Sessions
     from counterveil.console.workspace import Workspace
+
+# One text for all of them: whoever wrote the study could learn about cells from the differences.
+_STATUS = {"CV-W001": 401, "CV-W004": 400, "CV-W007": 404, "CV-W002": 403, "CV-W003": 403, "CV-W005": 403}
+_KINDS: tuple[tuple[type[CounterveilError], int], ...] = (
+    (ParameterError, 400),
+    (StudyError, 400),
+    (ClaimError, 400),
+    (BudgetError, 409),
+    (LedgerError, 409),
+    (DataError, 409),
+    (MissingExtraError, 501),
+)
+# What refusals of these kinds depend on: parameters, access policies and budgets, never rows.
+_PUBLIC = (ParameterError, ClaimError, BudgetError, LedgerError, MissingExtraError)
+
+
+def status_of(error: CounterveilError) -> int:
+    """Return the HTTP status of a refusal."""
+    if error.code in _STATUS:
+        return _STATUS[error.code]
+    if error.code.startswith("CV-W"):
+        return 409
+    return next((status for kind, status in _KINDS if isinstance(error, kind)), 500)
+
+
+def coded(fault: Exception) -> CounterveilError:
+    """Return a refusal, or what is said of a fault that nobody foresaw: one bad file is not one of a whole list."""
+    return fault if isinstance(fault, CounterveilError) else unforeseen(fault)
+
+
+def for_analysts(error: CounterveilError) -> CounterveilError:
+    """Return what an analyst may see of a refusal that was raised while rows were at hand."""
+    return error if isinstance(error, _PUBLIC) else refusal("CV-W006")
+
+
+# One request to the console and its answer, free of any web framework.
+
 
 _LONGEST = 200
 
@@ -99,3 +155,290 @@ class Download:
 
 
 Reply = Page | Redirect | Download
+
+
+# Who may enter (one-time tokens, sessions, tokens of forms), and what every request must pass: host, origin and size.
+#
+# Sessions are kept in memory and gone with the process.
+
+
+# Seconds: a link that nobody opened, and a session that nobody used, end after these.
+LINK_LIFE, IDLE_LIFE = 15 * 60, 8 * 3600
+_BYTES, _PLACE_BYTES = 32, 12
+# A form must have arrived whole after so many seconds.
+FORM_LIFE = 60.0
+# Pages on other ports of this machine can set cookies here: each session has a name that they cannot guess.
+_COOKIE = "counterveil-"
+
+
+def random_place() -> str:
+    """Return a path that nobody guesses, for all pages of one console."""
+    return "/" + secrets.token_urlsafe(_PLACE_BYTES)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a one-time token opens: whose session, until when, and what is done once it was used.
+
+    A link `from_file` is followed from a file that the console wrote, which to a browser is another origin.
+    """
+
+    person: SignedIn
+    until: float
+    from_file: bool = False
+    used: Callable[[], None] = lambda: None
+
+
+@dataclass(slots=True)
+class BrowserSession:
+    """An open session; its secret makes the tokens of its forms."""
+
+    person: SignedIn
+    cookie: str
+    seen: float
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(_BYTES))
+
+    def form_token(self, action: str) -> str:
+        """Return the token of the form that is sent to `action`; no other form and no other session has it."""
+        return hmac.new(self.secret, action.encode(), hashlib.sha256).hexdigest()
+
+    def check_form(self, action: str, token: str) -> None:
+        """Raise CV-W003 unless the token is that of this form in this session."""
+        if not hmac.compare_digest(self.form_token(action).encode(), token.encode("utf-8", "replace")):
+            raise refusal(
+                "CV-W003",
+                got="no token of this form" if not token else "the token of another form or session",
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """How many links wait to be used by a person, and how many sessions are open."""
+
+    links: int
+    sessions: int
+
+
+class Sessions:
+    """One-time tokens and the sessions they were exchanged for; only hashes of either are kept."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._turn = threading.Lock()
+        self._links: dict[str, Link] = {}
+        self._open: dict[str, BrowserSession] = {}
+        self._invited: dict[SignedIn, None] = {}
+
+    def invite(self, person: SignedIn, used: Callable[[], None] | None = None) -> str:
+        """Return a token that opens one session for a person; `used` removes the file that it was written to."""
+        token = secrets.token_urlsafe(_BYTES)
+        link = Link(person, self._clock() + LINK_LIFE)
+        with self._turn:
+            older = self._drop_links(person)
+            self._invited[person] = None
+            self._links[_hash(token)] = link if used is None else replace(link, from_file=True, used=used)
+        for each in older:
+            each.used()
+        return token
+
+    def _drop_links(self, person: SignedIn) -> list[Link]:
+        """Forget the links of a person and return them."""
+        found = {key: link for key, link in self._links.items() if link.person == person}
+        return [self._links.pop(key) for key in found]
+
+    def people(self) -> dict[SignedIn, Opened]:
+        """Return everybody who was invited, with what they have open."""
+        with self._turn:
+            now = self._clock()
+            links = [link.person for link in self._links.values() if now <= link.until]
+            seen = [each.person for each in self._open.values() if now <= each.seen + IDLE_LIFE]
+            return {person: Opened(links.count(person), seen.count(person)) for person in self._invited}
+
+    def revoke(self, person: SignedIn) -> None:
+        """End the sessions of a person and forget their links."""
+        with self._turn:
+            self._drop_links(person)
+            self._open = {key: each for key, each in self._open.items() if each.person != person}
+
+    def from_file(self, token: str) -> bool:
+        """Return whether a token was written to a file, from which a browser follows it as from another origin."""
+        with self._turn:
+            link = self._links.get(_hash(token))
+        return link is not None and link.from_file
+
+    def enter(self, token: str) -> tuple[str, str]:
+        """Return name and value of the cookie of a new session for a token, which is then used up, or raise CV-W001."""
+        name, value = _COOKIE + secrets.token_urlsafe(_PLACE_BYTES), secrets.token_urlsafe(_BYTES)
+        with self._turn:
+            link = self._links.pop(_hash(token), None)
+            if link is None or self._clock() > link.until:
+                raise refusal("CV-W001", got="a link that was used before or is too old")
+            self._open[_hash(f"{name}={value}")] = BrowserSession(link.person, name, self._clock())
+        link.used()
+        return name, value
+
+    def find(self, cookies: Mapping[str, str]) -> BrowserSession:
+        """Return the session of one of the cookies, or raise CV-W001.
+
+        A page on another port can add cookies, also those of a session of its own: what it added is passed over, and
+        the steward's session goes before an analyst's.
+        """
+        ours = [_hash(f"{name}={value}") for name, value in cookies.items() if name.startswith(_COOKIE)]
+        if not ours:
+            raise refusal("CV-W001", got="no cookie")
+        with self._turn:
+            now = self._clock()
+            found = [self._open[key] for key in ours if key in self._open]
+            fresh = sorted(
+                (each for each in found if now <= each.seen + IDLE_LIFE), key=lambda each: each.person.steward
+            )
+            if not fresh:
+                for key in ours:
+                    self._open.pop(key, None)
+                raise refusal("CV-W001", got="the cookie of a session that is not open")
+            fresh[-1].seen = now
+        return fresh[-1]
+
+    def leave(self, session: BrowserSession) -> None:
+        """End a session."""
+        with self._turn:
+            self._open = {key: each for key, each in self._open.items() if each is not session}
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+# A study may have a megabyte of TOML; its form is a little longer, and three times as long where all is escaped.
+LONGEST_FORM = 4_000_000
+# A table of a thousand columns has eight fields for each.
+_MOST_FIELDS = 8_100
+_LONGEST_QUERY = 8_000
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_FORM = "application/x-www-form-urlencoded"
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "style-src 'self'",
+        "script-src 'self'",
+        "img-src 'self'",
+        "form-action 'self'",
+        "base-uri 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With "no-referrer" browsers would send forms with the origin "null".
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cache-Control": "no-store",
+}
+
+
+def check_origin(method: str, headers: Mapping[str, str], *, from_file: bool = False) -> None:
+    """Raise CV-W002 for another host's name, a page of another origin, or a form without an origin.
+
+    With `from_file` a page of the console is opened from a file, which has no origin.
+    """
+    host = headers.get("host", "")
+    try:
+        name = urlsplit(f"//{host}").hostname
+    except ValueError:
+        name = None
+    # Another name that leads to this machine is how a page elsewhere would reach it (DNS rebinding).
+    if name not in _LOOPBACK:
+        raise refusal("CV-W002", got="a request to another host name")
+    if not from_file and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+        raise refusal("CV-W002", got="a request from a page of another origin")
+    if method != "GET":
+        origin = headers.get("origin")
+        if origin != f"http://{host}":
+            raise refusal(
+                "CV-W002", got="a form without an origin" if origin is None else "a form of another origin"
+            )
+
+
+async def read_form(request: Any) -> dict[str, str]:
+    """Return the fields of a form, or raise CV-W004; one that is too large or too slow is not read to its end."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM:
+        raise refusal("CV-W004", expected=f"a form of type {_FORM}", got="another type")
+    body = bytearray()
+    try:
+        with fail_after(FORM_LIFE):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > LONGEST_FORM:
+                    raise refusal(
+                        "CV-W004", expected=f"a form of at most {LONGEST_FORM:,} bytes", got="a larger one"
+                    )
+    except TimeoutError:
+        raise refusal(
+            "CV-W004", expected=f"a form that arrives within {FORM_LIFE:g} seconds", got="a slower one"
+        ) from None
+    return fields(bytes(body))
+
+
+def fields(body: bytes | str) -> dict[str, str]:
+    """Return the fields of an encoded form or address, each once, or raise CV-W004."""
+    try:
+        text = body.decode("ascii") if isinstance(body, bytes) else body
+        pairs = parse_qsl(
+            text,
+            keep_blank_values=True,
+            strict_parsing=bool(text),
+            errors="strict",
+            max_num_fields=_MOST_FIELDS,
+        )
+    except ValueError:
+        raise refusal(
+            "CV-W004", expected=f"at most {_MOST_FIELDS} fields in UTF-8", got="something else"
+        ) from None
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise refusal("CV-W004", expected="every field once", got="a field twice")
+    if any("\0" in value for value in found.values()):
+        raise refusal("CV-W004", expected="texts without NUL characters", got="one with them")
+    # Browsers send line ends of their own.
+    return {name: value.replace("\r\n", "\n") for name, value in found.items()}
+
+
+def read_query(text: str) -> dict[str, str]:
+    """Return the fields of an address, or raise CV-W004."""
+    if len(text) > _LONGEST_QUERY:
+        raise refusal(
+            "CV-W004", expected=f"an address of at most {_LONGEST_QUERY:,} characters", got="a longer one"
+        )
+    return fields(text)
+
+
+# The page of people: who may enter, new links for them, and the end of what they have open.
+
+
+def everybody(visit: Visit, person: SignedIn | None = None, link: str = "", revoked: str = "") -> Page:
+    """Return who was invited, with what they have open, and a new link of a person."""
+    visit.require_steward("for a new link")
+    assert visit.people is not None
+    facts = {"people": visit.people.people().items(), "invited": person, "link": link, "revoked": revoked}
+    return Page("people.html", facts | {"minutes": LINK_LIFE // 60})
+
+
+def change(visit: Visit) -> Page:
+    """Make a new link for a person, which this page shows once, or end all that an analyst has open."""
+    visit.require_steward("for a new link")
+    assert visit.people is not None
+    name = visit.word("name")
+    check_name("analyst", name)
+    # The steward gets links for other browsers; a name stands for one person in the ledger.
+    person = SignedIn(name, steward=name == visit.person.name)
+    if visit.word("do") != "revoke":
+        return everybody(visit, person, f"{visit.address}/enter?token={visit.people.invite(person)}")
+    if person.steward or person not in visit.people.people():
+        raise refusal("CV-W004", expected="name: an analyst of this console", got=repr(name))
+    visit.people.revoke(person)
+    return everybody(visit, revoked=name)

@@ -13,8 +13,8 @@ from typing import Any, Generic, TypeVar
 from counterveil.accounting import Account, Ledger, open_ledger
 from counterveil.bounded_reading import UnreadableError, parse_toml, read_text, read_toml
 from counterveil.data import Study, open_table
-from counterveil.data.documents import named_study, names_in
 from counterveil.data.sources.dispatch import columns_of
+from counterveil.data.study import named_study, names_in
 from counterveil.errors import CounterveilError, LedgerError, StudyError, masked, refusal
 from counterveil.federation.files import write_whole
 

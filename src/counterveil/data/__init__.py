@@ -1,12 +1,9 @@
 """Studies and tables: roles, public bounds, fixed-point values."""
 
 from counterveil.data.batches import StreamedRows, check_columns, rows_of_source, table_of_source
-from counterveil.data.domains import Binary, Categories, Range
-from counterveil.data.encoding import OUTCOME_STEPS
-from counterveil.data.labels import Drop, Fill
+from counterveil.data.domains import OUTCOME_STEPS, Binary, Categories, Drop, Fill, Range
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Sums, cores
-from counterveil.data.silence import silence
+from counterveil.data.passes import Sums, cores, silence
 from counterveil.data.sources import (
     named_table,
     open_table,

@@ -18,20 +18,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from counterveil.data.cells import Column
+from counterveil.data.outcomes import only_subset
 from counterveil.data.passes import BLOCK_ROWS as BATCH
-from counterveil.data.passes import Sums, in_order
+from counterveil.data.passes import Sums, in_order, silence
 from counterveil.data.people import whole_people
-from counterveil.data.silence import silence
 from counterveil.data.sources import files, relations, warehouses
 from counterveil.data.sources.dispatch import (
+    check,
     engine_of,
     in_spark,
     named_table,
     opened_here,
+    settings_of_engine,
     source_elsewhere,
     source_in_database,
 )
-from counterveil.data.sources.opening import check, settings_of_engine
 from counterveil.data.spool import NEVER, VARIABLE, SpooledRows, spool
 from counterveil.data.study import Study
 from counterveil.data.table import (
@@ -43,7 +44,6 @@ from counterveil.data.table import (
     numeric_columns,
     refuse_clusters,
 )
-from counterveil.data.where import only_subset
 from counterveil.errors import DataError, refusal
 
 if TYPE_CHECKING:

@@ -12,31 +12,33 @@ from typing import Any
 import numpy as np
 
 from counterveil.data.batches import check_columns
-from counterveil.data.cells import Coded, Column, Numbers
-from counterveil.data.documents import (
+from counterveil.data.cells import Coded, Column, Numbers, meant, no_such_column
+from counterveil.data.domains import (
+    Categories,
+    LabelIndex,
+    Range,
+    domain_from,
+    gaps,
+    index_of,
+    number_of,
+    plain_number,
+)
+from counterveil.data.outcomes import Before, Per, Several, TimeToEvent, identifiers, only_subset
+from counterveil.data.passes import silence
+from counterveil.data.people import one_row_per_person
+from counterveil.data.sources import read, source_in_database
+from counterveil.data.sources.dispatch import check, columns_of
+from counterveil.data.study import (
     KNOWN_KEYS,
     OPEN,
+    Study,
     open_places,
     read_study,
     study_arguments,
     toml_key,
     toml_value,
 )
-from counterveil.data.domains import Categories, Range, domain_from
-from counterveil.data.encoding import gaps
-from counterveil.data.labels import LabelIndex, index_of, number_of, plain_number
-from counterveil.data.outcomes import Before, Per, Several
-from counterveil.data.people import one_row_per_person
-from counterveil.data.person import identifiers
-from counterveil.data.silence import silence
-from counterveil.data.sources import read, source_in_database
-from counterveil.data.sources.dispatch import columns_of
-from counterveil.data.sources.opening import check
-from counterveil.data.study import Study
 from counterveil.data.table import Survey, Table, numeric_columns
-from counterveil.data.time_to_event import TimeToEvent
-from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import meant, no_such_column
 from counterveil.errors import CounterveilError, DataError, refusal
 
 # Declarations that only make sense together are judged together.

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.data import encoding
-from counterveil.data.cells import Column, Mask, Numbers
-from counterveil.data.domains import Categories, Range
-from counterveil.data.encoding import OUTCOME_STEPS, codes, gaps
-from counterveil.data.labels import Drop, Fill, LabelIndex
+from counterveil.data import domains as encoding
+from counterveil.data.cells import (
+    Column,
+    Mask,
+    Numbers,
+    strange_treatment,
+)
+from counterveil.data.domains import OUTCOME_STEPS, Categories, Drop, Fill, LabelIndex, Range, codes, gaps
 from counterveil.data.layout import Layout
-from counterveil.data.sources.opening import ROWS, Engine
+from counterveil.data.sources.dispatch import ROWS, Engine
 from counterveil.data.sources.relations import Kind, as_decimals, is_blank, number_from_text
 from counterveil.data.study import Study
 from counterveil.data.table import Stage, Survey
-from counterveil.data.wrong_data import (
-    strange_treatment,
-)
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import exact

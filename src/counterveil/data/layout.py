@@ -10,9 +10,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from counterveil.data.cells import nearest
 from counterveil.data.domains import Domain, Range
 from counterveil.data.study import Study
-from counterveil.data.wrong_data import nearest
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Integers
 from counterveil.privacy import show

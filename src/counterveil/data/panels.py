@@ -9,13 +9,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS, outcome_unit, to_steps
+from counterveil.data.domains import OUTCOME_STEPS, Range, outcome_unit, to_steps
 from counterveil.data.outcomes import Before
 from counterveil.data.passes import Sums
 from counterveil.data.study import Study
 from counterveil.data.table import Backend, Table
-from counterveil.numerics.arms import TwoArms, arm_totals
+from counterveil.numerics.columns import TwoArms, arm_totals
 
 
 def complete(table: Table) -> Table:

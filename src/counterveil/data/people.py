@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import encoding
+from counterveil.data import domains as encoding
 from counterveil.data.cells import BLANKS, SPELLED, Coded, Column, Mask, Numbers, double_of
-from counterveil.data.labels import EXACT_DOUBLES, LabelIndex, index_of, number_of
+from counterveil.data.domains import EXACT_DOUBLES, LabelIndex, index_of, number_of
 from counterveil.data.outcomes import Before, earlier_name, level_name
 from counterveil.data.study import Study
 from counterveil.errors import CounterveilError, DataError, refusal

@@ -21,9 +21,9 @@ import numpy as np
 
 from counterveil.data.cells import Column
 from counterveil.data.features import feature_map
-from counterveil.data.passes import Sums, added, reads_covariates
+from counterveil.data.outcomes import only_subset
+from counterveil.data.passes import Sums, added, reads_covariates, silence
 from counterveil.data.people import whole_people
-from counterveil.data.silence import silence
 from counterveil.data.sources.relations import (
     BLANK_CHARACTERS,
     Kind,
@@ -36,7 +36,6 @@ from counterveil.data.sources.relations import (
 from counterveil.data.spool import NEVER, VARIABLE, forms, packed, unpacked
 from counterveil.data.study import Study
 from counterveil.data.table import Pass, Survey, Table, joined_tables
-from counterveil.data.where import only_subset
 from counterveil.errors import refusal
 
 # What a column is cast to; exact numbers come as they are written.

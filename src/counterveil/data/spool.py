@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data.domains import Range
-from counterveil.data.encoding import OUTCOME_STEPS
+from counterveil.data.domains import OUTCOME_STEPS, Range
 from counterveil.data.passes import Sums, in_order, side_by_side
 from counterveil.data.study import Study
 from counterveil.data.table import Pass, Table

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data.batches import StreamedRows, rows_of_source
+from counterveil.data.cells import too_many_groups
 from counterveil.data.domains import Range
 from counterveil.data.engines import (
     LIMB_BITS,
@@ -26,14 +27,12 @@ from counterveil.data.engines import (
     integers,
 )
 from counterveil.data.layout import Layout
-from counterveil.data.passes import Sums
-from counterveil.data.silence import silence
-from counterveil.data.sources.opening import ROWS, Engine, opened
+from counterveil.data.passes import Sums, silence
+from counterveil.data.sources.dispatch import ROWS, Engine, opened
 from counterveil.data.sources.relations import Kind
 from counterveil.data.spool import SpooledRows
 from counterveil.data.study import Study
 from counterveil.data.table import Backend, Table, joined_tables, refuse_clusters
-from counterveil.data.wrong_data import too_many_groups
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.strata import Strata

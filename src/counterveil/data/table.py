@@ -12,24 +12,22 @@ from typing import Any, Protocol, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import encoding
-from counterveil.data.cells import Column, Mask, Numbers
-from counterveil.data.domains import Binary, Range
-from counterveil.data.labels import Drop, Fill, Label, MissingRule, index_of, number_of
-from counterveil.data.outcomes import earlier_name, level_name
-from counterveil.data.passes import Sums, in_order, side_by_side
-from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
-from counterveil.data.silence import silence
-from counterveil.data.sources import read, without_positions
-from counterveil.data.study import SMALLEST_ARM, Study
-from counterveil.data.time_to_event import PARTS, entries, wrong_events
-from counterveil.data.where import only_subset
-from counterveil.data.wrong_data import (
+from counterveil.data import domains as encoding
+from counterveil.data.cells import (
+    Column,
+    Mask,
+    Numbers,
     not_binary,
     not_events,
     strange_treatment,
     undeclared_arm,
 )
+from counterveil.data.domains import Binary, Drop, Fill, Label, MissingRule, Range, index_of, number_of
+from counterveil.data.outcomes import PARTS, earlier_name, entries, level_name, only_subset, wrong_events
+from counterveil.data.passes import Sums, in_order, side_by_side, silence
+from counterveil.data.people import UnfitError, one_row_per_person, places, reduced, unfit
+from counterveil.data.sources import read, without_positions
+from counterveil.data.study import SMALLEST_ARM, Study
 from counterveil.errors import CounterveilError, DataError, refusal
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.public_choices import shuffled

@@ -12,8 +12,8 @@ from typing import Any
 
 from counterveil.accounting import Ledger, open_ledger
 from counterveil.data import Drop, Fill, Range, Study
-from counterveil.data.documents import OPEN
-from counterveil.data.labels import MissingRule, plain_number
+from counterveil.data.domains import MissingRule, plain_number
+from counterveil.data.study import OPEN
 from counterveil.drafting import codebooks
 from counterveil.drafting.codebooks import Codebook, Entry
 from counterveil.drafting.draft import Draft, draft

@@ -17,8 +17,14 @@ from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.federation.summed import agreed, most_rows
 from counterveil.privacy.caveats import SitesWithoutAnswer
-from counterveil.questions.pooled.pool import PooledResult, released_numbers, rows_of
-from counterveil.questions.pooled.tables import PooledMoments, PooledTable, pool
+from counterveil.questions.pooled import (
+    PooledMoments,
+    PooledResult,
+    PooledTable,
+    pool,
+    released_numbers,
+    rows_of,
+)
 from counterveil.results.result import Result
 from counterveil.settings import WeightLimits
 

@@ -37,12 +37,9 @@ from counterveil.inference.uncertainty import HEADROOM
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.public_choices import LEAST_SHARE, LEFT_OF_TREATMENT
 from counterveil.privacy import Budget, Estimand, Proof, Unit, exact
-from counterveil.questions.pooled.pool import FAR_OUTSIDE, read_result, rows_of
-from counterveil.questions.pooled.tables import read_answer
-from counterveil.results.codec import noise_from_dict, noise_to_dict
-from counterveil.results.effect import Linear
-from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import OF_MEANS
+from counterveil.questions.pooled import FAR_OUTSIDE, read_answer, read_result, rows_of
+from counterveil.results.effect import Linear, noise_from_dict, noise_to_dict
+from counterveil.results.measures import DIFFERENCE, OF_MEANS
 from counterveil.results.result import MeasureResult, Result, difference_result
 from counterveil.settings.methods import MOST_BIAS
 from counterveil.statistics.linear.sensitivity import ArmMean, MeanContrast

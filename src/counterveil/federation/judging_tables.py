@@ -45,13 +45,11 @@ from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.running_sums import SUMS, Form
 from counterveil.privacy import Estimand, Unit
 from counterveil.privacy.caveats import ClippedOutliers
-from counterveil.questions.groups.question import group_names, layout_of
-from counterveil.questions.pooled.pool import rows_of
-from counterveil.results.arms import ArmsResult
-from counterveil.results.codec import noise_from_dict, noise_to_dict
-from counterveil.results.effect import Effect, Linear
+from counterveil.questions.groups import group_names, layout_of
+from counterveil.questions.pooled import rows_of
+from counterveil.results.arms import ArmsResult, OutcomesResult
+from counterveil.results.effect import Effect, Linear, noise_from_dict, noise_to_dict
 from counterveil.results.groups import GroupsResult
-from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.regression import Moments
 from counterveil.results.result import Result
 from counterveil.results.survival import SurvivalResult

@@ -33,24 +33,22 @@ from counterveil.federation.site_files import (
     key_of,
 )
 from counterveil.privacy import Budget, Unit
+from counterveil.questions import groups as groups_question
 from counterveil.questions import outcomes
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_of
-from counterveil.questions.ate import METHODS, AteArguments, Method
-from counterveil.questions.groups import question as groups_question
-from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.ate import METHODS, AteArguments, Method, settings_from_values
+from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.session import Session
 from counterveil.questions.survival import SurvivalArguments
-from counterveil.questions.typed_settings import settings_from_values
-from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import OF_MEANS, no_means
+from counterveil.results.measures import DIFFERENCE, OF_MEANS, no_means
 from counterveil.results.question import uses_of
 from counterveil.session import BaseSession
 from counterveil.session.summing import NextPart
 from counterveil.settings import Arms, Survival
-from counterveil.settings.ranges import out_of_range
+from counterveil.settings.methods import out_of_range
 
 _LOG = logging.getLogger(__name__)
 # What the ledger says about a request id, and how a site passes it on.

@@ -29,8 +29,7 @@ from counterveil.federation.files import (
 )
 from counterveil.federation.messages import Ask, Head, SiteRequest
 from counterveil.privacy import Budget, Unit, exact
-from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import check_measure
+from counterveil.results.measures import DIFFERENCE, check_measure
 from counterveil.session.session import shown_columns
 
 # What a site's steward allows: decided from the request and the ledger's totals, never from the rows.

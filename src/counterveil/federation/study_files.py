@@ -28,9 +28,8 @@ from counterveil.federation.judging_tables import check_declared
 from counterveil.federation.masking import SUMMED
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest, check_id
 from counterveil.inference import POOLING_METHODS
-from counterveil.questions.pooled.pool import METHODS as POOLING_OF_MEANS
-from counterveil.results.measure_words import DIFFERENCE
-from counterveil.results.measures import OF_MEANS
+from counterveil.questions.pooled import METHODS as POOLING_OF_MEANS
+from counterveil.results.measures import DIFFERENCE, OF_MEANS
 
 FILE = "study.toml"
 DECLARATION = "declaration.toml"

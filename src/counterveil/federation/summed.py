@@ -10,7 +10,7 @@ from counterveil.errors import refusal
 from counterveil.federation.files import damaged, read_json, write_json
 from counterveil.federation.masking import Step
 from counterveil.federation.study_files import StudyFolder
-from counterveil.questions.pooled.pool import released_numbers
+from counterveil.questions.pooled import released_numbers
 from counterveil.results.result import Result
 
 _STATE = "sum.json"

@@ -5,10 +5,18 @@ from counterveil.mechanisms.box import Box
 from counterveil.mechanisms.gaussian import Gaussian
 from counterveil.mechanisms.laplace import Laplace, LaplacePair
 from counterveil.mechanisms.lomax import Lomax
-from counterveil.mechanisms.noise import KnownSensitivityMechanism, Noise, ScaledNoise
+from counterveil.mechanisms.noise import (
+    BitSource,
+    Grid,
+    KnownSensitivityMechanism,
+    Noise,
+    ScaledNoise,
+    SeededNoise,
+    SystemNoise,
+    fixed_ambient_generators,
+)
 from counterveil.mechanisms.registry import Mechanism, mechanism_from_dict
 from counterveil.mechanisms.response import RandomizedResponse
-from counterveil.mechanisms.source import BitSource, Grid, SeededNoise, SystemNoise, fixed_ambient_generators
 from counterveil.mechanisms.stable_histogram import StableHistogram
 from counterveil.mechanisms.staircase import Staircase
 from counterveil.mechanisms.summed_laplace import SummedLaplace

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from counterveil.errors import refusal
 from counterveil.mechanisms.gaussian import NormalDistribution
 from counterveil.mechanisms.laplace import LaplaceDistribution
-from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.source import (
+from counterveil.mechanisms.noise import (
     WORD_BITS,
     BitSource,
     Grid,
+    Reals,
     SignedUniform,
     certain_floor,
     exact_ball,

@@ -13,11 +13,11 @@ from flint import arb
 from numpy.typing import ArrayLike
 
 from counterveil.mechanisms.ball import VectorNoise, check_length, gamma, settled
-from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.source import (
+from counterveil.mechanisms.noise import (
     WORD_BITS,
     BitSource,
     Grid,
+    Reals,
     SignedUniform,
     exact_ball,
     special,

@@ -10,9 +10,15 @@ import numpy as np
 from flint import arb, arb_series
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.fast import Table, smooth_table
-from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import hash_of, positive_sensitivity, special
+from counterveil.mechanisms.noise import (
+    Noise,
+    Reals,
+    Table,
+    hash_of,
+    positive_sensitivity,
+    smooth_table,
+    special,
+)
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, Number, exact
 

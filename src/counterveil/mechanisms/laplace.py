@@ -11,9 +11,17 @@ from flint import arb, arb_series
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.fast import Table, smooth_table
-from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import BitSource, Grid, hash_of, positive_epsilon, positive_sensitivity
+from counterveil.mechanisms.noise import (
+    BitSource,
+    Grid,
+    Noise,
+    Reals,
+    Table,
+    hash_of,
+    positive_epsilon,
+    positive_sensitivity,
+    smooth_table,
+)
 from counterveil.privacy import LaplaceEvent, Number
 
 

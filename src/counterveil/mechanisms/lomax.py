@@ -11,9 +11,17 @@ import numpy as np
 from flint import arb, arb_series, ctx
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.fast import Table, release_values, smooth_table
-from counterveil.mechanisms.noise import Reals, ScaledNoise
-from counterveil.mechanisms.source import BitSource, Grid, exact_ball, positive_epsilon
+from counterveil.mechanisms.noise import (
+    BitSource,
+    Grid,
+    Reals,
+    ScaledNoise,
+    Table,
+    exact_ball,
+    positive_epsilon,
+    release_values,
+    smooth_table,
+)
 from counterveil.privacy import Number, PureEvent, exact
 
 CALIBRATION_PRECISION = 192

@@ -1,20 +1,613 @@
-"""A unit distribution times a scale: the numbers that intervals need, and the two ways to draw."""
+"""Sources of random bits (the operating system, or a seed for tests), grids, and the exact sampler."""
 
 from __future__ import annotations
 
+import math
+import os
+import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from flint import arb, arb_series, ctx, fmpq
 from numpy.typing import ArrayLike, NDArray
 
-from counterveil.mechanisms.fast import TabledDistribution, draw_units, release_values
-from counterveil.mechanisms.source import BitSource, Grid
-from counterveil.privacy import Event
+from counterveil.errors import refusal
+from counterveil.privacy import Event, Number, exact
+
+WORD_BITS = 64
+
+
+class BitSource(Protocol):
+    """Independent fair bits; `simulated` is True when someone could draw them again."""
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the bits can be reproduced, so that the noise could be subtracted."""
+        ...
+
+    def bits(self, count: int) -> int:
+        """Return an integer uniform in [0, 2**count)."""
+        ...
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return `count` integers uniform in [0, 2**64)."""
+        ...
+
+
+class SystemNoise:
+    """The operating system's generator; nothing is buffered, so a forked process repeats nothing."""
+
+    simulated = False
+
+    def bits(self, count: int) -> int:
+        """Return an integer uniform in [0, 2**count)."""
+        check_count(count)
+        size = (count + 7) // 8
+        return int.from_bytes(os.urandom(size), "little") >> (8 * size - count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return `count` integers uniform in [0, 2**64)."""
+        check_count(count)
+        return np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+
+    def __repr__(self) -> str:
+        return "SystemNoise()"
+
+
+class SeededNoise:
+    """A reproducible stream for tests and experiments; its releases are not private."""
+
+    simulated = True
+
+    def __init__(self, seed: int) -> None:
+        if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+            raise refusal("CV-P113", seed=seed)
+        self.seed = seed
+        self._stream = np.random.PCG64(seed)
+
+    def bits(self, count: int) -> int:
+        """Return an integer uniform in [0, 2**count), from the next whole words of the stream."""
+        check_count(count)
+        size = -(-count // WORD_BITS)
+        joined = 0
+        for word in self.words(size):
+            joined = (joined << WORD_BITS) | int(word)
+        return joined >> (size * WORD_BITS - count)
+
+    def words(self, count: int) -> NDArray[np.uint64]:
+        """Return `count` integers uniform in [0, 2**64)."""
+        check_count(count)
+        words: NDArray[np.uint64] = self._stream.random_raw(count)
+        return words
+
+    def __repr__(self) -> str:
+        return f"SeededNoise({self.seed})"
+
+
+def check_count(count: int) -> None:
+    """Raise CV-P108 for a negative number of bits or draws."""
+    if count < 0:
+        raise refusal("CV-P108", count=count)
+
+
+# The process's global generators, for code of others that draws from them.
+#
+# Nothing of ours draws from them. A learner that a user brings may: what one piece of data makes it draw would then
+# reach the next piece through the generator's state. Starting every piece from one fixed state cuts that way.
+
+
+_FIXED = 0
+
+
+@contextmanager
+def fixed_ambient_generators() -> Iterator[Callable[[], None]]:
+    """Run a block with the global generators in one fixed state, and put them back as they were afterwards.
+
+    The block is given a function that puts them into that fixed state again.
+    """
+    plain, vectors = random.getstate(), np.random.get_state()
+    _fix()
+    try:
+        yield _fix
+    finally:
+        random.setstate(plain)
+        np.random.set_state(vectors)
+
+
+def _fix() -> None:
+    random.seed(_FIXED)
+    np.random.seed(_FIXED)
+
+
+# The public grid on which every released number lies.
+
+
+DEFAULT_BITS = 24  # a step of 2**-24 scales adds less than 1e-14 of the noise's variance
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The multiples of `step`; the step must be chosen from public numbers only."""
+
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        if self.step <= 0:
+            raise refusal("CV-P107", step=self.step)
+
+    @classmethod
+    def for_scale(cls, scale: Fraction, bits: int = DEFAULT_BITS) -> Grid:
+        """Return the grid whose step is the largest power of two that is at most scale / 2**bits."""
+        if scale <= 0:
+            return cls(Fraction(scale))
+        target = Fraction(scale) / Fraction(2) ** bits
+        power = target.numerator.bit_length() - target.denominator.bit_length()
+        step = _power_of_two(power)
+        return cls(step if step <= target else step / 2)
+
+    def units(self, value: Fraction) -> int:
+        """Return the grid point nearest to `value`, counted in steps; halves go up."""
+        return (value / self.step + Fraction(1, 2)).__floor__()
+
+    def value(self, units: int) -> Fraction:
+        """Return the number that lies `units` steps from zero."""
+        return units * self.step
+
+
+def _power_of_two(power: int) -> Fraction:
+    return Fraction(1 << power) if power >= 0 else Fraction(1, 1 << -power)
+
+
+# The checks of parameters that several mechanisms share; none of them ever sees a private value.
+
+
+def positive_sensitivity(value: Number) -> Fraction:
+    """Return the sensitivity as an exact rational, or raise CV-P100."""
+    sensitivity = exact(value, "sensitivity")
+    if sensitivity <= 0:
+        raise refusal("CV-P100", value=value)
+    return sensitivity
+
+
+def positive_epsilon(value: Number) -> Fraction:
+    """Return epsilon as an exact rational, or raise CV-P101."""
+    epsilon = exact(value, "epsilon")
+    if epsilon <= 0:
+        raise refusal("CV-P101", value=value)
+    return epsilon
+
+
+def hash_of(*numbers: Fraction) -> int:
+    """Return a hash of rationals; intervals look noises up by theirs, and Python's for fractions is slow."""
+    return hash(tuple([(one.numerator, one.denominator) for one in numbers]))
+
+
+# The special functions of scipy, loaded at their first use: the import alone costs a fifth of a second.
+
+
+def special(function: str, *arguments: Any) -> NDArray[np.float64]:
+    """Return scipy.special.<function>(*arguments) as float64."""
+    from scipy import special as scipy_special
+
+    return np.asarray(getattr(scipy_special, function)(*arguments), dtype=np.float64)
+
+
+# Exact draws: random bits pushed through a quantile function in ball arithmetic.
+#
+# A uniform number is known only as an interval; more bits narrow it. The interval goes through
+# the distribution's quantile function with rigorous error bounds, and bits are added until the grid point
+# of (value + noise) is the same for every number of the interval. The page `sampler.proof.md`
+# says why the released integer then has exactly the distribution of the rounded continuous mechanism.
+
+
+# Proof: sampler.proof.md
+
+TAIL_BITS = WORD_BITS - 1  # of the first word, one bit is the sign
+GUARD_BITS = 64  # working precision beyond the bits of the uniform number
+_SIGN_SHIFT = WORD_BITS - 1
+_TAIL_MASK = (1 << TAIL_BITS) - 1
+
+
+class TailQuantile(Protocol):
+    """A distribution that is symmetric about zero, without an atom, given by the quantiles of its size."""
+
+    def tail_quantile(self, u: arb) -> arb:
+        """Return a ball that holds every x with P(|X| > x) in the ball u; not finite if unknown."""
+        ...
+
+
+@dataclass(slots=True)
+class SignedUniform:
+    """A sign and a number u of (0, 1) that is known to lie in [head, head + 1] / 2**bits."""
+
+    negative: bool
+    head: int
+    bits: int
+
+    @classmethod
+    def of_word(cls, word: int) -> SignedUniform:
+        """Return the sign and the first 63 bits of u that one random word holds."""
+        return cls(bool(word >> _SIGN_SHIFT), word & _TAIL_MASK, TAIL_BITS)
+
+    def refine(self, source: BitSource) -> None:
+        """Narrow u by 64 further bits."""
+        self.head = (self.head << WORD_BITS) | source.bits(WORD_BITS)
+        self.bits += WORD_BITS
+
+    def ball(self) -> arb:
+        """Return the interval of u as an exact ball."""
+        return arb((2 * self.head + 1, -self.bits - 1), (1, -self.bits - 1))
+
+    def signed(self, distribution: TailQuantile) -> arb:
+        """Return a ball that holds the draw of `distribution` that this number stands for."""
+        size = distribution.tail_quantile(self.ball())
+        return -size if self.negative else size
+
+
+def exact_ball(value: Fraction) -> arb:
+    """Return a ball that holds a rational, at the working precision."""
+    return arb(fmpq(value.numerator, value.denominator))
+
+
+def certain_floor(ball: arb) -> int | None:
+    """Return the floor shared by every number of the ball, None if there is more than one."""
+    if not ball.is_finite():
+        return None
+    floor = ball.floor().unique_fmpz()
+    return None if floor is None else int(floor)
+
+
+def working_bits(bits: int, ratio: Fraction) -> int:
+    """Return a precision at which rounding is negligible beside the unknown bits of u."""
+    size = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    return bits + GUARD_BITS + max(0, size)
+
+
+def settle(
+    distribution: TailQuantile, ratio: Fraction, offset: Fraction, uniform: SignedUniform, source: BitSource
+) -> int:
+    """Return floor(offset + ratio * X), reading further bits only while it is not certain."""
+    while True:
+        with ctx.workprec(working_bits(uniform.bits, ratio)):
+            total = exact_ball(offset) + exact_ball(ratio) * uniform.signed(distribution)
+            floor = certain_floor(total)
+        if floor is not None:
+            return floor
+        uniform.refine(source)
+
+
+def split(value: Fraction, grid: Grid) -> tuple[int, Fraction]:
+    """Return (n, rest) with value / step + 1/2 = n + rest and 0 <= rest < 1.
+
+    Only the rest takes part in ball arithmetic, so the size of the value does not change the precision.
+    """
+    top, bottom = value.numerator * grid.step.denominator, value.denominator * grid.step.numerator
+    whole, rest = divmod(2 * top + bottom, 2 * bottom)
+    return whole, Fraction(rest, 2 * bottom)
+
+
+# Vectors of exact draws: a certified float64 path, and the exact path wherever it is not certain.
+#
+# Both paths read the same words. A draw is settled in float64 only when its proved error bound lies clear of every
+# rounding boundary; otherwise the exact path continues with the very same bits. The integers are therefore those of
+# the exact sampler, not approximations of them.
+
+
+# Piecewise polynomials for quantile functions, each with a proved bound on its error.
+#
+# Cells are ranges of the first 52 bits k of a uniform number u, which then lies in
+# [k, k + 1] / 2**52. In a cell the quantile is approximated by a polynomial in (k + 1/2 - origin)
+# with float64 coefficients; `error` bounds everything between the value that Horner's rule returns
+# in IEEE arithmetic and the quantile at any u of the interval. Terms: `sampler.proof.md`.
+
+
+HEAD_BITS = 52
+# Few cells of a high degree: at the usual grid deeper tails, of probability 2**-12, are most of what is left to the
+# exact path, and a table takes as long to build as some 700 exact draws. Flint has ten terms of a series.
+DEGREE = 8
+OCTAVES = 12
+SUBCELLS = 8
+TABLE_PRECISION = 128
+_UNIT_ROUNDOFF_BITS = 53
+
+
+class SmoothDistribution(TailQuantile, Protocol):
+    """A distribution whose size |X| has an analytic density on the positive half line."""
+
+    def size_density(self, x: arb_series) -> arb_series:
+        """Return the density of |X| as a power series; the constant term may be a wide ball."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One polynomial: k from `start` on, coefficients in powers of (k + 1/2 - origin)."""
+
+    start: int
+    origin: float
+    coefficients: tuple[float, ...]
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells sorted by start; coefficients have shape (degree + 1, cells), lowest power first."""
+
+    starts: NDArray[np.int64]
+    origins: NDArray[np.float64]
+    coefficients: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, cells: list[Cell]) -> Table:
+        """Return the table of these cells, with a first cell that sends the far tail to the exact path."""
+        unknown = Cell(0, 0.0, (0.0,), math.inf)
+        ordered = sorted([unknown, *cells], key=lambda cell: cell.start)
+        width = max(len(cell.coefficients) for cell in ordered)
+        padded = [cell.coefficients + (0.0,) * (width - len(cell.coefficients)) for cell in ordered]
+        return cls(
+            np.array([cell.start for cell in ordered], dtype=np.int64),
+            np.array([cell.origin for cell in ordered]),
+            np.ascontiguousarray(np.array(padded).T),
+            np.array([cell.error for cell in ordered]),
+        )
+
+    def evaluate(self, heads: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the approximate quantiles of these heads and the bounds of their errors."""
+        index = np.searchsorted(self.starts, heads, side="right") - 1
+        # Both numbers are multiples of 1/2 below 2**52, so this difference is exact.
+        offset = (heads.astype(np.float64) + 0.5) - self.origins[index]
+        value = self.coefficients[-1][index]
+        for row in self.coefficients[-2::-1]:
+            value = value * offset + row[index]
+        return value, self.errors[index]
+
+
+def smooth_table(distribution: SmoothDistribution) -> Table:
+    """Return the table of an analytic distribution: octaves of u, each cut into equal cells."""
+    cells: list[Cell] = []
+    with ctx.workprec(TABLE_PRECISION):
+        for octave in range(OCTAVES):
+            width = 2 ** (HEAD_BITS - 1 - octave) // SUBCELLS
+            first = 2 ** (HEAD_BITS - 1 - octave)
+            edges = [distribution.tail_quantile(_head(first + i * width)) for i in range(SUBCELLS + 1)]
+            cells.extend(
+                _smooth_cell(distribution, first + i * width, width, edges[i].union(edges[i + 1]))
+                for i in range(SUBCELLS)
+            )
+    return Table.of(cells)
+
+
+def linear_cell(start: int, stop: int, value: arb, slope: arb) -> Cell:
+    """Return the cell of a quantile that equals value + slope * (head - start) on [start, stop].
+
+    `value` and `slope` may depend on the piece but not on the head; `slope` is per unit of the head.
+    """
+    return _cell(start, float(start), [value, slope], arb(stop - start), abs(slope) / 2)
+
+
+def blind_cell(start: int) -> Cell:
+    """Return a cell that sends every draw to the exact path."""
+    return Cell(start, 0.0, (0.0,), math.inf)
+
+
+def _smooth_cell(distribution: SmoothDistribution, start: int, width: int, sizes: arb) -> Cell:
+    """Return the Taylor cell about the middle of [start, start + width]; `sizes` holds its quantiles."""
+    middle = start + width // 2
+    half = arb(width) / 2
+    centre = distribution.tail_quantile(_head(middle))
+    taylor = [centre, *_inverse_derivatives(distribution, centre)[1 : DEGREE + 1]]
+    anywhere = _inverse_derivatives(distribution, sizes)
+    remainder = abs(anywhere[DEGREE + 1]) * half ** (DEGREE + 1)
+    # The midpoint k + 1/2 stands for [k, k + 1]: the quantile moves by at most half a unit times its slope.
+    return _cell(start, float(middle), taylor, half, remainder + abs(anywhere[1]) / 2)
+
+
+def _inverse_derivatives(distribution: SmoothDistribution, size: arb) -> list[arb]:
+    """Return balls of the Taylor coefficients of the quantile in the head, wherever it equals `size`."""
+    length = DEGREE + 2
+    density = _padded(distribution.size_density(arb_series([size, 1], length)), length)
+    # The tail falls at the rate of the density: head(x) - head(size) = -2**52 * integral of the density.
+    falls = [-(arb(2) ** HEAD_BITS) * density[i - 1] / i for i in range(1, length)]
+    return _padded(arb_series([arb(0), *falls], length).reversion(), length)
+
+
+def _padded(series: arb_series, length: int) -> list[arb]:
+    """Return the first `length` coefficients; flint leaves out zeros at the end."""
+    if series.prec < length:  # flint cuts series off at the length of its context, without a word
+        raise ValueError("fewer terms than a bound of the error needs")
+    known = list(series.coeffs())[:length]
+    return known + [arb(0)] * (length - len(known))
+
+
+def _cell(start: int, origin: float, taylor: list[arb], reach: arb, other: arb) -> Cell:
+    """Return the cell with rounded coefficients and the sum of all errors for |offset| <= reach."""
+    rounded = tuple(float(coefficient.mid()) for coefficient in taylor)
+    error, size, power = other, arb(0), arb(1)
+    for coefficient, number in zip(taylor, rounded, strict=True):
+        error += abs(coefficient - arb(number)) * power
+        size += abs(arb(number)) * power
+        power *= reach
+    # Horner's rule: each coefficient meets at most 2 degree roundings (one more covers gamma_n > n u).
+    error += size * (2 * len(rounded)) * arb(2) ** -_UNIT_ROUNDOFF_BITS
+    return Cell(start, origin, rounded, _float_above(error))
+
+
+def _float_above(ball: arb) -> float:
+    """Return a float64 that is not below any point of a non-negative ball; infinity if unknown."""
+    if not ball.is_finite():
+        return math.inf
+    # float() of the upper end may round down; one part in 2**40 more than covers it.
+    return float(ball.abs_upper()) * (1 + 2.0**-40) + 2.0**-1000
+
+
+def _head(head: int) -> arb:
+    """Return head / 2**52 as an exact ball."""
+    return arb((head, -HEAD_BITS))
+
+
+def head_floor(u: arb) -> int | None:
+    """Return floor(u * 2**52) where it is certain."""
+    floor = (u * arb(2) ** HEAD_BITS).floor().unique_fmpz()
+    return None if floor is None else int(floor)
+
+
+BLOCK = 2**20  # draws whose words are read at once; bounds the memory
+CHUNK = 2**15  # draws evaluated at once; keeps the work in the cache
+FEW = 256  # fewer draws than this do not build a table; those that come often are vectors of some hundred
+MOST_TABLES = 64
+_HALF = Fraction(1, 2)
+# Outside this range of scale / step a float64 product could overflow or lose its relative accuracy.
+_RATIO_RANGE = (Fraction(1, 2**200), Fraction(2**100))
+_SPREAD = 1 + 2.0**-20  # more than covers the roundings made while the bound itself is computed
+_ROUNDINGS = (
+    2.0**-51
+)  # of the ratio, its product with the quantile, the shift and their sum: 2**-52 beside size + 1
+_MARGIN = 0.5 - 2.0**-40
+_FITS = 2**62  # sums of a draw and a value below this fit in 64 bits
+
+
+class TabledDistribution(TailQuantile, Protocol):
+    """A distribution that also has a certified table; distributions are compared by value, so tables are shared."""
+
+    def table(self) -> Table:
+        """Return a newly built table."""
+        ...
+
+    def __hash__(self) -> int: ...
+
+
+_TABLES: dict[TabledDistribution, Table] = {}
+
+
+def release_values(
+    distribution: TabledDistribution,
+    scale: Fraction,
+    values: Sequence[Fraction],
+    grid: Grid,
+    source: BitSource,
+) -> list[Fraction]:
+    """Return the grid points nearest to value + scale * X, with an exact draw X of its own for every value."""
+    parts = [split(value, grid) for value in values]
+    table, ratio = _table_for(distribution, scale, len(values), grid)
+    drawn = _in_blocks(distribution, ratio, len(values), source, table, [rest for _, rest in parts])
+    return [grid.value(whole + int(own)) for (whole, _), own in zip(parts, drawn, strict=True)]
+
+
+def draw_units(
+    distribution: TabledDistribution, scale: Fraction, count: int, grid: Grid, source: BitSource
+) -> NDArray[np.int64] | NDArray[np.object_]:
+    """Return `count` draws of scale * X rounded to the grid, in steps; Python ints if one needs 63 bits."""
+    table, ratio = _table_for(distribution, scale, count, grid)
+    return _in_blocks(distribution, ratio, count, source, table)
+
+
+def draw_units_exactly(
+    distribution: TailQuantile, scale: Fraction, count: int, grid: Grid, source: BitSource
+) -> NDArray[np.int64] | NDArray[np.object_]:
+    """Return what `draw_units` returns, bit for bit, without its float64 path."""
+    return _in_blocks(distribution, scale / grid.step, count, source, None)
+
+
+def shared_table(distribution: TabledDistribution) -> Table:
+    """Return the table of a distribution, built at its first use."""
+    if distribution not in _TABLES:
+        while len(_TABLES) >= MOST_TABLES:
+            del _TABLES[next(iter(_TABLES))]
+        _TABLES[distribution] = distribution.table()
+    return _TABLES[distribution]
+
+
+def _table_for(
+    distribution: TabledDistribution, scale: Fraction, count: int, grid: Grid
+) -> tuple[Table | None, Fraction]:
+    """Return the table for so many draws, None where the exact path takes them all, and the scale in steps."""
+    ratio = scale / grid.step
+    if not _RATIO_RANGE[0] <= ratio <= _RATIO_RANGE[1]:
+        return None, ratio
+    return _TABLES.get(distribution) if count < FEW else shared_table(distribution), ratio
+
+
+def _in_blocks(
+    distribution: TailQuantile,
+    ratio: Fraction,
+    count: int,
+    source: BitSource,
+    table: Table | None,
+    offsets: Sequence[Fraction] | None = None,
+) -> NDArray[np.int64] | NDArray[np.object_]:
+    """Return floor(offset + ratio * X) for every draw, offsets being in [0, 1), or 1/2.
+
+    Each block reads its words first and further bits after them.
+    """
+    check_count(count)
+    units = np.zeros(count, dtype=np.int64)
+    large: dict[int, int] = {}
+    for start in range(0, count, BLOCK):
+        words = source.words(min(BLOCK, count - start))
+        block = units[start : start + len(words)]
+        own = None if offsets is None else offsets[start : start + len(words)]
+        open_ = (
+            np.arange(len(words))
+            if table is None
+            else _settle_in_float(table, float(ratio), words, _shifts(own, len(words)), block)
+        )
+        for i in open_:
+            uniform = SignedUniform.of_word(int(words[i]))
+            drawn = settle(distribution, ratio, _HALF if own is None else own[i], uniform, source)
+            if abs(drawn) < _FITS:
+                block[i] = drawn
+            else:
+                large[start + int(i)] = drawn
+    if not large:
+        return units
+    wide = units.astype(object)
+    for i, drawn in large.items():
+        wide[i] = drawn
+    return wide
+
+
+def _shifts(offsets: Sequence[Fraction] | None, count: int) -> NDArray[np.float64]:
+    """Return offset - 1/2, rounded once: Python divides whole numbers correctly."""
+    if offsets is None:
+        return np.zeros(count)
+    return np.array([(2 * one.numerator - one.denominator) / (2 * one.denominator) for one in offsets])
+
+
+def _settle_in_float(
+    table: Table,
+    ratio: float,
+    words: NDArray[np.uint64],
+    shifts: NDArray[np.float64],
+    units: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Write every draw that float64 settles into `units`; return the indices of the others."""
+    undecided: list[NDArray[np.int64]] = []
+    tail, unseen = np.uint64((1 << TAIL_BITS) - 1), np.uint64(TAIL_BITS - HEAD_BITS)
+    for start in range(0, len(words), CHUNK):
+        chunk = words[start : start + CHUNK]
+        heads = ((chunk & tail) >> unseen).astype(np.int64)
+        with np.errstate(invalid="ignore", over="ignore"):
+            quantile, error = table.evaluate(heads)
+            size = quantile * ratio
+            bound = (error * ratio + (np.abs(size) + 1.0) * _ROUNDINGS) * _SPREAD
+            centre = np.where(chunk >> np.uint64(TAIL_BITS), -size, size) + shifts[start : start + CHUNK]
+            nearest = np.rint(centre)
+            # A bound that is not a number compares as False, so nothing unknown is ever accepted.
+            settled = np.abs(centre - nearest) + bound < _MARGIN
+        units[start : start + len(chunk)] = np.where(settled, nearest, 0.0).astype(np.int64)
+        undecided.append(start + np.flatnonzero(~settled))
+    return np.concatenate(undecided) if undecided else np.empty(0, dtype=np.int64)
+
+
+# A unit distribution times a scale: the numbers that intervals need, and the two ways to draw.
+
 
 Reals = NDArray[np.float64]
 

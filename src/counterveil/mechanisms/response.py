@@ -12,8 +12,7 @@ from flint import arb, ctx
 from numpy.typing import ArrayLike, NDArray
 
 from counterveil.errors import refusal
-from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.source import GUARD_BITS, WORD_BITS, BitSource, exact_ball, positive_epsilon
+from counterveil.mechanisms.noise import GUARD_BITS, WORD_BITS, BitSource, Reals, exact_ball, positive_epsilon
 from counterveil.privacy import Number, ResponseEvent
 
 MOST_CATEGORIES = 2**16

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from counterveil.errors import refusal
 from counterveil.mechanisms.laplace import Laplace
-from counterveil.mechanisms.source import BitSource, Grid, positive_epsilon
+from counterveil.mechanisms.noise import BitSource, Grid, positive_epsilon
 from counterveil.privacy import Number, exact
 
 # A replaced row takes one from a count and adds one to another.

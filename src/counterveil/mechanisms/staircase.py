@@ -10,17 +10,21 @@ from functools import lru_cache
 import numpy as np
 from flint import arb, ctx
 
-from counterveil.mechanisms.fast import (
+from counterveil.mechanisms.noise import (
     HEAD_BITS,
     TABLE_PRECISION,
     Cell,
+    Noise,
+    Reals,
     Table,
     blind_cell,
+    exact_ball,
+    hash_of,
     head_floor,
     linear_cell,
+    positive_epsilon,
+    positive_sensitivity,
 )
-from counterveil.mechanisms.noise import Noise, Reals
-from counterveil.mechanisms.source import exact_ball, hash_of, positive_epsilon, positive_sensitivity
 from counterveil.privacy import Number, PureEvent
 
 GAMMA_BITS = 48  # any gamma in (0, 1) is private; this many bits reach the optimum for every purpose

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from counterveil.errors import refusal
 from counterveil.mechanisms.laplace import Laplace, LaplaceDistribution
-from counterveil.mechanisms.noise import Reals
-from counterveil.mechanisms.source import (
+from counterveil.mechanisms.noise import (
     GUARD_BITS,
     WORD_BITS,
     BitSource,
     Grid,
+    Reals,
     SignedUniform,
     certain_floor,
     check_count,

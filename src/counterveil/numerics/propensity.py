@@ -1,63 +1,9 @@
-"""Propensity scores by penalised logistic regression, for two arms or several.
-
-The objective, the solver and the proof that its tolerance is always met are in `newton`. A constant
-column is appended to X and penalised like the others: an intercept without penalty moves without
-bound when one row changes. Rows are read in blocks (for several arms small data are copied once, with
-that column), so that beside X and the scores only a fixed amount of memory is used, and time is linear
-in the number of rows.
-
-Damped Newton for penalised logistic objectives, with a gradient tolerance that is always reached.
-
-The objective is J(w) = (1/n) sum_i l_i(w) + (lam/2)|w|^2, l_i the negative log-likelihood of row i's
-arm among K arms under a logit linear in x_i (a constant column included); every coordinate of w is
-penalised. H(w) >= lam I is the Hessian, g the gradient, d = H^-1 g, delta^2 = g.d.
-
-**The step.** r is the largest range, over rows, of the K logits of x_i under d (two arms: max |x_i.d|).
-The third derivative of log-sum-exp is a third central moment, so along d each l_i'' changes by at
-most the factor e^{tr} over a step t, the penalty's not at all:  e^{-tr} H(w) <= H(w - td) <= e^{tr} H(w).
-Integrating twice, J(w - td) <= J(w) - t delta^2 + delta^2 (e^{tr} - tr - 1)/r^2, which is least at
-
-    t = ln(1 + r) / r,    J(w) - J(w - td) >= delta^2 ((1+r) ln(1+r) - r) / r^2.                       (1)
-
-The step needs no search and no values of J, whose rounding would hide the last decreases. It is cautious
-far from the minimum; there the whole step t = 1 is tried first and kept if J still falls along d at its
-end. J is convex, so it then fell all the way and by more than at the shorter step: (1) holds as well.
-
-**The number of steps.** Let |x_i| <= R and R' = R for two arms, sqrt(2) R for more; then r <= q with
-q = R' delta / sqrt(lam). With h(q) = (1+q) ln(1+q) - q, h(q)/q^2 decreases and h increases, so by (1) a step
-lowers J by at least delta^2 h(q)/q^2 = (lam/R'^2) h(q), and by (lam/R'^2) h(1/2) as long as q > 1/2;
-h(1/2) > 0.108. J starts at ln K or below and stays above 0: there are at most 9.3 ln(K) R'^2/lam such
-steps. For the new gradient, integrating once and using e^{tr} = 1 + r, |g+| in the norm of H^-1 is at most
-2(1 - t) delta <= r delta, hence delta+ <= sqrt(1+r) r delta and q+ <= sqrt(1+q) q^2 <= 1.225 q^2 once
-q <= 1/2 (a whole step leaves (e^r - 1 - r)/r and e^{r/2} in place of r and sqrt(1+r), whose product is
-smaller there): q falls below 1e-27 in eight more steps, and |g| <= sqrt(lam + R^2/2) delta with it. So the
-tolerance is met after finitely many steps for every data set, and a fit never has to be refused.
-
-**Steps with a kept Hessian.** After a step from w0 the Hessian H0 there is used again for d = H0^-1 g while R,
-the sum of the logit ranges of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that
-g+ = (H0 - mean of H) H0^-1 g is, in the norm of H0^-1, at most e^R - 1 < 0.285 times g, and J falls, by at least
-(1 - e^R/2) g.H0^-1 g. Whether the tolerance is met that way or a new Hessian is taken, delta in its own norm is
-below e^R 0.285 < 0.37 times what it was: the count of Newton steps above stands, and between two of them the
-gradient shrinks by more than three at each step, so that these are finitely many as well.
-
-**The start.** Before all this `quasi_newton.approach` comes near with at most forty gradients and mostly reaches the
-tolerance. Where it ends is where the steps above begin, or else zero if J is above ln K there: what is
-proved holds for both, since J starts at ln K or below. J lies above its tangents by lam/2 of the squared distance:
-where g.w <= lam/2 |w|^2 it is at most J(0) = ln K, and its value need not be computed.
-
-**Rounding.** The loop stops at half the tolerance; the other half is for the error of the computed
-gradient. J never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and `gradient_rounding` bounds
-the error from public numbers alone: of the sums over rows (blocks of b rows: b + n/b roundings at most
-on the way of a term into the total) and of the logits, where residuals change by at most half of what
-the logits do. Penalties and tolerances for which the bound exceeds a quarter of the tolerance are
-refused before any row is read. The errors of H are below 12 % of the smallest penalty accepted (up to 1e8
-rows): H stays positive definite, and the last steps shrink the gradient by that factor at least.
-"""
+"""How much of the treatment each covariate explains beyond the others: partial R^2 of a linear regression."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol, overload
@@ -71,6 +17,139 @@ from scipy.special import expit
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.products import Gram, Kind, MirroredRows, gram
+
+# Beyond this many rows evenly spaced ones are read, beyond this many columns nothing is: an aid to judgement is not
+# to take longer than an estimate.
+_MOST_ROWS, _MOST_COLUMNS = 200_000, 200
+# Rows expanded at once.
+_AT_ONCE = 16_384
+# Added to the diagonal of a correlation matrix, so that columns that repeat each other can be inverted.
+_RIDGE = 1e-9
+
+
+def partial_shares(raw: Sequence[Floats], labels: Sequence[int], treated: NDArray[np.bool_]) -> Floats | None:
+    """Return (d,) the partial R^2 of each covariate with the treatment, given the others; None for very many columns.
+
+    `raw` holds a column (n,) for each covariate. `labels` says of each how many codes it holds, which count together
+    as one covariate; 0 stands for numbers. Constant covariates have 0.
+    """
+    widths = [count - 1 if count else 1 for count in labels]
+    columns = sum(widths)
+    if not columns or columns > _MOST_COLUMNS:
+        return None
+    correlation = _correlation(raw, labels, columns, treated)
+    precision = np.linalg.inv(correlation + _RIDGE * np.eye(columns + 1))
+    shares, places = np.zeros(len(labels)), np.cumsum([0, *widths])
+    for j, (place, width) in enumerate(zip(places, widths, strict=False)):
+        if width == 1:
+            shares[j] = precision[place, -1] ** 2 / (precision[place, place] * precision[-1, -1])
+        elif width:
+            # What is left of this covariate and of the treatment when all others are taken off.
+            own = [*range(place, place + width), columns]
+            left = np.linalg.inv(precision[np.ix_(own, own)])
+            along = left[:-1, -1]
+            shares[j] = float(along @ np.linalg.solve(left[:-1, :-1], along) / left[-1, -1])
+    return np.where(shares > 0.0, np.minimum(shares, 1.0), 0.0)
+
+
+def _correlation(
+    raw: Sequence[Floats], labels: Sequence[int], columns: int, treated: NDArray[np.bool_]
+) -> Floats:
+    """Return (columns + 1, columns + 1) the correlations of all columns and, last, of the treatment."""
+    step = max(1, -(-len(treated) // _MOST_ROWS))
+    chosen = np.arange(0, len(treated), step)
+    centre = [float(column[::step].mean()) for column in raw]
+    total, first = np.zeros((columns + 1, columns + 1)), np.zeros(columns + 1)
+    for start in range(0, len(chosen), _AT_ONCE):
+        rows = chosen[start : start + _AT_ONCE]
+        block = _expanded([column[rows] for column in raw], centre, labels, columns, treated[rows])
+        total += block @ block.T
+        first += block.sum(axis=1)
+    mean = first / len(chosen)
+    covariance = total / len(chosen) - np.outer(mean, mean)
+    size = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    varies = size > _RIDGE * np.sqrt(np.diag(total) / len(chosen) + 1e-300)
+    scale = np.where(varies, size, 1.0)
+    found = np.where(np.outer(varies, varies), covariance / np.outer(scale, scale), 0.0)
+    np.fill_diagonal(found, 1.0)
+    return np.asarray(found)
+
+
+def _expanded(
+    raw: Sequence[Floats],
+    centre: Sequence[float],
+    labels: Sequence[int],
+    columns: int,
+    treated: NDArray[np.bool_],
+) -> Floats:
+    """Return (columns + 1, b) numbers around their centre, indicators of labels but the first, and the treatment."""
+    block = np.empty((columns + 1, len(treated)))
+    place = 0
+    for j, count in enumerate(labels):
+        if count:
+            block[place : place + count - 1] = raw[j] == np.arange(1, count)[:, None]
+            place += count - 1
+        else:
+            block[place] = raw[j] - centre[j]
+            place += 1
+    block[-1] = treated
+    return block
+
+
+# Propensity scores by penalised logistic regression, for two arms or several.
+#
+# The objective, the solver and the proof that its tolerance is always met are in `newton`. A constant column is
+# appended to X and penalised like the others: an intercept without penalty moves without bound when one row changes.
+# Rows are read in blocks (for several arms small data are copied once, with that column), so that beside X and the
+# scores only a fixed amount of memory is used, and time is linear in the number of rows.
+#
+# Damped Newton for penalised logistic objectives, with a gradient tolerance that is always reached.
+#
+# The objective is J(w) = (1/n) sum_i l_i(w) + (lam/2)|w|^2, l_i the negative log-likelihood of row i's arm among K
+# arms under a logit linear in x_i (a constant column included); every coordinate of w is penalised. H(w) >= lam I is
+# the Hessian, g the gradient, d = H^-1 g, delta^2 = g.d.
+#
+# **The step.** r is the largest range, over rows, of the K logits of x_i under d (two arms: max |x_i.d|). The third
+# derivative of log-sum-exp is a third central moment, so along d each l_i'' changes by at most the factor e^{tr} over
+# a step t, the penalty's not at all: e^{-tr} H(w) <= H(w - td) <= e^{tr} H(w). Integrating twice, J(w - td) <= J(w) -
+# t delta^2 + delta^2 (e^{tr} - tr - 1)/r^2, which is least at
+#
+# t = ln(1 + r) / r, J(w) - J(w - td) >= delta^2 ((1+r) ln(1+r) - r) / r^2. (1)
+#
+# The step needs no search and no values of J, whose rounding would hide the last decreases. It is cautious far from
+# the minimum; there the whole step t = 1 is tried first and kept if J still falls along d at its end. J is convex, so
+# it then fell all the way and by more than at the shorter step: (1) holds as well.
+#
+# **The number of steps.** Let |x_i| <= R and R' = R for two arms, sqrt(2) R for more; then r <= q with q = R' delta /
+# sqrt(lam). With h(q) = (1+q) ln(1+q) - q, h(q)/q^2 decreases and h increases, so by (1) a step lowers J by at least
+# delta^2 h(q)/q^2 = (lam/R'^2) h(q), and by (lam/R'^2) h(1/2) as long as q > 1/2; h(1/2) > 0.108. J starts at ln K or
+# below and stays above 0: there are at most 9.3 ln(K) R'^2/lam such steps. For the new gradient, integrating once and
+# using e^{tr} = 1 + r, |g+| in the norm of H^-1 is at most 2(1 - t) delta <= r delta, hence delta+ <= sqrt(1+r) r
+# delta and q+ <= sqrt(1+q) q^2 <= 1.225 q^2 once q <= 1/2 (a whole step leaves (e^r - 1 - r)/r and e^{r/2} in place
+# of r and sqrt(1+r), whose product is smaller there): q falls below 1e-27 in eight more steps, and |g| <= sqrt(lam +
+# R^2/2) delta with it. So the tolerance is met after finitely many steps for every data set, and a fit never has to
+# be refused.
+#
+# **Steps with a kept Hessian.** After a step from w0 the Hessian H0 there is used again for d = H0^-1 g while R, the
+# sum of the logit ranges of all steps since w0, is at most 1/4. On the way e^{-R} H0 <= H <= e^R H0, so that g+ = (H0
+# - mean of H) H0^-1 g is, in the norm of H0^-1, at most e^R - 1 < 0.285 times g, and J falls, by at least (1 - e^R/2)
+# g.H0^-1 g. Whether the tolerance is met that way or a new Hessian is taken, delta in its own norm is below e^R 0.285
+# < 0.37 times what it was: the count of Newton steps above stands, and between two of them the gradient shrinks by
+# more than three at each step, so that these are finitely many as well.
+#
+# **The start.** Before all this `quasi_newton.approach` comes near with at most forty gradients and mostly reaches
+# the tolerance. Where it ends is where the steps above begin, or else zero if J is above ln K there: what is proved
+# holds for both, since J starts at ln K or below. J lies above its tangents by lam/2 of the squared distance: where
+# g.w <= lam/2 |w|^2 it is at most J(0) = ln K, and its value need not be computed.
+#
+# **Rounding.** The loop stops at half the tolerance; the other half is for the error of the computed gradient. J
+# never rises above ln K, so |w| <= sqrt(2 ln(K)/lam) on the way, and `gradient_rounding` bounds the error from public
+# numbers alone: of the sums over rows (blocks of b rows: b + n/b roundings at most on the way of a term into the
+# total) and of the logits, where residuals change by at most half of what the logits do. Penalties and tolerances for
+# which the bound exceeds a quarter of the tolerance are refused before any row is read. The errors of H are below 12
+# % of the smallest penalty accepted (up to 1e8 rows): H stays positive definite, and the last steps shrink the
+# gradient by that factor at least.
+
 
 # A quick approach to the minimum of a convex objective: few Hessians, many gradients.
 #

@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from counterveil.data import Categories, Fill, Study
-from counterveil.data.documents import read_toml
 from counterveil.data.domains import Domain, domain_from
+from counterveil.data.study import read_toml
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.privacy import Number
 

@@ -1,15 +1,22 @@
 """Budgets, units of protection, privacy events and guarantees; no numerics."""
 
-from counterveil.privacy.budget import (
+from counterveil.privacy.guarantee import (
+    SIMULATED,
+    Adjacency,
     ApproximateEvent,
     Budget,
     Charge,
+    Estimand,
     Event,
     GaussianEvent,
+    Guarantee,
     LaplaceEvent,
     Number,
+    Proof,
+    Protected,
     PureEvent,
     ResponseEvent,
+    Unit,
     event_from_dict,
     event_to_dict,
     exact,
@@ -18,7 +25,6 @@ from counterveil.privacy.budget import (
     show,
     written,
 )
-from counterveil.privacy.guarantee import SIMULATED, Adjacency, Estimand, Guarantee, Proof, Protected, Unit
 
 __all__ = [
     "SIMULATED",

@@ -5,17 +5,13 @@ session. Where a claim is not proved in finite samples, the form runs with `acce
 result says so first.
 """
 
-from counterveil.published.cate import InfluenceSettings, KernelSettings
+from counterveil.published.cate import InfluenceSettings, KernelSettings, cate_finite, cate_functional
 from counterveil.published.doubly_robust import cross_fit
-from counterveil.published.finite_queries import cate_finite
-from counterveil.published.gaussian_process import cate_functional
 from counterveil.published.matching import outcome_matching, record_matching
 from counterveil.published.proved_cross_fit import cross_fit_proved
 from counterveil.published.proved_matching import record_matching_proved
-from counterveil.published.proved_strata import smooth_matching_proved
-from counterveil.published.proved_weighting import ipw_proved
-from counterveil.published.smooth_sensitivity import smooth_matching
-from counterveil.published.weighting import ipw
+from counterveil.published.strata import smooth_matching, smooth_matching_proved
+from counterveil.published.weighting import ipw, ipw_proved
 
 __all__ = [
     "InfluenceSettings",

@@ -1,22 +1,24 @@
-"""How a published form is asked: of data and a study, or of an open session, and only if the analyst accepts it.
+"""Releases that no proof of ours covers: noise at a private scale, the textbook Gaussian, two Laplace draws.
 
-`EffectForm` and `QueryForm` are the two kinds of forms. Their `__call__` is what analysts see.
+They draw at the session's gate, from what was charged before, and are here because no sound form needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, fields, replace
+from fractions import Fraction
 from inspect import getdoc, signature
+from math import log, sqrt
 from pathlib import Path
 from typing import Any, TypeVar
 
 from counterveil.accounting import Ledger, Uses
 from counterveil.data import Study, Table, check_study, silence
 from counterveil.errors import refusal
-from counterveil.privacy import Budget, Number, Proof, Unit
-from counterveil.questions.cate.cate import CateArguments
+from counterveil.privacy import ApproximateEvent, Budget, Event, Number, Proof, Unit
+from counterveil.questions.cate import CateArguments
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import refuse_several_arms
 from counterveil.results.functions import CateAnswers, CateQuestion, refuse_long_answers
@@ -28,7 +30,89 @@ from counterveil.results.question import (
     refuse_overlap,
 )
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, BitSource, Gate, Plan, Request
+from counterveil.session import (
+    BaseSession,
+    BitSource,
+    Gate,
+    Kind,
+    KnownSensitivityMechanism,
+    Plan,
+    Released,
+    Request,
+)
+from counterveil.session.any_noise import Gaussian, LaplacePair, release_with
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicalPlan(Plan):
+    """A plan in which the releases named `classical` have textbook Gaussian noise and an equal part of delta."""
+
+    classical: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, plan: Plan, *classical: str) -> ClassicalPlan:
+        """Return the plan with these of its releases drawn and charged as textbook Gaussian noise."""
+        return cls(plan.budget, plan.mechanism, plan.amounts, plan.kinds, classical)
+
+    def event(self, name: str, amount: Fraction) -> Event:
+        """Return what the ledger is told about the release called `name`: what the paper claims for it."""
+        if name in self.classical:
+            return ApproximateEvent(amount, self.budget.delta / len(self.amounts))
+        return Plan.event(self, name, amount)
+
+
+def textbook_constant(delta: float) -> float:
+    """Return sqrt(2 ln(1.25 / delta)): noise over sensitivity / epsilon, as textbooks and papers print it.
+
+    It keeps (epsilon, delta) for epsilon below 1 only. `mu_of` gives the least noise at any epsilon.
+    """
+    return sqrt(2 * log(1.25 / delta))
+
+
+def release_scaled(gate: Gate, name: str, value: Fraction, bound: Fraction, least: Fraction) -> Fraction:
+    """Return `value` plus the plan's noise at a private `bound`; `least` is a public scale that sets the grid."""
+    return release_with(gate, name, [value], lambda plan, _: plan.noise(name, bound), least=least)[0][0]
+
+
+def release_vector_scaled(
+    gate: Gate, name: str, values: Sequence[Fraction], scale: Fraction, least: Fraction
+) -> tuple[Fraction, ...]:
+    """Return `values` plus Gaussian noise of a private `scale` each, which is not returned: it follows the rows."""
+    return release_with(
+        gate,
+        name,
+        values,
+        lambda _, amount: Gaussian(scale * amount, amount),
+        least=least,
+        kind=Kind.VECTOR,
+    )[0]
+
+
+def release_classical(gate: Gate, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+    """Return `value` plus Gaussian noise of the textbook scale; every release of the plan takes an equal delta."""
+
+    def noise(plan: Plan, amount: Fraction) -> KnownSensitivityMechanism:
+        delta = plan.budget.delta / len(plan.amounts)
+        return Gaussian(sensitivity, amount / Fraction(textbook_constant(float(delta))))
+
+    (noisy,), mechanism = release_with(gate, name, [value], noise, least=sensitivity)
+    return Released(noisy, mechanism)
+
+
+def release_twice(
+    gate: Gate, name: str, value: Fraction, sensitivity: Fraction, narrow: Fraction
+) -> Released:
+    """Return `value` plus two Laplace draws: the one that the plan pays for, and one of scale `narrow`."""
+    (noisy,), mechanism = release_with(
+        gate, name, [value], lambda _, amount: LaplacePair(sensitivity, amount, narrow), least=sensitivity
+    )
+    return Released(noisy, mechanism)
+
+
+# How a published form is asked: of data and a study, or of an open session, and only if the analyst accepts it.
+#
+# `EffectForm` and `QueryForm` are the two kinds of forms. Their `__call__` is what analysts see.
+
 
 # What an analyst writes to get a result whose privacy claim is not proved in finite samples.
 ACCEPT = "unproved"

@@ -22,13 +22,12 @@ from counterveil.numerics.arrays import Floats
 from counterveil.numerics.public_choices import two_parts
 from counterveil.privacy import Estimand, Proof, Unit
 from counterveil.privacy.caveats import Caveat
-from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
-from counterveil.published.gate import release_scaled
+from counterveil.published.asking import EffectForm, PublishedQuestion, release_scaled, unproved
 from counterveil.results.answering import Facts
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Plan
+from counterveil.statistics.folds.aggregation import models_of_fold, quietly
 from counterveil.statistics.folds.kernels import FoldNuisances, Predict
-from counterveil.statistics.folds.learners import models_of_fold, quietly
 
 PAGE = "published/robust_score.proof.md"
 # Fitted propensities are kept this far from 0 and 1.

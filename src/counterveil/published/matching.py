@@ -22,14 +22,12 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.linear_form import LinearForm, linear_form
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
-from counterveil.numerics.products import MirroredRows
+from counterveil.numerics.products import LinearForm, MirroredRows, linear_form
 from counterveil.numerics.propensity import fit_propensity, logistic_scores
 from counterveil.privacy import Budget, Estimand, Proof, Unit, show
 from counterveil.privacy.caveats import Target
-from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
-from counterveil.published.gate import release_twice
+from counterveil.published.asking import EffectForm, PublishedQuestion, release_twice, unproved
 from counterveil.published.proved_matching import PAGE as RECORD_PAGE
 from counterveil.published.proved_matching import (
     SCORE_STEPS,
@@ -46,7 +44,6 @@ from counterveil.session import BaseSession, Gate, Kind, Plan, Released, Respons
 from counterveil.settings import Matching
 from counterveil.settings.methods import ADAPTIVE, AUTO, BEST
 from counterveil.statistics.linear.effect import design_diagnostics
-from counterveil.statistics.linear.matching import caveats, matching_details
 from counterveil.statistics.linear.matching_design import (
     Limits,
     Matched,
@@ -56,6 +53,7 @@ from counterveil.statistics.linear.matching_design import (
     scored,
 )
 from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.statistics.linear.weighting import matching_caveats, matching_details
 
 OUTCOME_PAGE = "published/capacity_matching.proof.md"
 RECORD_REMARK = (
@@ -128,7 +126,7 @@ def _outcome_matching(session: BaseSession, question: PublishedQuestion) -> Resu
             outcome=table.study.outcome,
             method="matching on the propensity score, as published",
             releases=(("effect", f"sensitivity {float(sensitivity.estimate):.6g}, two Laplace draws"),),
-            not_covered=caveats(table.study, matched),
+            not_covered=matching_caveats(table.study, matched),
             details=_outcome_details(design, matched, settings, float(loss)),
             diagnostics=design_diagnostics(
                 design.features, design.treated, design.score, matched.matching.coefficients

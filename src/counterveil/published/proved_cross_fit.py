@@ -32,12 +32,12 @@ from counterveil.numerics.shrinkage import Denoised, denoised
 from counterveil.privacy import Estimand, Unit, exact
 from counterveil.privacy.caveats import Caveat, ClippedPropensities, Fact, FoldModels, MisspecifiedModels
 from counterveil.published.asking import EffectForm
-from counterveil.published.proved_weighting import shrunk
+from counterveil.published.weighting import shrunk
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.session.plan import ParallelPlan, in_parallel
+from counterveil.session.session import ParallelPlan, in_parallel
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
 from counterveil.statistics.moments.orthogonal import (
     MOST_NOISE,
@@ -50,9 +50,8 @@ from counterveil.statistics.moments.orthogonal import (
     scaling_of,
     standard_rows,
 )
-from counterveil.statistics.moments.records import Records, TableRecords
+from counterveil.statistics.moments.records import Records, TableRecords, WeightedMeans, release_moments
 from counterveil.statistics.moments.sensitivity import LENGTH_SLACK, PenalisedFit
-from counterveil.statistics.moments.weighted_sums import WeightedMeans, release_moments
 
 # Fitted propensities are kept this far from 0 and 1.
 CLIP = 0.1

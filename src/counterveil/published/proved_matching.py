@@ -21,8 +21,8 @@ from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import MatchedUnits, adaptive_limit, arm_limits, matching_coefficients
+from counterveil.numerics.products import linear_form
 from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Estimand, Unit, caveats, exact

@@ -10,27 +10,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, sqrt
+from math import exp, log, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import Table
+from counterveil.data import Study, Table
+from counterveil.data.domains import outcome_unit
 from counterveil.data.features import UnitFeatures, require_covariates
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
-from counterveil.numerics.arrays import Floats, Indices
-from counterveil.numerics.gaussian_profile import delta_of
-from counterveil.numerics.public_choices import two_parts
-from counterveil.privacy import Estimand, Proof, Unit
-from counterveil.privacy.caveats import Caveat, Target
-from counterveil.published.asking import EffectForm, PublishedQuestion, unproved
-from counterveil.published.gate import textbook_constant
+from counterveil.numerics.arrays import Floats, Indices, Integers
+from counterveil.numerics.gaussian_profile import delta_of, mu_of
+from counterveil.numerics.propensity import checked_tolerance, fit_propensity, logistic_scores
+from counterveil.numerics.public_choices import LEAST_SHARE, two_parts
+from counterveil.privacy import Budget, Estimand, Proof, Unit
+from counterveil.privacy.caveats import (
+    Caveat,
+    ClippedPropensities,
+    ErrorsOfPropensity,
+    Fact,
+    SmallArms,
+    Target,
+    WeightedContrast,
+)
+from counterveil.published.asking import EffectForm, PublishedQuestion, textbook_constant, unproved
 from counterveil.published.matching import fit_without_intercept
-from counterveil.results.answering import Facts
+from counterveil.results.answering import Facts, settled
+from counterveil.results.question import Question
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan
-from counterveil.session.plan import in_branches
+from counterveil.session.session import in_branches
+from counterveil.statistics.moments.kernels.scores import GRID_BITS, RowSums, moments
+from counterveil.statistics.moments.records import WeightedMeans, release_moments
+from counterveil.statistics.moments.sensitivity import ARM_COUNT_FACTOR, ArmTotals, PenalisedFit
 
 PAGE = "statistics/moments/inverse_weighting.proof.md"
 REMARK = (
@@ -196,3 +209,478 @@ def lost_delta(question: PublishedQuestion, published: PublishedSum) -> float:
     ratio = published.true / float(published.claimed)
     mu = Fraction(min(ratio * float(epsilon) / textbook_constant(float(delta)), 1e6))
     return float(delta_of(mu, epsilon))
+
+
+# Private inverse probability weighting with scores that are clipped: `published.ipw` as it can be proved.
+#
+# A logistic propensity model is fitted and released with noise, for one part of the budget; its scores, clipped to a
+# public range, weight the outcomes, whose sum is released for the rest. Both look at all rows. (With disjoint halves,
+# each at the whole budget, the noise of both would be as large or larger, and the sum would have half the rows.) In a
+# trial whose assignment probability is declared nothing is fitted.
+#
+# The estimate is m1 - m0 + mean of h1 t (y - m1) - h0 (1-t) (y - m0): with m1, m0 the (released) means of the arms it
+# is the normalised, or Hajek, form up to a product of errors; with both at the middle of the range it is Horvitz and
+# Thompson's.
+#
+# Lineage: inverse probability weighting (Horvitz and Thompson 1952; Hajek 1971; with an estimated propensity, Hirano,
+# Imbens and Ridder 2003), made private as in PP-IPW; the fit is released by output perturbation (Chaudhuri,
+# Monteleoni and Sarwate 2011).
+
+
+# What is chosen from public numbers alone: penalty, clip, and whether centring pays.
+#
+# The constants were chosen on simulated studies that nothing is reported of.
+
+# The share of the budget for the propensity model and the arms' means.
+FIT_SHARE = Fraction(1, 2)
+# The penalty at which a released logit's noise has about this standard deviation, within the bounds below.
+_LOGIT_NOISE = 0.25
+_LEAST, _MOST = 1e-3, 0.6
+# Clips of scores, and the rows times mu (or epsilon) from which on the wider range pays.
+_NARROW, _WIDE, _ENOUGH = 0.2, 0.1, 8000
+# Noise of an arm's mean, in half-widths of the outcome's range, beyond which centring does more harm than good.
+_MOST_CENTRE_NOISE = 0.2
+
+
+def chosen_penalty(rows: int, features: UnitFeatures, amount: float, mechanism: str) -> float:
+    """Return the penalty that balances the noise of the weights against what it takes off the model.
+
+    The noise of a weight has standard deviation 2R/(rows penalty mu), or sqrt(columns) times 1/epsilon in
+    place of 1/mu for pure noise; a row of features is no longer than R, and `amount` is the mu or epsilon.
+    """
+    reach = sqrt(float(features.squared_reach) + 1)
+    if mechanism != "gaussian":
+        amount /= sqrt(features.columns + 2)
+    return min(max(2 * reach * reach / (rows * amount * _LOGIT_NOISE), _LEAST), _MOST)
+
+
+def chosen_clip(rows: int, amount: float) -> float:
+    """Return the clip: narrow ranges of scores mean less noise, wide ones less confounding that is left."""
+    return _NARROW if rows * amount < _ENOUGH else _WIDE
+
+
+def centring_pays(rows: int, columns: int, part: float, amount: float, mechanism: str) -> bool:
+    """Return whether released means of arms, half of the rows each, would have little noise.
+
+    The totals are released at `part` of the length of a vector with this many columns.
+    """
+    if mechanism != "gaussian":
+        amount /= sqrt(columns + 1)
+    return 2 / (part * amount) < _MOST_CENTRE_NOISE * rows / 2
+
+
+def _amount(budget: Budget, mechanism: str, share: Fraction) -> float:
+    """Return the mu, or epsilon, that a share of the budget is."""
+    if mechanism != "gaussian":
+        return float(budget.epsilon * share)
+    return float(mu_of(budget.epsilon, budget.delta)) * sqrt(share)
+
+
+# What the results of inverse weighting say in words: what was released, what the interval does not cover.
+
+
+def interval_target(study: Study, nuisances: IpwModels, weighing: Weighing) -> Fact | None:
+    """Return None where the propensity is declared by a trial's design, else what the interval is for."""
+    if study.treated_share is not None:
+        return None
+    return WeightedContrast(weighing.low, weighing.high) if nuisances.adjusted else Target.UNADJUSTED_CONTRAST
+
+
+def not_covered(design: IpwDesign, estimand: Estimand) -> tuple[Fact, ...]:
+    """Return what the interval does not cover, the worst first."""
+    if design.fitting is None:
+        return (Caveat.CLAMPING,)
+    return (
+        ErrorsOfPropensity(design.fitting.penalty, True),
+        Caveat.CONFOUNDING_NOT_LINEAR_IN_LOGIT,
+        ClippedPropensities(design.clip),
+        Caveat.CLAMPING,
+        *(() if estimand is Estimand.ATE else (SmallArms(float(LEAST_SHARE)),)),
+    )
+
+
+def releases(study: Study, design: IpwDesign, weighing: Weighing) -> tuple[tuple[str, str], ...]:
+    """Return what was released, in words."""
+    fitting = design.fitting
+    said: list[tuple[str, str]] = []
+    if fitting is not None:
+        said.append(("weights of the propensity model", f"sensitivity {float(fitting.sensitivity):.4g}"))
+    if design.centred:
+        where = "with the weights; they" if fitting is not None else "they"
+        said.append(("both arms' totals", f"{where} centre the outcomes"))
+    said.append(("weighted sum", f"each row's part lies within {weighing.scale * _unit(study):.4g} of zero"))
+    said.append(("its squares", "with the sum"))
+    if weighing.estimand != "ATE" and fitting is not None:
+        said.append(("number treated", "with the sum"))
+    return tuple(said)
+
+
+def details(
+    study: Study, rows: int, design: IpwDesign, nuisances: IpwModels, weighing: Weighing
+) -> dict[str, float | str]:
+    """Return single figures; all of them are public or released."""
+    lo, unit = float(study.outcome_range[0]), _unit(study)
+    form = "hajek" if design.centred else "ht"
+    found: dict[str, float | str] = {"rows": rows, "mechanism": design.plan.mechanism, "form": form}
+    if design.fitting is None:
+        found["declared_propensity"] = weighing.low
+    else:
+        found |= {
+            "adjusted": "yes" if nuisances.adjusted else "no",
+            "model_budget_share": float(FIT_SHARE),
+            "penalty": design.fitting.penalty,
+            "coefficient_noise_sd": nuisances.noise_sd,
+            "slope_shrinkage": nuisances.kept,
+            "min_propensity": weighing.low,
+            "max_propensity": weighing.high,
+        }
+    if design.centred:
+        found["centre_treated"] = lo + unit * weighing.centres[0]
+        found["centre_control"] = lo + unit * weighing.centres[1]
+    return found
+
+
+PAGES = (
+    "statistics/moments/inverse_weighting.proof.md",
+    "statistics/moments/penalised_fit.proof.md",
+    "mechanisms/ball.proof.md",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class IpwDesign:
+    """What is known before a row is read; `fitting` is None where the propensity is declared.
+
+    `centred` says whether outcomes are centred at released means; scores are clipped to [clip, 1 - clip].
+    """
+
+    centred: bool
+    clip: float
+    features: UnitFeatures
+    fitting: Fitting | None
+    plan: Plan
+
+
+def _proved_weighting_ipw(session: BaseSession, question: Question) -> Result:
+    """Return the effect by inverse probability weighting with clipped scores, as proved."""
+    table = session.table
+    design = design_of(session.study, table.rows, question)
+
+    def compute(gate: Gate) -> Facts:
+        nuisances, weighing, weighted = release_proved(gate, table, design, question.estimand)
+        study = session.study
+        return Facts(
+            estimate=effect_of(study, weighing, weighted)[0],
+            uncertainty=uncertainty_of(study, weighing, weighted),
+            method="inverse probability weighting" + (", normalised" if design.centred else ""),
+            releases=releases(study, design, weighing),
+            not_covered=not_covered(design, question.estimand),
+            details=details(study, session.table.rows, design, nuisances, weighing),
+            interval_target=interval_target(study, nuisances, weighing),
+        )
+
+    return settled(Result, session, question, design.plan, compute, pages=PAGES)
+
+
+# What analysts call.
+ipw_proved = EffectForm("ipw_proved", Unit.RECORD, None, _proved_weighting_ipw, printed=False)
+
+
+def design_of(study: Study, rows: int, question: Question, centred: bool | None = None) -> IpwDesign:
+    """Return the public design of a question, or refuse it; no row is looked at.
+
+    Whether outcomes are centred follows public numbers, unless it is said.
+    """
+    noise, features = question.mechanism, UnitFeatures.of(study)
+    if study.treated_share is not None:
+        amount = _amount(question.budget, noise, Fraction(1))
+        if centred is None:
+            centred = centring_pays(rows, 3, sqrt(CENTRES), amount, noise)
+        return IpwDesign(centred, 0.0, features, None, ipw_plan(question, centred, declared=True))
+    require_covariates(study, "ipw_proved")
+    amount = _amount(question.budget, noise, FIT_SHARE)
+    if centred is None:
+        centred = centring_pays(rows, features.columns + 4, float(FOR_CENTRES), amount, noise)
+    penalty = chosen_penalty(rows, features, amount, noise)
+    clip = chosen_clip(rows, _amount(question.budget, noise, 1 - FIT_SHARE))
+    # Asked here, where nothing is spent yet; the fit itself asks again and cannot fail.
+    checked_tolerance(rows, features.columns + 1, 2, penalty, None)
+    fitting = Fitting(rows, features, penalty)
+    return IpwDesign(centred, clip, features, fitting, ipw_plan(question, centred, declared=False))
+
+
+def release_proved(
+    gate: Gate, table: Table, design: IpwDesign, estimand: Estimand
+) -> tuple[IpwModels, Weighing, WeightedMeans]:
+    """Return what was learned first, how the rows were weighed, and what came out."""
+    nuisances = release_nuisances(gate, table, design)
+    weighing = weighing_of(nuisances, design, table.study, estimand)
+    found = weighed(table, design.features, nuisances.weights, weighing)
+    unit = Fraction(weighing.scale) * outcome_unit(table.study.outcome_bounds)
+    denominator = _denominator(table.study, estimand)
+    return nuisances, weighing, release_moments(gate, design.plan, found, unit, denominator)
+
+
+def weighed(table: Table, features: UnitFeatures, weights: Floats | None, weighing: Weighing) -> RowSums:
+    """Return the exact sums of all rows' contributions under released weights, None where scores are declared."""
+    scores = np.full(table.rows, weighing.low)
+    if weights is not None:
+        scores = logistic_scores(features.values(table), weights)
+    return moments(weighing.contributions(scores, table.treated, table.outcome), table.treated)
+
+
+def weighing_of(nuisances: IpwModels, design: IpwDesign, study: Study, estimand: Estimand) -> Weighing:
+    """Return how rows are weighed, from released and declared numbers."""
+    if study.treated_share is not None:
+        low = high = float(study.treated_share)
+    else:
+        low, high = nuisances.score_range(design.features, design.clip)
+    return Weighing(estimand.value, low, high, nuisances.centres)
+
+
+def _denominator(study: Study, estimand: Estimand) -> float | Estimand:
+    """Return by what part of the rows the sum is divided; the estimand where that has to be released."""
+    share = study.treated_share
+    if estimand is Estimand.ATE:
+        return 1.0
+    if share is None:
+        return estimand
+    return float(share if estimand is Estimand.ATT else 1 - share)
+
+
+def _unit(study: Study) -> float:
+    return float(outcome_unit(study.outcome_bounds))
+
+
+def effect_of(study: Study, weighing: Weighing, weighted: WeightedMeans) -> tuple[float, float]:
+    """Return the effect and the part of it that was not known from the centres, in units of the outcome."""
+    unit = _unit(study)
+    first, second = weighing.centres
+    beyond = weighing.scale * unit * weighted.mean * weighted.rows / weighted.size
+    return (first - second) * unit + beyond, beyond
+
+
+def uncertainty_of(study: Study, weighing: Weighing, weighted: WeightedMeans) -> Uncertainty:
+    """Return the uncertainty of the weighted contrast at the released scores and centres."""
+    _, beyond = effect_of(study, weighing, weighted)
+    factor = weighing.scale * _unit(study) / weighted.size
+    # The squared mean holds the noise's variance once too often.
+    mean_square = weighted.mean**2 - weighted.effect_noise.variance / (factor * weighted.rows) ** 2
+    variance = factor**2 * weighted.rows * (weighted.square - mean_square)
+    cap = factor**2 * weighted.rows
+    extra = (beyond / weighted.size) ** 2 * weighted.count_variance
+    return Uncertainty(weighted.effect_noise, variance, cap, weighted.variance_noise, extra)
+
+
+# What is learned before rows are weighed: a propensity model and the arms' centres, one vector, released once. The
+# weights of the model are divided by how far one record can move them and the arms' totals likewise, so that one noise
+# serves both.
+
+
+# Part of the budget for the arms' centres where the propensity is declared.
+CENTRES = Fraction(3, 20)
+# Of a pure budget: the weighted sum, its squares, and the number treated where that has to be known.
+_PURE_SHARES = {"effect": Fraction(17, 20), "squares": Fraction(3, 20)}
+_PURE_SHARES_COUNTED = {"effect": Fraction(3, 4), "squares": Fraction(1, 8), "count": Fraction(1, 8)}
+
+
+def ipw_plan(question: Question, centred: bool, declared: bool) -> Plan:
+    """Return the plan: what is learned first, if anything is, and the weighted sums."""
+    counted = question.estimand is not Estimand.ATE and not declared
+    kinds: dict[str, Kind] = {}
+    if question.mechanism == "gaussian":
+        shares, kinds = {"moments": Fraction(1)}, {"moments": Kind.VECTOR}
+    else:
+        shares = _PURE_SHARES_COUNTED if counted else _PURE_SHARES
+    if declared and not centred:
+        return Plan.split(question.budget, shares, question.mechanism, kinds)
+    learned = CENTRES if declared else FIT_SHARE
+    rest = {name: share * (1 - learned) for name, share in shares.items()}
+    kinds = {"nuisances": Kind.VECTOR} | kinds
+    return Plan.split(question.budget, {"nuisances": learned} | rest, question.mechanism, kinds)
+
+
+# Lengths of the two parts of the vector: their squares sum to one.
+_FOR_WEIGHTS, FOR_CENTRES = Fraction(12, 13), Fraction(5, 13)
+# Logits are computed in floating point; their range is widened by this much.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class IpwModels:
+    """Released numbers only: weights of the propensity model (None where declared) and centres, in steps.
+
+    `noise_sd` is that of each weight's noise before it was shrunk by `kept`.
+    """
+
+    weights: Floats | None
+    centres: tuple[float, float]
+    noise_sd: float = 0.0
+    kept: float = 1.0
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether anything of the covariates is left in the scores."""
+        return self.weights is not None and bool(self.weights[:-1].any())
+
+    def score_range(self, features: UnitFeatures, clip: float) -> tuple[float, float]:
+        """Return the range of scores after clipping: no row can have another one under these weights."""
+        if self.weights is None:
+            return clip, 1 - clip
+        low, high = features.index_range(self.weights[:-1])
+        bounds = (_logistic(low + self.weights[-1] - _SLACK), _logistic(high + self.weights[-1] + _SLACK))
+        inside = [min(max(bound, clip), 1 - clip) for bound in bounds]
+        return inside[0], inside[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The public side of the fit: how many rows, which features, which penalty; None where declared."""
+
+    rows: int
+    features: UnitFeatures
+    penalty: float
+
+    @property
+    def sensitivity(self) -> Fraction:
+        """How far one record can move the weights."""
+        tolerance = checked_tolerance(self.rows, self.features.columns + 1, 2, self.penalty, None)
+        reach = self.features.squared_reach + 1
+        return PenalisedFit(self.rows, reach, Fraction(self.penalty), Fraction(tolerance)).weights
+
+    @property
+    def longest(self) -> float:
+        """The longest that fitted weights can be: the objective at its minimum is at most ln 2, its value at 0."""
+        return sqrt(2 * log(2) / self.penalty)
+
+
+def release_nuisances(gate: Gate, table: Table, design: IpwDesign) -> IpwModels:
+    """Return the released weights and centres."""
+    fitting, centres = design.fitting, (STEPS / 2, STEPS / 2)
+    if fitting is None and not design.centred:
+        return IpwModels(None, centres)
+    for_weights, for_centres = _lengths(design)
+    released = gate.release_vector("nuisances", nuisance_vector(table, design), Fraction(1))
+    found, sd = released.floats(), sqrt(released.variance)
+    if design.centred:
+        scale = float(ArmTotals().joint / for_centres)
+        centres = arm_centres(found[-3:] * scale, sd * scale, table.rows)
+    if fitting is None:
+        return IpwModels(None, centres)
+    scale = float(fitting.sensitivity / for_weights)
+    # Pulled towards zero by what is known of their noise.
+    weights, kept = shrunk(found[: fitting.features.columns + 1] * scale, sd * scale, fitting.longest)
+    return IpwModels(weights, centres, sd * scale, kept)
+
+
+def nuisance_vector(table: Table, design: IpwDesign) -> list[Fraction]:
+    """Return fitted weights and arms' totals; one record moves the whole by one at most."""
+    for_weights, for_centres = _lengths(design)
+    values: list[Fraction] = []
+    fitting = design.fitting
+    if fitting is not None:
+        fitted = fit_propensity(fitting.features.values(table), table.treated, fitting.penalty).weights
+        values += [Fraction(weight) * for_weights / fitting.sensitivity for weight in fitted]
+    if design.centred:
+        values += [total * for_centres / ArmTotals().joint for total in arm_totals(table)]
+    return values
+
+
+def _lengths(design: IpwDesign) -> tuple[Fraction, Fraction]:
+    """Return how far one record may move the weights' and the totals' parts of the vector."""
+    if design.fitting is None or not design.centred:
+        return Fraction(1), Fraction(1)
+    return _FOR_WEIGHTS, FOR_CENTRES
+
+
+def arm_totals(table: Table) -> list[Fraction]:
+    """Return (sum t y, sum (1-t) y, ARM_COUNT_FACTOR sum t), y mapped to [-1, 1]; exact."""
+    doubled = 2 * table.outcome - STEPS
+    first, treated = int(doubled[table.treated].sum()), int(np.count_nonzero(table.treated))
+    second = int(doubled.sum()) - first
+    return [Fraction(first, STEPS), Fraction(second, STEPS), treated * ARM_COUNT_FACTOR]
+
+
+def arm_centres(totals: Floats, sd: float, rows: int) -> tuple[float, float]:
+    """Return both arms' means in steps, from noisy totals; where noise is large, near the middle."""
+    least = max(float(LEAST_SHARE) * rows, 1.0)
+    count = min(max(float(totals[2]) / float(ARM_COUNT_FACTOR), least), max(rows - least, 1.0))
+    centres = []
+    for total, size in ((totals[0], count), (totals[1], rows - count)):
+        # The factor size^2/(size^2 + sd^2) shrinks a mean that is mostly noise towards the middle.
+        mean = min(max(float(total) * size / (size**2 + sd**2), -1.0), 1.0)
+        centres.append(round((mean + 1) / 2 * STEPS))
+    return float(centres[0]), float(centres[1])
+
+
+def shrunk(weights: Floats, sd: float, longest: float) -> tuple[Floats, float]:
+    """Return the weights times what is likely to be signal (James and Stein's rule), and the slopes' factor.
+
+    Where the noise is longer than any fitted weights can be, nothing of the slopes is kept.
+    """
+    size = (len(weights) - 1) * sd**2
+    slopes = max(0.0, 1 - size / max(float(weights[:-1] @ weights[:-1]), 1e-300))
+    if size >= longest**2:
+        slopes = 0.0
+    intercept = max(0.0, 1 - sd**2 / max(float(weights[-1]) ** 2, 1e-300))
+    return np.append(weights[:-1] * slopes, weights[-1] * intercept), slopes
+
+
+def _logistic(logit: float) -> float:
+    return 1 / (1 + exp(-logit)) if logit > -700 else 0.0
+
+
+# Inversely weighted outcomes on a grid: every row's contribution is bounded, and sums are exact.
+#
+# Outcomes are whole steps in [0, STEPS]. A contribution is +-h (y - c)/scale, h the row's weight and c the
+# centre of its arm, clipped to [-1, 1] and truncated towards zero to whole parts of 2**-GRID_BITS.
+
+
+STEPS = 1 << 24  # of the outcome's range, as tables hold it
+_GRID = 1 << GRID_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Weighing:
+    """What turns rows into contributions; all of it is public or released.
+
+    Scores are clipped to [low, high]. `centres`: of the treated and of the controls, in steps. `estimand`:
+    "ATE", "ATT" or "ATC".
+    """
+
+    estimand: str
+    low: float
+    high: float
+    centres: tuple[float, float]
+
+    @property
+    def largest(self) -> tuple[float, float]:
+        """The largest weight a treated row, and a control, can have."""
+        if self.estimand == "ATE":
+            return 1 / self.low, 1 / (1 - self.high)
+        if self.estimand == "ATT":
+            return 1.0, self.high / (1 - self.high)
+        return (1 - self.low) / self.low, 1.0
+
+    @property
+    def scale(self) -> float:
+        """The largest possible size of h (y - c), in steps."""
+        reach = [max(c, STEPS - c) for c in self.centres]
+        return max(h * r for h, r in zip(self.largest, reach, strict=True))
+
+    def weights(self, scores: Floats, treated: NDArray[np.bool_]) -> Floats:
+        """Return every row's weight h."""
+        p = np.clip(scores, self.low, self.high)
+        if self.estimand == "ATE":
+            return np.where(treated, 1 / p, 1 / (1 - p))
+        if self.estimand == "ATT":
+            return np.where(treated, 1.0, p / (1 - p))
+        return np.where(treated, (1 - p) / p, 1.0)
+
+    def contributions(self, scores: Floats, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
+        """Return every row's contribution, in whole parts of 2**-GRID_BITS of the scale."""
+        first, second = self.centres
+        off = np.where(treated, outcome - first, second - outcome)
+        part = self.weights(scores, treated) * off / self.scale
+        # A NaN, from scores of huge weights, counts as 0: processors disagree on the integer of one.
+        return np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _GRID).astype(np.int64)

@@ -28,7 +28,7 @@ from counterveil.session import BaseSession, BitSource
 from counterveil.settings import Arms
 from counterveil.statistics.linear.arm_means import arm_means
 from counterveil.statistics.moments.arms import record_arms
-from counterveil.statistics.pairs.arms import pair_arms
+from counterveil.statistics.pairs.effect import pair_arms
 
 # Methods that adjust for covariates, and the one that does not.
 ADJUSTED = ("weighting", "matching")

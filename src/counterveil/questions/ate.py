@@ -1,23 +1,30 @@
-"""Which estimator answers which question: the table behind `method=` and `settings=`."""
+"""What `method="auto"` takes: a rule on declarations and public numbers, before anything is spent.
+
+It reads the study, the level of protection, the budget and the number of rows; docs/decisions/0009-auto.md says
+what it was measured on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from math import inf, isfinite, sqrt
 from pathlib import Path
-from typing import ClassVar
+from types import NoneType, UnionType
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from counterveil.accounting import Ledger
-from counterveil.data import Study, silence
-from counterveil.errors import CounterveilError, refusal
+from counterveil.bounded_reading import UnreadableError, parse_literal
+from counterveil.data import Layout, Range, Study, silence
+from counterveil.data.features import feature_map
+from counterveil.errors import CounterveilError, ParameterError, refusal
+from counterveil.numerics.products import FeatureMap
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
-from counterveil.questions.auto import AUTO, choose
 from counterveil.questions.choices import AteMethod, EstimandName, Measure, Mechanism, Protects
 from counterveil.results.arms import refuse_several_arms
-from counterveil.results.measure_words import NEEDED
-from counterveil.results.measures import OF_MEANS, check_measure, no_means
+from counterveil.results.measures import NEEDED, OF_MEANS, check_measure, no_means
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -42,20 +49,186 @@ from counterveil.settings import (
     Trial,
     Weighting,
 )
-from counterveil.settings.ranges import Settings
+from counterveil.settings.methods import Settings
+from counterveil.statistics.folds.aggregation import expected_width as folds_width
 from counterveil.statistics.folds.aggregation import sample_and_aggregate
-from counterveil.statistics.linear.arm_pair import matched_means, plain_means, weighted_means
+from counterveil.statistics.linear.arm_means import matched_means, plain_means, weighted_means
 from counterveil.statistics.linear.difference_in_means import difference_in_means
-from counterveil.statistics.linear.matching import matching
-from counterveil.statistics.linear.trimming import PAGE as TRIMMED_PAGE
-from counterveil.statistics.linear.trimming import trimmed
-from counterveil.statistics.linear.weighting import weighting
-from counterveil.statistics.moments.doubly_robust import doubly_robust
+from counterveil.statistics.linear.weighting import matching, weighting
+from counterveil.statistics.linear.weighting_design import PAGE as TRIMMED_PAGE
+from counterveil.statistics.linear.weighting_design import trimmed
+from counterveil.statistics.moments.doubly_robust import (
+    SCORE_REACH,
+    ArmDesign,
+    arm_design,
+    arms_affordable,
+    doubly_robust,
+)
+from counterveil.statistics.moments.orthogonal import Design
 from counterveil.statistics.moments.ratio import compare_ratios
-from counterveil.statistics.moments.trial import trial, trial_means
+from counterveil.statistics.moments.trial import chosen, trial, trial_means
 from counterveil.statistics.pairs.effect import pair_means, pairs
-from counterveil.statistics.strata.cluster_cells import clustered_trial
-from counterveil.statistics.strata.exact_matching import stratified, stratified_means, stratified_outcome
+from counterveil.statistics.strata.exact_matching import (
+    clustered_trial,
+    stratified,
+    stratified_means,
+    stratified_outcome,
+)
+
+AUTO = "auto"
+# Numbers of this rule were chosen by `python -m experiments.every_method --tuning` (docs/decisions/0009-auto.md).
+# Up to here strata are compared, whatever the number of rows; beyond, where no model is affordable and they hold this
+# many rows on average.
+_FEW_STRATA, _ROWS_A_STRATUM = 64, 16
+# With fewer rows than this for each feature, weights that balance a trial's arms may cost more than they gain.
+_ROWS_A_FEATURE = 25
+# The most noise of an average over folds, in parts of the outcome's range: it has to be less where a declared bound on
+# confounding makes other answers possible.
+_FOLD_NOISE = {"declared": 0.0125, "none": 0.05}
+# Doubly robust answers beside folds, with pure noise: what clipping adds at either end, in parts of the score's noise;
+# the variance of products of errors in lines beside that of independent coordinates; what noise of the Grams adds with
+# richer features. Set on simulated people of plans with 3, 8 and 20 covariates.
+_CLIPPING, _PRODUCT_ERRORS, _RICHER = 0.35, 110.0, 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The question with its method named, and why that one."""
+
+    question: Question
+    why: str
+
+
+def choose(session: BaseSession, question: Question) -> Choice:
+    """Return the question with its method; rows are counted where the choice depends on their number."""
+    study = session.study
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        method = "trial" if study.randomised is True else "doubly_robust"
+        return Choice(
+            replace(question, method=method, settings=None), "covariates are public, which one score uses"
+        )
+    if question.estimand is Estimand.ATO:
+        return Choice(_adjusting(question), "it estimates the overlap-weighted effect")
+    if study.clustered and question.unit is Unit.RECORD:
+        return _named(question, "trial", "a trial of clusters: counts and sums by cluster hold its error")
+    if study.per is not None:
+        method = "difference_in_means" if question.unit is Unit.OUTCOME else "trial"
+        return _named(question, method, "a ratio of sums is compared without adjustment")
+    if study.randomised is True:
+        return _for_trial(session, question)
+    if study.before is not None and not study.covariates:
+        return _for_changes(session, question)
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "weighting", "covariates are public, so adjusting for them costs no budget")
+    if question.measure in OF_MEANS:
+        return Choice(_adjusting(question), "covariates are adjusted for, and means of both arms released")
+    if _strata(study) <= _FEW_STRATA:
+        return _named(question, "stratified", "the covariates form few strata, and no model is needed")
+    return _for_records(session, question)
+
+
+def _for_trial(session: BaseSession, question: Question) -> Choice:
+    features = feature_map(session.study, 1).size
+    free = features > 0 and question.unit is Unit.OUTCOME
+    if free and session.batches.rows >= _ROWS_A_FEATURE * features:
+        why = "a trial with public covariates, which shorten the interval if they predict outcomes"
+        return _named(question, "weighting", why)
+    plain = "a trial: the plain comparison is unconfounded"
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "difference_in_means", plain)
+    if question.measure in OF_MEANS:
+        return _named(question, "trial", "a trial: means of both arms are released without adjustment")
+    pure = question.in_pure_noise()
+    settings = chosen(session, pure, Trial())
+    afforded = "a trial with enough rows and budget for a model of its outcomes"
+    why = plain if settings.adjustment == "none" else afforded
+    return Choice(replace(pure, method="trial", settings=settings), why)
+
+
+def _for_changes(session: BaseSession, question: Question) -> Choice:
+    """Return the plain comparison of changes, for a study that declares nothing to adjust for."""
+    why = "changes of both arms are compared under parallel trends, without covariates"
+    if question.unit is Unit.OUTCOME:
+        return _named(question, "difference_in_means", why)
+    pure = question.in_pure_noise()
+    return Choice(replace(pure, method="trial", settings=chosen(session, pure, Trial())), why)
+
+
+def _for_records(session: BaseSession, question: Question) -> Choice:
+    """Return the adjusting method of the shortest expected interval."""
+    adjusting, widths = _adjusting(question), expected_widths(session, question)
+    kappa = adjusting.settings.kappa
+    shortest = min(widths, key=lambda name: widths[name], default=None)
+    if shortest == "doubly_robust":
+        return Choice(adjusting, "rows and budget suffice to adjust for all covariates")
+    if "doubly_robust" not in widths and _strata(session.study) * _ROWS_A_STRATUM <= session.batches.rows:
+        return _named(
+            question,
+            "stratified",
+            "the covariates form strata with many rows, and the budget is too small for a model",
+        )
+    if shortest is not None:
+        return _named(question, shortest, "adjusting in separate folds is expected to be the most precise")
+    if kappa is None:
+        return Choice(adjusting, "every other interval for the effect needs a declared bound on confounding")
+    plain = replace(question.in_pure_noise(), method="doubly_robust", settings=adjusting.settings)
+    return Choice(plain, "rows and budget are too small to adjust, and kappa is declared")
+
+
+def expected_widths(session: BaseSession, question: Question) -> dict[str, float]:
+    """Return the methods that model private records and are affordable, each with its expected width.
+
+    Widths are in those of an interval without privacy, from public numbers alone.
+    """
+    adjusting = _adjusting(question)
+    features, design = arm_design(session, adjusting, adjusting.settings)
+    found = {"doubly_robust": _width(features, design)} if arms_affordable(design) else {}
+    folds = replace(question.in_pure_noise(), method="sample_and_aggregate", settings=None)
+    # With Gaussian noise moments by arm are the shorter ones wherever they are affordable.
+    if folds.estimand is not Estimand.ATE or folds.mechanism == "gaussian" or (found and not design.pure):
+        return found
+    try:
+        width, noise = folds_width(session.study, session.batches.rows, folds)
+    except ParameterError:
+        return found
+    most = _FOLD_NOISE["none" if adjusting.settings.kappa is None else "declared"]
+    return found | ({"sample_and_aggregate": width} if noise <= most else {})
+
+
+def _width(features: FeatureMap, design: Design) -> float:
+    """Return about how many times wider a doubly robust interval is than one without privacy.
+
+    The product of both models' errors is of second order: noise of variance t^2 in a coordinate of both adds about
+    n t^4 + 2 t^2 to the variance of sampling.
+    """
+    chain = ArmDesign(design)
+    noise, each = SCORE_REACH * chain.score_unit * sqrt(design.rows), chain.index**2 / (4 * design.features)
+    lines = _PRODUCT_ERRORS * (design.rows * each**2 + 2 * each)
+    models = (_RICHER * chain.index) ** 2 if features.pairs else lines
+    return sqrt(1 + noise**2 + models) + _CLIPPING * noise
+
+
+def _adjusting(question: Question) -> Question:
+    """Return the question for the doubly robust method, with the declared bound on confounding."""
+    kappa = question.settings.kappa if isinstance(question.settings, Auto) else None
+    settings = DoublyRobust(fallback="refuse" if kappa is None else "unadjusted", kappa=kappa)
+    return replace(question, method="doubly_robust", settings=settings)
+
+
+def _named(question: Question, method: str, why: str) -> Choice:
+    return Choice(replace(question, method=method, settings=None), why)
+
+
+def _strata(study: Study) -> float:
+    """Return how many strata the covariates as declared make; infinite where one of them makes none."""
+    domains = study.covariates.values()
+    if any(isinstance(domain, Range) and not domain.cuts for domain in domains):
+        return inf
+    return Layout.of(study).public
+
+
+# Which estimator answers which question: the table behind `method=` and `settings=`.
+
 
 Estimator = Callable[[BaseSession, Question], Result]
 
@@ -356,3 +529,121 @@ def ate(
         request_id=request_id,
     )
     return ask_once(asked, data, study, ledger, dataset, noise)
+
+
+# Settings of a method from words or plain values, as a command line and messages between sites carry them.
+
+
+def settings_from_text(method: str, words: list[str]) -> Any:
+    """Return the method's settings from words such as "neighbours=5", None where there are none."""
+    wanted = METHODS[method].settings if method in METHODS else None
+    if not words:
+        return None
+    kinds = {each.name: str(each.type) for each in fields(wanted)} if wanted is not None else {}
+    values: dict[str, Any] = {}
+    for word in words:
+        name, sign, text = word.partition("=")
+        if not sign or wanted is None:
+            listed = f"NAME=VALUE with one of {list(kinds)}"
+            raise refusal(
+                "CV-P020", expected=listed if kinds else f"no settings for method={method!r}", got=word
+            )
+        values[name] = _value(text, kinds.get(name, "").startswith("tuple"))
+    return wanted(**values) if wanted is not None else None
+
+
+def _value(text: str, several: bool) -> Any:
+    """Return what a text means: a literal, names separated by commas where `several` are meant, or itself."""
+    try:
+        return parse_literal(text)
+    except UnreadableError:
+        return tuple(part.strip() for part in text.split(",")) if several else text
+
+
+# Settings of a method from typed values, as messages carry them: no text is parsed.
+
+
+_MOST = 1000  # entries of a list or a table
+
+
+def settings_from_values(method: str, values: Mapping[str, Any], wanted: Any = ...) -> Any:
+    """Return the method's settings from values by name, None where there are none, or raise CV-P020.
+
+    `wanted` is the class of settings that the method takes, that of `ate` if it is omitted.
+
+    Names must be those of the settings, and values of the types that they declare; lists stand for tuples. Learners
+    that are objects cannot be named.
+    """
+    if not values:
+        return None
+    if wanted is ...:
+        wanted = METHODS[method].settings if method in METHODS else None
+    kinds = get_type_hints(wanted) if wanted is not None else {}
+    names = [] if wanted is None else [each.name for each in fields(wanted)]
+    known = {name: kinds[name] for name in names}
+    if wanted is None or any(name not in known for name in values):
+        raise _wrong(
+            f"one of {list(known)}" if known else f"no settings for method={method!r}", "another name"
+        )
+    return wanted(**{name: _typed(name, value, known[name]) for name, value in values.items()})
+
+
+def _typed(name: str, value: Any, kind: Any) -> Any:
+    """Return the value as the type that is declared for it."""
+    for option in _options(kind):
+        found = _as(value, option)
+        if found is not _NOTHING:
+            return found
+    raise _wrong(f"{name}: a value of the type that the method declares", f"a {type(value).__name__}")
+
+
+_NOTHING = object()
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _as(value: Any, kind: Any) -> Any:
+    """Return the value as one type without alternatives, or `_NOTHING`."""
+    origin = get_origin(kind)
+    if origin is tuple and isinstance(value, list | tuple) and len(value) <= _MOST:
+        return _tuple(value, get_args(kind))
+    if origin is not None and issubclass(origin, Mapping) and isinstance(value, Mapping):
+        return _table(value, get_args(kind))
+    if kind in (None, NoneType):
+        return None if value is None else _NOTHING
+    if kind is bool or isinstance(value, bool):
+        return value if kind is bool and isinstance(value, bool) else _NOTHING
+    if kind is float and isinstance(value, int | float) and isfinite(value):
+        return float(value) if isinstance(value, float) else value
+    # Objects cannot travel, so where anything is allowed a name is meant.
+    if (kind in (str, Any) and isinstance(value, str)) or (kind is int and isinstance(value, int)):
+        return value
+    return _NOTHING
+
+
+def _tuple(values: Any, kinds: tuple[Any, ...]) -> Any:
+    if len(kinds) == 2 and kinds[1] is Ellipsis:
+        kinds = (kinds[0],) * len(values)
+    if len(kinds) != len(values):
+        return _NOTHING
+    found = []
+    for value, kind in zip(values, kinds, strict=True):
+        each = next(
+            (got for option in _options(kind) if (got := _as(value, option)) is not _NOTHING), _NOTHING
+        )
+        if each is _NOTHING:
+            return _NOTHING
+        found.append(each)
+    return tuple(found)
+
+
+def _table(values: Mapping[Any, Any], kinds: tuple[Any, ...]) -> Any:
+    pairs = [(_as(name, kinds[0]), _as(value, kinds[1])) for name, value in values.items()]
+    wrong = len(pairs) > _MOST or any(_NOTHING in pair for pair in pairs)
+    return _NOTHING if wrong else dict(pairs)
+
+
+def _wrong(expected: str, got: str) -> CounterveilError:
+    return refusal("CV-P020", expected=expected, got=got)

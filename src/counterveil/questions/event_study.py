@@ -10,15 +10,14 @@ from typing import ClassVar
 
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
+from counterveil.data.domains import Label
 from counterveil.data.features import require_covariates
-from counterveil.data.labels import Label
 from counterveil.data.panels import complete_sizes
 from counterveil.errors import refusal
 from counterveil.privacy import Estimand, Number, Unit
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import ArmsMethod, EstimandName, Mechanism, Protects
-from counterveil.results.arms import refuse_several_arms
-from counterveil.results.event_study import EventStudyResult
+from counterveil.results.arms import EventStudyResult, refuse_several_arms
 from counterveil.results.question import (
     Question,
     refuse_extremes,
@@ -29,9 +28,9 @@ from counterveil.results.question import (
 )
 from counterveil.session import BaseSession, BitSource, Plan
 from counterveil.settings import DifferenceInMeans, Matching, Weighting
-from counterveil.settings.ranges import Settings
-from counterveil.statistics.linear.event_study import outcome_event_study
-from counterveil.statistics.moments.event_study import record_event_study
+from counterveil.settings.methods import Settings
+from counterveil.statistics.linear.several_outcomes import outcome_event_study
+from counterveil.statistics.moments.several_outcomes import record_event_study
 
 # Methods by what they protect, with their settings.
 METHODS: dict[Unit, dict[str, type | None]] = {

@@ -27,7 +27,7 @@ from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Pr
 from counterveil.results.effect import check_level
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, BitSource
-from counterveil.settings.ranges import Settings
+from counterveil.settings.methods import Settings
 
 
 def _late(share: float, alpha: float) -> float:

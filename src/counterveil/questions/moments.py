@@ -38,10 +38,10 @@ from counterveil.statistics.moments.regression import (
     outcome_plan,
     release_outcome_moments,
     release_regression_moments,
+    release_sandwich,
 )
+from counterveil.statistics.moments.regression import PAGE as ROBUST_PAGE
 from counterveil.statistics.moments.regression import PAGES as OUTCOME_PAGES
-from counterveil.statistics.moments.robust import PAGE as ROBUST_PAGE
-from counterveil.statistics.moments.robust import release_sandwich
 
 
 @asks

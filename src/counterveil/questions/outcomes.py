@@ -16,8 +16,8 @@ from counterveil.errors import ParameterError, refusal
 from counterveil.privacy import Estimand, Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks, refuse_range
 from counterveil.questions.choices import EstimandName, Measure, Mechanism, OutcomesMethod, Protects
+from counterveil.results.arms import OutcomesResult
 from counterveil.results.measures import OF_MEANS, check_measure
-from counterveil.results.outcomes import OutcomesResult
 from counterveil.results.question import (
     Question,
     refuse_clusters,
@@ -32,7 +32,7 @@ from counterveil.settings import Arms, DifferenceInMeans, Matching, Weighting
 from counterveil.statistics.linear.several_outcomes import outcome_effects
 from counterveil.statistics.moments.arms import record_arm_effects
 from counterveil.statistics.moments.several_outcomes import record_effects
-from counterveil.statistics.outcome_list import Outcomes
+from counterveil.statistics.outcome_place import Outcomes
 
 # Methods by what they protect, with their settings; where there are several arms, those of `settings.Arms`.
 METHODS: dict[Unit, dict[str, type | None]] = {

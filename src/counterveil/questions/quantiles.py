@@ -13,19 +13,18 @@ from typing import ClassVar
 from counterveil.accounting import Ledger
 from counterveil.data import Study, silence
 from counterveil.data.features import require_covariates
-from counterveil.data.time_to_event import refuse_censored
+from counterveil.data.outcomes import refuse_censored
 from counterveil.errors import ParameterError, refusal, shown
 from counterveil.privacy import Number, Unit, exact
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import Mechanism, Protects
-from counterveil.results.quantiles import QuantilesResult
 from counterveil.results.question import (
     Question,
     refuse_extremes,
     refuse_undeclared_trial,
     refuse_unknown_method,
 )
-from counterveil.results.survival import check_share
+from counterveil.results.survival import QuantilesResult, check_share
 from counterveil.session import BaseSession, BitSource
 from counterveil.statistics.distribution import even_edges, quantiles_by_weights, quantiles_of_arms
 

@@ -7,20 +7,20 @@ from counterveil.privacy import Unit
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import method_of
 from counterveil.questions.ate import AteArguments
-from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.cate import CateArguments
 from counterveil.questions.choices import AteMethod, EstimandName, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
-from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import answer_look
 from counterveil.questions.moments import MomentsArguments
 from counterveil.questions.outcomes import OutcomesArguments
 from counterveil.questions.overlap import OverlapArguments
-from counterveil.questions.policy.policy import PolicyValueArguments, TargetingCurveArguments
+from counterveil.questions.policy import PolicyValueArguments, TargetingCurveArguments
 from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.results.result import Result
 from counterveil.session import BaseSession
-from counterveil.settings.ranges import Settings
+from counterveil.settings.methods import Settings
 
 
 class Session(BaseSession):

@@ -1,19 +1,15 @@
 """Tables, pages and pictures: data in, text or picture out; never spends."""
 
 from counterveil.report import plots
-from counterveil.report.balance import balance_view
+from counterveil.report.balance import balance_view, overlap_view
 from counterveil.report.confounding import sensitivity_view
-from counterveil.report.document import Cells, Picture, Section, View
-from counterveil.report.markdown import markdown
-from counterveil.report.overlap import overlap_view
-from counterveil.report.page import fragment, page
+from counterveil.report.page import fragment, markdown, page
 from counterveil.report.pictures import plan_plot
 from counterveil.report.regression import compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.repeat import Repeat
 from counterveil.report.sections import report_view
-from counterveil.report.text import latex, text_of
+from counterveil.report.text import Cells, Picture, Section, View, latex, text_of
 from counterveil.report.view import full_view, one_line, short_view
-from counterveil.report.words import write_up
+from counterveil.report.words import Repeat, write_up
 
 __all__ = [
     "Cells",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from counterveil.report.document import Block, Cells, Picture, Section, View
 from counterveil.report.pictures import (
     Chart,
     axis,
     dot,
     figure,
+    forest_plot,
     labels,
     line,
     named_row,
@@ -17,6 +17,8 @@ from counterveil.report.pictures import (
     ticks,
     word,
 )
+from counterveil.report.text import Block, Cells, Code, Facts, Item, Named, Picture, Section, View, percent
+from counterveil.report.view import first_lines, guarantee_line, provenance_items
 
 # Differences beyond this are worth a look; the usual rule of thumb.
 THRESHOLD = 0.1
@@ -185,3 +187,204 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 
 def _number(value: float | None, form: str) -> str:
     return "none" if value is None else format(value, form)
+
+
+# Balance and overlap of private arms as text, page and picture, from the facts of `OverlapSummary.to_dict`.
+
+
+_ROWS = 12  # covariates of a short table
+_RARE = 0.1  # shares treated beyond which few of one arm are like the other's
+_AXIS = "treated minus control, in standard deviations"
+_LEGEND = "Treated minus control, in standard deviations, with intervals that cover the privacy noise."
+_INTERVAL = "for these people, covering the privacy noise; there is no sampling error in them"
+
+
+def overlap_view(facts: Facts, full: bool = False) -> View:
+    """Return tables of differences and of the score, and what they mean."""
+    rows = _sorted(facts)
+    shown = rows if full else rows[:_ROWS]
+    left = len(rows) - len(shown)
+    tables = [_differences(shown, facts["level"]), _score(facts)]
+    items: list[Item] = [
+        ("Balance", _balance(rows)),
+        ("Overlap", _overlap(facts)),
+        ("Interval", _INTERVAL),
+        ("Guarantee", guarantee_line(facts)),
+    ]
+    if full:
+        items += provenance_items(facts)
+    lead = f"{facts['rows']:,} people, {facts['share']:.1%} treated (released); before any adjustment"
+    more = [f"... and {left} more in summary.effects"] if left > 0 else []
+    title = f"Balance and overlap of the arms of {facts['treatment']}"
+    drawn, note = _drawn(facts) if full else [], f"Intervals are {_INTERVAL}. {guarantee_line(facts)}."
+    return View(first_lines(facts), title, lead, tables, items, more, drawn, note)
+
+
+def _sorted(facts: Facts) -> list[tuple[Facts, list[float]]]:
+    pairs = zip(facts["differences"], facts["intervals"], strict=True)
+    return sorted(pairs, key=lambda pair: -abs(pair[0]["difference"]))
+
+
+def _differences(rows: list[tuple[Facts, list[float]]], level: float) -> Cells:
+    headings = ["covariate", "treated", "control", "std. difference", f"{percent(level)} interval"]
+    return Cells(
+        headings,
+        [
+            [
+                str(one["covariate"]),
+                *(f"{one[name]:.4g}" for name in ("treated_mean", "control_mean")),
+                f"{one['difference']:+.2f}",
+                f"[{low:+.2f}, {high:+.2f}]",
+            ]
+            for one, (low, high) in rows
+        ],
+        "Covariates by arm, as released",
+    )
+
+
+def _score(facts: Facts) -> Cells:
+    rows = []
+    for place, (cell, (low, high)) in enumerate(
+        zip(facts["cells"], facts["share_intervals"], strict=True), 1
+    ):
+        treated, control = cell["treated"], cell["control"]
+        share = treated / (treated + control) if treated > 0 and control > 0 else float(treated > control)
+        counts = [f"{max(round(count), 0):,}" for count in (treated, control)]
+        rows.append([f"part {place}", *counts, f"{share:.2f}", f"[{low:.2f}, {high:.2f}]"])
+    headings = ["score", "treated", "control", "share treated", f"{percent(facts['level'])} interval"]
+    return Cells(headings, rows, "Parts of the released score")
+
+
+def _balance(rows: list[tuple[Facts, list[float]]]) -> str:
+    certain = sum(low > THRESHOLD or high < -THRESHOLD for _, (low, high) in rows)
+    possible = sum(max(-low, high) > THRESHOLD for _, (low, high) in rows)
+    return (
+        f"of {len(rows)} covariates and labels, {certain} differ by more than {THRESHOLD} standard deviations for "
+        f"certain, {possible} possibly"
+    )
+
+
+def _overlap(facts: Facts) -> str:
+    ends = facts["share_intervals"]
+    certain = sum(high < _RARE or low > 1 - _RARE for low, high in ends)
+    possible = sum(low < _RARE or high > 1 - _RARE for low, high in ends)
+    return (
+        f"of {len(ends)} parts of a score along the difference of the arms, {certain} have fewer than one in ten of "
+        f"an arm for certain, {possible} possibly"
+    )
+
+
+def drawn_facts(facts: Facts) -> Facts:
+    """Return the differences as effects of a forest, the largest first."""
+    effects = [
+        {
+            "name": one["covariate"],
+            "estimate": one["difference"],
+            "std_error": {"total": one["sd"]},
+            "interval": {"low": low, "high": high},
+        }
+        for one, (low, high) in _sorted(facts)[:40]
+    ]
+    return {"level": facts["level"], "effects": effects, "axis": _AXIS}
+
+
+def _drawn(facts: Facts) -> list[Section]:
+    drawn = Picture(forest_plot(drawn_facts(facts)["effects"], "no difference", _LEGEND))
+    return [
+        Section("Standardised differences", [drawn]),
+        Section("Share treated along the score", [Picture(share_plot(facts))]),
+    ]
+
+
+def summary_blocks(facts: Facts) -> list[Block]:
+    """Return the summary as a part of another document: what it says, both tables and the picture of the score."""
+    view = overlap_view(facts, full=True)
+    rows, score = view.tables
+    return [view.lead, rows, Picture(share_plot(facts)), score, Named(view.items)]
+
+
+def share_plot(facts: Facts) -> str:
+    """Return the share treated in every part of the score, with its interval."""
+    ends = facts["share_intervals"]
+    inside, marks = "", []
+    for place, (cell, (low, high)) in enumerate(zip(facts["cells"], ends, strict=True)):
+        treated, control = cell["treated"], cell["control"]
+        x = 100 * (place + 0.5) / len(ends)
+        share = min(max(treated / max(treated + control, 1.0), 0.0), 1.0)
+        inside += line((x, 100 - 100 * low), (x, 100 - 100 * high), "ink", 5)
+        inside += dot((x, 100 - 100 * share), "ink-fill", 6)
+        # Every second number, so that they fit on a telephone.
+        if place % 2 == 0:
+            marks.append((x, f"{max(round(treated + control), 0):,}"))
+    heights = [(100 - 100 * share, f"{share:g}") for share in (0.0, _RARE, 0.5, 1 - _RARE, 1.0)]
+    chart = Chart(
+        inside,
+        f"share treated along the score: {_overlap(facts)}",
+        marks,
+        heights,
+        "people in each part",
+        height=200,
+    )
+    caption = "Share treated in each part of a released score, with its interval; people are released counts."
+    return figure(chart.html(), caption, "share treated along the score")
+
+
+# Table 1: the covariates of both arms; exact where these are public, as bought where treatments are private.
+
+
+_EXACT = (
+    "Covariates and treatment are public here, so that these figures are exact and cost nothing: means (standard "
+    "deviations) of numbers, percentages of labels."
+)
+_BOUGHT = (
+    "Who was treated is private here. What follows was bought as a release of its own, with noise; its price is added "
+    "to that of the effect."
+)
+_FOR_SALE = (
+    "Who was treated is private here, and a table of covariates by arm would be a release of its own. It costs the "
+    "epsilon that you choose for it, on top of what this result spent; the smaller, the wider the intervals of its "
+    "figures. Ask as below; result.to_html(path, overlap=summary) then shows it in this place."
+)
+_ASK = """summary = cv.overlap(data, study, epsilon=0.5)
+result.to_html("report.html", overlap=summary)
+
+counterveil overlap DATA --study study.toml --epsilon 0.5"""
+
+
+def table_one_cells(facts: Facts) -> Cells | None:
+    """Return the table of the arms' covariates, None where the result has none."""
+    found = facts.get("table_one")
+    if not found:
+        return None
+    arms = [f"{arm['name']} (n = {arm['rows']:,})" for arm in found["arms"]]
+    rows = [_row(row) for row in found["covariates"]]
+    return Cells(["covariate", *arms, "std. difference"], rows, "Covariates by arm, before adjustment")
+
+
+def _row(row: Facts) -> list[str]:
+    if row["sds"] is None:
+        cells = [f"{100 * mean:.1f} %" for mean in row["means"]]
+    else:
+        cells = [f"{mean:,.4g} ({sd:,.3g})" for mean, sd in zip(row["means"], row["sds"], strict=True)]
+    known = row["difference"]
+    return [row["covariate"], *cells, "none" if known is None else f"{known:+.2f}"]
+
+
+def table_one_words(facts: Facts) -> str:
+    """Return what the table is, or what it would cost; empty where there is nothing to say."""
+    found = facts.get("table_one")
+    if found is None:
+        return ""
+    if found:
+        return _EXACT
+    return _BOUGHT if facts.get("overlap_summary") else _FOR_SALE
+
+
+def table_one_blocks(facts: Facts) -> list[Block]:
+    """Return what is said of the arms' covariates, and their table; nothing where there is nothing to say."""
+    said, cells, bought = table_one_words(facts), table_one_cells(facts), facts.get("overlap_summary")
+    if not said:
+        return []
+    if cells is not None:
+        return [said, cells]
+    return [said, *(summary_blocks(bought) if bought else [Code(_ASK, "How to ask")])]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from math import ceil
 
-from counterveil.report.document import Block, Cells, Item, Named, Picture, Section, View
-from counterveil.report.numbers import Facts, percent, rounded
 from counterveil.report.pictures import Chart, axis, figure, line, shape, ticks, word
+from counterveil.report.text import Block, Cells, Facts, Item, Named, Picture, Section, View, percent, rounded
 
 _BENCHMARKS = 9  # rows of a short table: three covariates at three strengths
 _NOTE = (

@@ -20,7 +20,7 @@ from textwrap import fill
 from typing import Any
 
 from counterveil.errors import refusal
-from counterveil.report.numbers import Facts, from_to, percent, rounded, span
+from counterveil.report.text import Facts, from_to, percent, rounded, span
 
 INK, PALE, PALER, GREY, WARNING = "#155a8a", "#9fc1d8", "#d6e5ef", "#51606f", "#8a1c1c"
 COLOURS = (INK, "#9a5b00", "#1d6b3c", "#7a3e8f")  # of lines beside each other, as on pages

@@ -14,7 +14,7 @@ from counterveil.errors import refusal
 from counterveil.privacy.caveats import Caveat
 from counterveil.report.balance import THRESHOLD, balance_rows, overlap_rows, overlap_sentence
 from counterveil.report.confounding import axis_reach, marked, named
-from counterveil.report.numbers import percent
+from counterveil.report.measures import survival
 from counterveil.report.pictures import (
     COLOURS,
     GREY,
@@ -32,7 +32,7 @@ from counterveil.report.pictures import (
     pyplot,
     zero_line,
 )
-from counterveil.report.survival import survival
+from counterveil.report.text import percent
 
 __all__ = [
     "balance",

@@ -8,11 +8,9 @@ from typing import Any
 
 from counterveil.privacy import Budget
 from counterveil.report.caveats import caveat_words
-from counterveil.report.document import Cells, Item, View
-from counterveil.report.figures import details_sentence
-from counterveil.report.numbers import Facts, percent, probability, rounded, span
-from counterveil.report.text import wrapped
+from counterveil.report.text import Cells, Facts, Item, View, percent, probability, rounded, span, wrapped
 from counterveil.report.view import (
+    details_sentence,
     effect_cells,
     first_lines,
     guarantee_line,

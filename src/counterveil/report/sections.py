@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from counterveil.privacy import Budget
-from counterveil.report.balance import balance_blocks, overlap_blocks
+from counterveil.report.balance import balance_blocks, overlap_blocks, table_one_blocks
 from counterveil.report.caveats import caveat_words
 from counterveil.report.confounding import confounding_blocks
-from counterveil.report.document import Block, Code, Item, Listed, Named, Picture, Section, Sentences, View
-from counterveil.report.figures import details_sentence
-from counterveil.report.numbers import Facts, percent
+from counterveil.report.measures import curve_plot
 from counterveil.report.pictures import (
     Curve,
     axis_note,
@@ -19,9 +17,21 @@ from counterveil.report.pictures import (
     forest_plot,
     gain_plot,
 )
-from counterveil.report.survival import curve_plot
-from counterveil.report.table_one import table_one_blocks
+from counterveil.report.text import (
+    Block,
+    Code,
+    Facts,
+    Item,
+    Listed,
+    Named,
+    Picture,
+    Section,
+    Sentences,
+    View,
+    percent,
+)
 from counterveil.report.view import (
+    details_sentence,
     effect_cells,
     first_lines,
     interval_sentence,

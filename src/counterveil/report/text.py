@@ -1,11 +1,159 @@
-"""Results as text: for a terminal of 80 columns, and as a LaTeX table."""
+"""Numbers as people write them; every report, page, table and picture takes them from here."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import floor, isfinite, isnan, log10
 from textwrap import wrap
+from typing import Any, TypeAlias
 
-from counterveil.report.document import Cells, View
+Facts = dict[str, Any]
+
+
+def rounded(value: float | None, error: float | None) -> str:
+    """Return `value` with as many decimals as its error makes meaningful (two digits of the error)."""
+    if value is None:
+        return "inf"
+    if isnan(value):
+        return "unknown"
+    if not isfinite(value):
+        return "inf" if value > 0 else "-inf"
+    if error is None or not isfinite(error) or error <= 0:
+        return f"{value:.4g}"
+    decimals = max(0, 1 - floor(log10(error)))
+    return f"{value:,.{decimals}f}"
+
+
+def probability(value: float) -> str:
+    """Return a p-value as it is printed in a table."""
+    return "<0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def percent(level: float) -> str:
+    """Return a level such as 0.95 as text."""
+    return f"{100 * level:g} %"
+
+
+def span(interval: Facts, error: float | None) -> str:
+    """Return an interval as text, with the digits that the error makes meaningful."""
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low = "(-inf" if interval["low"] is None else f"[{rounded(interval['low'], error)}"
+    high = "inf)" if interval["high"] is None else f"{rounded(interval['high'], error)}]"
+    return f"{low}, {high}"
+
+
+def from_to(interval: Facts, error: float | None) -> str:
+    """Return an interval as words of a sentence."""
+    if interval.get("gap"):
+        return " or ".join(_sides(interval["gap"], error))
+    low, high = (interval[end] for end in ("low", "high"))
+    if high is None:
+        return f"{rounded(low, error)} upwards, without an upper end" if low is not None else "everything"
+    return f"{rounded(low, error)} to {rounded(high, error)}"
+
+
+def _sides(gap: list[float | None], error: float | None) -> list[str]:
+    """Return the two parts of an interval that leaves out what is between; a part may be missing."""
+    below, above = gap
+    sides = [] if below is None else [f"at most {rounded(below, error)}"]
+    return sides + ([] if above is None else [f"at least {rounded(above, error)}"])
+
+
+def few_words(text: str, most: int) -> str:
+    """Return a text of at most so many words."""
+    words = text.split()
+    return text if len(words) <= most else " ".join([*words[: most - 1], "..."])
+
+
+# What is shown of an answer, before it is written as text, HTML, Markdown or LaTeX.
+
+
+Item = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Headings and rows of text, all of one length; pages print the caption, papers a rule before row `ruled`."""
+
+    headings: list[str]
+    rows: list[list[str]]
+    caption: str = ""
+    ruled: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """The sentences that answer the question."""
+
+    texts: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Lines with a name each; those without text are left out."""
+
+    items: list[Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A list of texts, under a heading of its own where it has one."""
+
+    texts: list[str]
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A text to copy."""
+
+    text: str
+    heading: str
+    language: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """HTML that is drawn on pages and left out elsewhere."""
+
+    html: str
+
+
+# A text alone is a paragraph.
+Block: TypeAlias = str | Cells | Sentences | Named | Listed | Code | Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a document; on a page it may be folded until its heading is clicked."""
+
+    heading: str
+    blocks: list[Block]
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is shown of an answer: `first` are warnings that stand above everything else.
+
+    Tables come first, then what is left out of them (`more`), sections, and named lines. `note` is what stands under
+    the first table in a paper.
+    """
+
+    first: list[str]
+    title: str
+    lead: str
+    tables: list[Cells]
+    items: list[Item]
+    more: list[str] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    note: str = ""
+
+
+# Results as text: for a terminal of 80 columns, and as a LaTeX table.
+
 
 _WIDTH = 79  # fits a terminal of 80 columns
 _PARTS = ("sampling", "noise")

@@ -2,21 +2,16 @@
 
 from counterveil.privacy import Guarantee
 from counterveil.privacy.caveats import Caveat
-from counterveil.results.arms import ArmsResult
+from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomesResult
 from counterveil.results.confounding import Sensitivity
 from counterveil.results.effect import Effect, StdError
-from counterveil.results.event_study import EventStudyResult
 from counterveil.results.functions import CateAnswers, CateModel
-from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
-from counterveil.results.outcomes import OutcomesResult
+from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
 from counterveil.results.overlap import OverlapSummary
-from counterveil.results.quantiles import QuantilesResult
-from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, Compliance, Moments, Regression
 from counterveil.results.released import Balance, ReleasedAnswer
-from counterveil.results.result import MeasureResult, Result
-from counterveil.results.side_by_side import ResultTable
-from counterveil.results.survival import SurvivalResult
+from counterveil.results.result import MeasureResult, Result, ResultTable
+from counterveil.results.survival import QuantilesResult, SurvivalResult
 
 __all__ = [
     "ArmsResult",

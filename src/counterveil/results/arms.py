@@ -6,18 +6,35 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import isfinite
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from counterveil.data import Study
-from counterveil.data.labels import Label
+from counterveil.data.domains import Label
 from counterveil.errors import refusal
 from counterveil.inference import NoiseDistribution, NoiseSum, Uncertainty
 from counterveil.inference.convolution import weighted_sum
+from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Estimand
-from counterveil.results.effect import Effect, Linear, solved
+from counterveil.report.text import probability
+from counterveil.results.effect import Effect, Linear, check_table, solved
+from counterveil.results.measures import (
+    DIFFERENCE,
+    OF_MEANS,
+    WORDS,
+    Numbers,
+    called,
+    check_measure,
+    difference_of,
+    known_as,
+    no_means,
+    refuse_range,
+    replaced_in_words,
+    whose_words,
+)
+from counterveil.results.released import ReleasedAnswer
 from counterveil.results.result import Comparison
 
 
@@ -176,3 +193,254 @@ def refuse_several_outcomes(study: Study) -> None:
             names=", ".join(map(repr, study.several.names[:3])),
             more=", ..." * (len(study.several.names) > 3),
         )
+
+
+# The answer about several outcomes: an effect on each, against one or several arms, the primary outcome first.
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeEffect:
+    """What was released about one outcome and one arm: a difference, or the means of both arms."""
+
+    outcome: str
+    arm: Label | None
+    numbers: Numbers
+
+    @property
+    def name(self) -> str:
+        """What the effect is called in a table."""
+        return self.outcome if self.arm is None else f"{self.outcome}: {self.arm}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OutcomesResult(Comparison):
+    """Released effects on several outcomes, the primary one first; nothing it does spends budget.
+
+    `released` are the numbers behind the effects, `measure` the scale that they are shown on.
+    """
+
+    released: tuple[OutcomeEffect, ...]
+    measure: str
+    estimand: Estimand
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effect on every outcome, of every arm, in the order of the study."""
+        return tuple(self._effect(one) for one in self.released)
+
+    def _effect(self, one: OutcomeEffect) -> Effect:
+        return replace(self._difference(one), known=known_as(self.measure, one.numbers))
+
+    def _difference(self, one: OutcomeEffect) -> Effect:
+        return Effect(one.name, difference_of(one.numbers), self.level, len(self.released))
+
+    def effect(self, outcome: str, arm: Label | None = None) -> Effect:
+        """Return the effect on an outcome, of an arm where there are several; a KeyError names those there are."""
+        found = [
+            effect
+            for one, effect in zip(self.released, self.table, strict=True)
+            if one.outcome == outcome and (arm is None or one.arm == arm)
+        ]
+        if len(found) != 1:
+            asked = f"{outcome!r}" if arm is None else f"{outcome!r}, {arm!r}"
+            raise KeyError(f"{asked}; the effects are {[one.name for one in self.released]}")
+        return found[0]
+
+    @property
+    def primary(self) -> Effect:
+        """The effect on the primary outcome, of the first arm."""
+        return self.table[0]
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[str, Ends]:
+        """Return every effect's interval by its name; with `simultaneous` they hold together (Šidák)."""
+        return {str(one.name): one.interval(level, simultaneous) for one in solved(self.table)}
+
+    @property
+    def holm_p_values(self) -> dict[str, float]:
+        """P-values for looking at all effects, adjusted by Holm's (1979) method."""
+        return holm({str(one.name): one.careful_p_value for one in solved(self.table)})
+
+    def as_measure(self, measure: str) -> OutcomesResult:
+        """Return the same released numbers on the scale of another measure; free."""
+        check_measure(measure)
+        if measure in OF_MEANS and any(isinstance(one.numbers, Linear) for one in self.released):
+            raise no_means(self.method, f"measure={measure!r}, of which the difference alone was released")
+        for one in self.released:
+            refuse_range(measure, _range(one.numbers))
+        return replace(self, measure=measure)
+
+    @property
+    def _compared(self) -> Sequence[Effect]:
+        return tuple(self._difference(one) for one in self.released)
+
+    @property
+    def _arm_means(self) -> Sequence[Effect]:
+        if any(not isinstance(one.numbers, ApartMeans) for one in self.released):
+            return ()
+        return [
+            Effect(one.name, Linear(value, known, one.numbers.range), self.level)
+            for one in self.released
+            if isinstance(one.numbers, ApartMeans)
+            for value, known in zip(one.numbers.values, one.numbers.known, strict=True)
+        ]
+
+    def _columns(self) -> list[dict[str, Any]]:
+        adjusted = self.holm_p_values
+        return [
+            {"outcome": one.outcome}
+            | ({} if one.arm is None else {"arm": one.arm})
+            | {
+                "primary": one.outcome == self.released[0].outcome,
+                "estimand": self.estimand.value,
+                "measure": self.measure,
+                "holm_p_value": adjusted[one.name],
+            }
+            for one in self.released
+        ]
+
+    def _shown(self) -> dict[str, Any]:
+        adjusted = self.holm_p_values
+        said = self.estimand.sentence
+        if self.measure != DIFFERENCE:
+            said = WORDS[self.measure].format(whose=whose_words(self.estimand))
+        names = list(dict.fromkeys(one.outcome for one in self.released))
+        return {
+            "title": f"Effect of {self.treatment} on {len(names)} outcomes",
+            "sentence": f"{said}; primary outcome: {names[0]}",
+            "effects": [
+                effect.facts() | {"holm_p_value": adjusted[str(effect.name)]} for effect in self.table
+            ],
+        }
+
+    def report_facts(self) -> dict[str, Any]:
+        """Return what reports and pictures show: the facts of `to_dict`, and how estimates are to be read."""
+        facts = Comparison.report_facts(self)
+        if self.measure == DIFFERENCE:
+            return facts
+        ranges = {_range(one.numbers) for one in self.released}
+        rows = [(one.name, one.numbers) for one in self.released if not isinstance(one.numbers, Linear)]
+        notes = [("Estimate", text) for text in replaced_in_words(self.measure, rows)]
+        own = called(self.measure, ranges.pop() if len(ranges) == 1 else None)
+        return facts | {"called": own} | ({"notes": notes} if notes else {})
+
+    def _check(self) -> None:
+        Comparison._check(self)
+        differences = [isinstance(one.numbers, Linear) for one in self.released]
+        if not self.released or (check_measure(self.measure) in OF_MEANS and any(differences)):
+            raise ValueError("the means of both arms are missing")
+
+
+def _range(numbers: Numbers) -> Ends:
+    """Return the range of outcomes; that of a difference says how wide it is."""
+    if not isinstance(numbers, Linear):
+        return numbers.range
+    return (0.0, 1.0) if numbers.limits is None else (0.0, numbers.limits[1])
+
+
+def holm(p_values: dict[str, float]) -> dict[str, float]:
+    """Return p-values adjusted for looking at all of them, by Holm's method."""
+    found, last, left = {}, 0.0, len(p_values)
+    for place, (name, p) in enumerate(sorted(p_values.items(), key=lambda one: one[1])):
+        last = max(last, min(1.0, (left - place) * p))
+        found[name] = last
+    return {name: found[name] for name in p_values}
+
+
+# The answer of an event study: an effect for every period but the reference, and a test of the periods before.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EventStudyResult(ReleasedAnswer):
+    """Released effects by period, relative to the reference period; nothing it does spends budget.
+
+    `periods` are the effects as released, in the order of time and without the reference, which is at `place` among
+    all periods; `earlier` of these were before treatment. Where measurements were released and not changes, all
+    effects share the noise of the reference's, `reference_noise`.
+    """
+
+    _PLOT: ClassVar[str] = "event_study"
+    periods: tuple[Effect, ...]
+    reference: Label
+    place: int
+    earlier: int
+    estimand: Estimand
+    reference_noise: NoiseDistribution | None = None
+
+    @property
+    def table(self) -> tuple[Effect, ...]:
+        """The effect of every period but the reference, in the order of time."""
+        if self.reference_noise is None:
+            return self.periods
+        return tuple(replace(one, known=self._with_reference(one)) for one in self.periods)
+
+    def _with_reference(self, one: Effect) -> Linear:
+        known = one.known
+        assert isinstance(known, Linear)
+        assert isinstance(known.uncertainty, Uncertainty)
+        own = known.uncertainty.noise
+        assert own is not None
+        assert self.reference_noise is not None
+        both = replace(known.uncertainty, noise=NoiseSum(own, self.reference_noise))
+        return replace(known, uncertainty=both)
+
+    def effect(self, period: Label) -> Effect:
+        """Return the effect of a period; a KeyError names the periods there are."""
+        for one in self.table:
+            if one.name == period:
+                return one
+        raise KeyError(f"{period!r}; the periods are {[one.name for one in self.periods]}")
+
+    @property
+    def before(self) -> tuple[Effect, ...]:
+        """The effects of periods before treatment, where parallel trends would leave none."""
+        return self.table[: self.earlier - 1]
+
+    @property
+    def after(self) -> tuple[Effect, ...]:
+        """The effects of periods after treatment started."""
+        return self.table[self.earlier - 1 :]
+
+    @property
+    def pre_trend_p_value(self) -> float | None:
+        """P-value of no effect in all periods before treatment (Bonferroni); None where there is one period alone."""
+        return min(1.0, len(self.before) * min(one.p_value for one in self.before)) if self.before else None
+
+    def interval(self, level: float | None = None, simultaneous: bool = False) -> dict[Label, Ends]:
+        """Return every effect's interval by period; with `simultaneous` they hold together (Šidák)."""
+        return {one.name: one.interval(level, simultaneous) for one in self.table}
+
+    def _columns(self) -> list[dict[str, Any]]:
+        sides = ["before"] * (self.earlier - 1) + ["after"] * len(self.after)
+        return [
+            {"period": one.name, "reference": self.reference, "side": side, "estimand": self.estimand.value}
+            for one, side in zip(self.periods, sides, strict=True)
+        ]
+
+    def _shown(self) -> dict[str, Any]:
+        p, word = self.pre_trend_p_value, "reference, 0 by definition"
+        if p is None:
+            said = "none: there is one period before treatment"
+        else:
+            said = (
+                f"p {probability(p)} for no difference in all {len(self.before)} periods before treatment but the "
+                "reference (Bonferroni); a large p does not show that trends are parallel afterwards"
+            )
+        return {
+            "title": f"Effect of {self.treatment} on {self.outcome} by period",
+            "sentence": f"{self.estimand.sentence}, relative to {self.reference}",
+            "effects": [
+                one.facts() | {"before_treatment": place < self.earlier - 1}
+                for place, one in enumerate(self.table)
+            ],
+            "reference_row": {"place": self.place, "name": str(self.reference), "word": word},
+            "pre_trend_p_value": p,
+            "notes": [("Pre-trends", said)],
+        }
+
+    def _check(self) -> None:
+        ReleasedAnswer._check(self)
+        if not 1 <= self.earlier <= len(self.periods) or not 0 <= self.place < self.earlier:
+            raise ValueError("the reference is a period before treatment")
+        check_table(self.periods, self.level)
+        if not all(isinstance(one.known, Linear) for one in self.periods):
+            raise ValueError("effects by period are linear")

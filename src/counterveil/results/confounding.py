@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from counterveil.errors import refusal
 from counterveil.inference import Uncertainty
-from counterveil.inference.confounding import (
+from counterveil.inference.measures import (
     as_strong_as,
     bias_bound,
     e_value,

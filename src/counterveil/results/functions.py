@@ -24,8 +24,7 @@ from scipy.special import chdtrc, chdtri, ndtri
 
 from counterveil.accounting import Uses
 from counterveil.data import Range, Study, public_points
-from counterveil.data.encoding import clamp, domain_codes, gaps, numbers
-from counterveil.data.labels import Fill, Label, LabelIndex
+from counterveil.data.domains import Fill, Label, LabelIndex, clamp, domain_codes, gaps, numbers
 from counterveil.data.sources import read
 from counterveil.errors import CounterveilError, refusal
 from counterveil.inference import level_of_each
@@ -36,8 +35,7 @@ from counterveil.numerics.products import blocks, projected
 from counterveil.privacy import exact
 from counterveil.privacy.caveats import Caveat
 from counterveil.report.caveats import first_words
-from counterveil.results.codec import load, no_effects, save
-from counterveil.results.effect import Effect, check_level, interval_facts
+from counterveil.results.effect import Effect, check_level, interval_facts, load, no_effects, save
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.question import Question
 from counterveil.results.released import ReleasedAnswer

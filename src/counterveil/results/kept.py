@@ -12,19 +12,15 @@ from counterveil.errors import CounterveilError
 from counterveil.privacy.caveats import KeptByTrim
 from counterveil.report import markdown, page
 from counterveil.report.airlock import csv_of
-from counterveil.results.arms import ArmsResult
-from counterveil.results.codec import kind_of
-from counterveil.results.event_study import EventStudyResult
+from counterveil.results.arms import ArmsResult, EventStudyResult, OutcomesResult
+from counterveil.results.effect import kind_of
 from counterveil.results.functions import CateAnswers, CateModel
-from counterveil.results.groups import GroupsResult, PolicyValue, TargetingCurve
-from counterveil.results.measure_words import NEEDED
-from counterveil.results.outcomes import OutcomesResult
+from counterveil.results.groups import GroupsResult, PolicyValue, RatioResult, TargetingCurve
+from counterveil.results.measures import NEEDED
 from counterveil.results.overlap import OverlapSummary
-from counterveil.results.quantiles import QuantilesResult
-from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Moments
 from counterveil.results.result import MeasureResult, Result
-from counterveil.results.survival import SurvivalResult
+from counterveil.results.survival import QuantilesResult, SurvivalResult
 
 _KINDS: dict[str, Any] = {
     kind.__name__: kind

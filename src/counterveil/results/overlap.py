@@ -12,9 +12,8 @@ from scipy.special import ndtri
 from counterveil.numerics.arrays import Ends
 from counterveil.privacy import Budget, Guarantee
 from counterveil.report import View, overlap_view
-from counterveil.report.overlap import drawn_facts
-from counterveil.results.codec import read, write
-from counterveil.results.effect import around, check_level
+from counterveil.report.balance import drawn_facts
+from counterveil.results.effect import around, check_level, read, write
 from counterveil.results.shown import Shown
 
 # Shares treated that are tried for an interval.

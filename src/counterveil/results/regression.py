@@ -41,11 +41,10 @@ from counterveil.numerics.arrays import Ends, Floats
 from counterveil.privacy import Budget, Guarantee, Unit
 from counterveil.privacy.caveats import Caveat, Fact, written
 from counterveil.report import View, compliance_view, moments_view, regression_text, regression_view
-from counterveil.report.numbers import probability, rounded
 from counterveil.report.regression import mean_facts
-from counterveil.results.codec import load, read, save, write
+from counterveil.report.text import probability, rounded
 from counterveil.results.decisions import Decided
-from counterveil.results.effect import StdError, around, check_level, within
+from counterveil.results.effect import StdError, around, check_level, load, read, save, within, write
 from counterveil.results.shown import Shown
 
 _NAME = r"\s*(`[^`]+`|[^\s~+*:|\[\]`()-]+)\s*"

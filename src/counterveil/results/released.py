@@ -22,8 +22,7 @@ from counterveil.report import (
 )
 from counterveil.report.balance import balance_rows
 from counterveil.report.caveats import depends_words, first_words, people_words, target_words
-from counterveil.results.codec import read, write
-from counterveil.results.effect import Effect, check_level, solved
+from counterveil.results.effect import Effect, check_level, read, solved, write
 from counterveil.results.overlap import OverlapSummary
 from counterveil.results.shown import Shown, written_to
 

@@ -8,9 +8,19 @@ from counterveil.mechanisms import (
     fixed_ambient_generators,
     mechanism_from_dict,
 )
-from counterveil.session.gate import Gate, Released, ReleasedVector, Responses
-from counterveil.session.plan import MECHANISMS, Kind, Plan, choose_mechanism
-from counterveil.session.session import BaseSession, Request, drafted_access_policy
+from counterveil.session.session import (
+    MECHANISMS,
+    BaseSession,
+    Gate,
+    Kind,
+    Plan,
+    Released,
+    ReleasedVector,
+    Request,
+    Responses,
+    choose_mechanism,
+    drafted_access_policy,
+)
 
 __all__ = [
     "MECHANISMS",

@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from counterveil.mechanisms import Gaussian, KnownSensitivityMechanism, LaplacePair
-from counterveil.session.gate import Gate
-from counterveil.session.plan import Kind, Plan
+from counterveil.session.session import Gate, Kind, Plan
 
 __all__ = ["Gaussian", "LaplacePair", "release_with"]
 

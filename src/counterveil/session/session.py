@@ -1,25 +1,36 @@
-"""The session: a table, its budget and its ledger, through which estimators run requests."""
+"""What a request will draw, fixed in advance: the split of its budget over named releases."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.accounting import AccessPolicy, Account, Answered, Ledger, Reservation, Uses, open_ledger
+from counterveil.accounting import (
+    AccessPolicy,
+    Account,
+    Answered,
+    Ledger,
+    Reservation,
+    Uses,
+    open_ledger,
+    split_epsilon,
+    split_mu,
+)
 from counterveil.accounting.access_policy import rules_of
-from counterveil.accounting.chain import canonical
+from counterveil.accounting.accounts import canonical
 from counterveil.data import (
     Backend,
     Layout,
@@ -46,12 +57,542 @@ from counterveil.data.cells import Column
 from counterveil.data.people import first_of_each
 from counterveil.data.sources import read
 from counterveil.data.spark import SparkRows
-from counterveil.errors import refusal
-from counterveil.mechanisms import BitSource, SystemNoise
+from counterveil.errors import CounterveilError, refusal
+from counterveil.mechanisms import (
+    Ball,
+    BitSource,
+    Box,
+    Gaussian,
+    Grid,
+    KnownSensitivityMechanism,
+    Laplace,
+    Lomax,
+    RandomizedResponse,
+    StableHistogram,
+    Staircase,
+    SystemNoise,
+)
+from counterveil.numerics.arrays import sqrt_up
+from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.numerics.strata import Strata
-from counterveil.privacy import Budget, Unit, written
-from counterveil.session.gate import Gate
-from counterveil.session.plan import Plan
+from counterveil.privacy import (
+    ApproximateEvent,
+    Budget,
+    Charge,
+    Event,
+    GaussianEvent,
+    LaplaceEvent,
+    PureEvent,
+    ResponseEvent,
+    Unit,
+    written,
+)
+
+MECHANISMS = ("staircase", "laplace", "gaussian")
+
+
+class Kind(StrEnum):
+    """What a planned release is; all but numbers and vectors have a noise of their own, whatever the mechanism."""
+
+    NUMBER = "number"  # one statistic, noise of the plan's mechanism
+    VECTOR = "vector"  # several statistics of known joint l2 sensitivity; Gaussian or l2-ball noise
+    NORMAL = "normal"  # a vector with Gaussian noise in a plan of another mechanism; takes the whole delta
+    CELLS = "cells"  # several statistics of known joint l1 sensitivity, Laplace noise on each
+    SEVERAL = "several"  # several statistics that may all move at once, each by its own bound; Gaussian or box noise
+    ROWS = "rows"  # one bounded number a row, that row's alone, Laplace noise on each
+    LABELS = "labels"  # labels that nobody declared, with counts above a threshold; has its part of the delta
+    RESPONSE = "response"  # one truth value a row, randomized response
+    SMOOTH = "smooth"  # one statistic with a smooth bound, Lomax noise
+
+
+# As many numbers as rows or labels.
+_BY_ROW = frozenset({Kind.ROWS, Kind.LABELS, Kind.RESPONSE})
+
+
+def choose_mechanism(budget: Budget, mechanism: str | None) -> str:
+    """Return the noise distribution of a request: staircase for pure budgets, Gaussian where there is a delta."""
+    if mechanism is None:
+        return "staircase" if budget.pure else "gaussian"
+    if not isinstance(mechanism, str) or mechanism not in MECHANISMS:
+        raise refusal("CV-P010", mechanisms=" or ".join(map(repr, MECHANISMS)), mechanism=mechanism)
+    if mechanism == "gaussian" and budget.pure:
+        raise refusal("CV-P011")
+    return mechanism
+
+
+@lru_cache(maxsize=256)
+def _total_mu(budget: Budget) -> Fraction:
+    """Return the mu that spends the whole budget; cached because splits are compared by the dozen."""
+    return mu_of(budget.epsilon, budget.delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The releases of one request, by name, and the privacy each of them pays (epsilon, or mu for Gaussian)."""
+
+    budget: Budget
+    mechanism: str
+    amounts: tuple[tuple[str, Fraction], ...]
+    # Only the releases that are not single numbers.
+    kinds: tuple[tuple[str, Kind], ...] = ()
+    # Whether releases share a price because each row enters one of them alone.
+    _disjoint: ClassVar[bool] = False
+
+    @classmethod
+    def split(
+        cls,
+        budget: Budget,
+        shares: Mapping[str, Fraction],
+        mechanism: str,
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> Plan:
+        """Return the plan that gives each release its share: of epsilon, or of mu squared for Gaussian noise.
+
+        `kinds` names the releases that are not single numbers; all but vectors have pure noise, so that
+        such a plan cannot be Gaussian. Normal vectors in a plan of another mechanism share the mu that their
+        part of epsilon is worth with the budget's delta.
+        """
+        if mechanism == "gaussian" and any(
+            kind not in (Kind.VECTOR, Kind.SEVERAL) for kind in (kinds or {}).values()
+        ):
+            raise refusal("CV-P240", budget=budget)
+        names = [name for name, share in shares.items() if share > 0]
+        parts = [shares[name] for name in names]
+        if mechanism == "gaussian":
+            amounts = split_mu(_total_mu(budget), parts)
+        else:
+            amounts = split_epsilon(budget.epsilon, parts)
+        kept = tuple((name, kind) for name, kind in (kinds or {}).items() if name in names)
+        plan = cls(budget, mechanism, tuple(zip(names, amounts, strict=True)), kept)
+        return plan._with_normal_noise() if Kind.NORMAL in dict(kept).values() else plan
+
+    def _with_normal_noise(self) -> Plan:
+        """Return the plan with the epsilons of its normal vectors exchanged for mus; needs a delta."""
+        choose_mechanism(self.budget, "gaussian")
+        own = {name: amount for name, amount in self.amounts if self._has_mu(name)}
+        whole = _total_mu(Budget(sum(own.values(), Fraction(0)), self.budget.delta))
+        mus = dict(zip(own, split_mu(whole, list(own.values())), strict=True))
+        return replace(self, amounts=tuple((name, mus.get(name, amount)) for name, amount in self.amounts))
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is."""
+        return self._planned_as(name)
+
+    def _planned_as(self, name: str) -> Kind:
+        """Return what one of the names that the budget was split over is."""
+        return dict(self.kinds).get(name, Kind.NUMBER)
+
+    def _has_mu(self, name: str) -> bool:
+        """Whether the amount of a planned name is a mu, not an epsilon."""
+        return self.mechanism == "gaussian" or self._planned_as(name) is Kind.NORMAL
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` pays; it must have been planned as this kind."""
+        for planned, amount in self.amounts:
+            if planned == name and self._planned_as(name) is kind:
+                return amount
+        raise refusal(
+            "CV-X002",
+            amounts=[(planned, self._planned_as(planned).value) for planned, _ in self.amounts],
+            got=repr((name, kind.value)),
+        )
+
+    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of the release `name` for a statistic of this sensitivity; draws nothing."""
+        amount = self.amount(name)
+        if self.mechanism == "gaussian":
+            return Gaussian(sensitivity, amount)
+        return Laplace(sensitivity, amount) if self.mechanism == "laplace" else Staircase(sensitivity, amount)
+
+    def coordinate_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of each number of the Gaussian vector `name` of this l2 sensitivity; draws nothing."""
+        return Gaussian(sensitivity, self.amount(name, Kind.VECTOR))
+
+    def cells_noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the mechanism of each of the cells `name`, whose changes add up to this at most; draws nothing."""
+        return Laplace(sensitivity, self.amount(name, Kind.CELLS))
+
+    def several_noise(
+        self, name: str, sensitivities: Sequence[Fraction], weights: Sequence[Fraction]
+    ) -> list[KnownSensitivityMechanism | Box]:
+        """Return the mechanism of each of several numbers that may move together; draws nothing.
+
+        Noise is in proportion to a number's bound and to one over its weight. Gaussian noise follows from the joint
+        length of all changes, each divided by its bound and times its weight. Pure noise of equal weights comes from
+        the box, else from parts of epsilon in proportion to the weights.
+        """
+        amount, count = self.amount(name, Kind.SEVERAL), len(sensitivities)
+        if self.mechanism == "gaussian":
+            length = sqrt_up(sum((weight**2 for weight in weights), Fraction(0)))
+            return [Gaussian(s * length / w, amount) for s, w in zip(sensitivities, weights, strict=True)]
+        if len(set(weights)) == 1:
+            return [Box(s, amount, count) for s in sensitivities]
+        parts = split_epsilon(amount, list(weights))
+        return [Staircase(s, part) for s, part in zip(sensitivities, parts, strict=True)]
+
+    def smooth_noise(self, name: str, smoothness: Fraction) -> Lomax:
+        """Return the mechanism of the release `name` for a statistic with a bound so smooth; draws nothing."""
+        return Lomax(self.amount(name, Kind.SMOOTH), smoothness)
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether each release is stored as it is drawn; else all are drawn anew by a request that goes on.
+
+        Rows may change until then, and must not move between releases that share a price. Numbers of single rows are
+        too many to be stored. Proof: resuming.proof.md
+        """
+        return not self._disjoint and _BY_ROW.isdisjoint(kind for _, kind in self.kinds)
+
+    @property
+    def label_delta(self) -> Fraction:
+        """The delta of each release of labels: they share that of the budget."""
+        return self.budget.delta / max(1, sum(kind is Kind.LABELS for _, kind in self.kinds))
+
+    def event(self, name: str, amount: Fraction) -> Event:
+        """Return what the ledger is told about the release called `name`."""
+        kind = self._planned_as(name)
+        if kind is Kind.LABELS:
+            return ApproximateEvent(amount, self.label_delta)
+        if kind is Kind.RESPONSE:
+            # A replaced person changes one answer, so all answers together cost what one does.
+            return ResponseEvent(amount, 2)
+        if self._has_mu(name):
+            return GaussianEvent(amount)
+        if kind is not Kind.NUMBER:
+            return PureEvent(amount)
+        return LaplaceEvent(amount) if self.mechanism == "laplace" else PureEvent(amount)
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The part of the budget that each release takes: of mu squared for Gaussian noise, else of epsilon.
+
+        Normal vectors in a plan of another mechanism take together the epsilon that the others leave, and divide it as
+        they do their mu squared.
+        """
+        normal = {name for name, _ in self.amounts if self._has_mu(name)}
+        pure = {name: amount / self.budget.epsilon for name, amount in self.amounts if name not in normal}
+        squared = {name: amount**2 for name, amount in self.amounts if name in normal}
+        left, total = 1 - sum(pure.values(), Fraction(0)), sum(squared.values(), Fraction(0))
+        found = pure | {name: left * size / total for name, size in squared.items()}
+        return {name: float(found[name]) for name, _ in self.amounts}
+
+    @property
+    def shares(self) -> str:
+        """The parts of the budget that the releases take, in words."""
+        return ", ".join(f"{name} {part:.0%}" for name, part in self.parts.items())
+
+    @property
+    def charge(self) -> Charge:
+        """What the ledger is asked to reserve."""
+        return Charge(self.budget, tuple(self.event(name, amount) for name, amount in self.amounts))
+
+
+# Releases that cost together what one of them costs.
+# Proof: parallel.proof.md
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelPlan(Plan):
+    """A plan whose amounts are paid once by a whole group of releases; made by `in_parallel`.
+
+    `members` names, for every release, its group. Only members can be released, each once: a group's own
+    name passes no gate.
+    """
+
+    members: tuple[tuple[str, str], ...] = ()
+    _disjoint: ClassVar[bool] = True
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is: what its group was planned as."""
+        return self._planned_as(self._group(name))
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` draws with: its group's whole amount."""
+        return Plan.amount(self, self._group(name), kind)
+
+    def _group(self, name: str) -> str:
+        return dict(self.members).get(name, f"{name}, of no group")
+
+
+def in_parallel(plan: Plan, groups: Mapping[str, Sequence[str]]) -> ParallelPlan:
+    """Return the plan under which every member of a group draws with the group's whole amount.
+
+    Right only where no two neighbouring data sets differ in more than one member of a group: for instance
+    statistics of disjoint sets of rows whose membership is public.
+    """
+    inherited = {field.name: getattr(plan, field.name) for field in fields(plan)}
+    members = tuple((member, group) for group, names in groups.items() for member in names)
+    return ParallelPlan(**inherited, members=members)
+
+
+# Chains of releases on disjoint sets of rows, which cost together what one chain costs.
+# Proof: branches.proof.md
+
+# The name under which the whole budget is charged; it is no release and passes no gate.
+_WHOLE = "all branches together"
+# Releases whose loss is bounded by their own amount, in the plan's unit: what one charge of the whole counts.
+_COUNTED = frozenset(
+    {Kind.NUMBER, Kind.VECTOR, Kind.SEVERAL, Kind.CELLS, Kind.ROWS, Kind.RESPONSE, Kind.SMOOTH}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlan(Plan):
+    """A plan of several chains, each of which spends the whole budget on rows of its own; see `in_branches`."""
+
+    branches: tuple[Plan, ...] = ()
+    _disjoint: ClassVar[bool] = True
+
+    def kind(self, name: str) -> Kind:
+        """Return what the release called `name` is: what its own branch planned it as."""
+        return self._branch(name).kind(name)
+
+    def amount(self, name: str, kind: Kind = Kind.NUMBER) -> Fraction:
+        """Return what the release called `name` draws with: its share of its own branch."""
+        return self._branch(name).amount(name, kind)
+
+    def _branch(self, name: str) -> Plan:
+        for branch in self.branches:
+            if any(planned == name for planned, _ in branch.amounts):
+                return branch
+        return Plan(self.budget, self.mechanism, ())  # which refuses every name
+
+
+def in_branches(
+    budget: Budget, mechanism: str, branches: Sequence[tuple[Mapping[str, Fraction], Mapping[str, Kind]]]
+) -> BranchPlan:
+    """Return the plan whose branches, each a split over names and their kinds, spend the budget in parallel.
+
+    Right only where every row enters the releases of one branch alone, whichever data set it is in: sets of
+    rows chosen by their public index. Later branches may depend on what earlier ones released.
+    """
+    uncounted = [kind for _, kinds in branches for kind in kinds.values() if kind not in _COUNTED]
+    if uncounted:
+        raise _not_counted(uncounted[0])
+    plans = tuple(Plan.split(budget, shares, mechanism, kinds) for shares, kinds in branches)
+    whole = Plan.split(budget, {_WHOLE: Fraction(1)}, mechanism)
+    return BranchPlan(budget, mechanism, whole.amounts, ((_WHOLE, Kind.VECTOR),), plans)
+
+
+def _not_counted(kind: Kind) -> CounterveilError:
+    return refusal("CV-X004", counted=", ".join(sorted(_COUNTED)), got=kind.value)
+
+
+# The gate: the only code that draws noise and releases a statistic.
+
+
+Label = TypeVar("Label")
+# Numbers, or the pass over rows that makes them, which is not run where they were released before.
+Values = Sequence[Fraction] | Callable[[], Sequence[Fraction]]
+# Stores what is drawn under a name for public bounds before it is used, or returns what was stored: `Ledger.release`.
+Keep = Callable[[str, list[str], Callable[[], list[str]]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A released number: the noisy value and the public noise distribution."""
+
+    value: Fraction
+    noise: KnownSensitivityMechanism | Box
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedVector:
+    """Numbers released together; `variance` is that of the noise of each of them."""
+
+    values: tuple[Fraction, ...]
+    variance: float
+
+    def floats(self) -> NDArray[np.float64]:
+        """Return the values as an array."""
+        return np.array([float(value) for value in self.values])
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """Randomized booleans, one per row; each is the true one with probability `truth`."""
+
+    values: NDArray[np.bool_]
+    truth: float
+
+
+# Proof: resuming.proof.md
+class Gate:
+    """Lets each release of a reserved plan through once; made by `Session.run` after the budget is reserved.
+
+    With `keep` what was stored under a name is released again, and what is drawn is stored first.
+    """
+
+    def __init__(self, plan: Plan, source: BitSource, keep: Keep | None = None) -> None:
+        self._plan = plan
+        self._source = source
+        self._keep = keep
+        self._passed: set[str] = set()
+
+    @property
+    def forgetful(self) -> bool:
+        """Whether something passed that is not stored: the next gate of this request would draw it anew."""
+        return self._keep is None and bool(self._passed)
+
+    def noise(self, name: str, sensitivity: Fraction) -> KnownSensitivityMechanism:
+        """Return the noise of the number `name` for a statistic of this sensitivity; draws nothing."""
+        return self._plan.noise(name, sensitivity)
+
+    def release(self, name: str, value: Fraction, sensitivity: Fraction) -> Released:
+        """Return `value` plus the noise that the plan pays for under `name`; a second time is refused."""
+        amount = self._pay(name, Kind.NUMBER)
+        mechanism = self.noise(name, sensitivity)
+        return Released(self._on_each(name, [value], mechanism, sensitivity, amount)[0], mechanism)
+
+    def release_smooth(
+        self, name: str, value: Fraction, bound: Fraction, smoothness: Fraction, least: Fraction
+    ) -> Fraction:
+        """Return `value` plus noise whose scale follows `bound`, a smooth bound of its local sensitivity.
+
+        The bound stays private, so nothing but the value is returned. `least` is a public scale below which
+        the noise is not expected to fall; the grid is fine beside it.
+        """
+        amount = self._pay(name, Kind.SMOOTH)
+        mechanism, grid = self._plan.smooth_noise(name, smoothness), grid_for(least, amount)
+        return self._drawn(
+            name,
+            (least,),
+            [value],
+            lambda exact: [mechanism.release(exact[0], bound, grid, self._source)],
+        )[0]
+
+    def release_vector(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus noise; `sensitivity` bounds the Euclidean length of their change.
+
+        The noise is Gaussian where the plan's mechanism is or they were planned so, else from the l2 ball.
+        """
+        normal_vector = self._plan.kind(name) is Kind.NORMAL
+        amount = self._pay(name, Kind.NORMAL if normal_vector else Kind.VECTOR)
+        if self._plan.mechanism == "gaussian" or normal_vector:
+            normal = Gaussian(sensitivity, amount)
+            return ReleasedVector(self._on_each(name, values, normal, sensitivity, amount), normal.variance)
+
+        def add(exact: Sequence[Fraction]) -> Sequence[Fraction]:
+            ball = Ball(sensitivity, amount, len(exact))
+            return ball.release(exact, grid_for(sensitivity, amount), self._source)
+
+        noisy = self._drawn(name, (sensitivity,), values, add)
+        return ReleasedVector(noisy, Ball(sensitivity, amount, len(noisy)).variance)
+
+    def release_several(
+        self,
+        name: str,
+        values: Sequence[Fraction],
+        sensitivities: Sequence[Fraction],
+        weights: Sequence[Fraction],
+    ) -> list[Released]:
+        """Return `values` plus noise; every one of them may move by its own bound at once, see `Plan.several_noise`."""
+        amount = self._pay(name, Kind.SEVERAL)
+        noises = self._plan.several_noise(name, sensitivities, weights)
+
+        def add(exact: Sequence[Fraction]) -> list[Fraction]:
+            if isinstance(noises[0], Box):
+                unit = Box(1, amount, len(exact))
+                scaled = [value / bound for value, bound in zip(exact, sensitivities, strict=True)]
+                drawn = unit.release(scaled, grid_for(Fraction(1), amount), self._source)
+                return [value * bound for value, bound in zip(drawn, sensitivities, strict=True)]
+            return [
+                noise.release_all([value], grid_for(noise.sensitivity, amount), self._source)[0]
+                for value, noise in zip(exact, noises, strict=True)
+                if not isinstance(noise, Box)
+            ]
+
+        noisy = self._drawn(name, sensitivities, values, add)
+        return [Released(value, noise) for value, noise in zip(noisy, noises, strict=True)]
+
+    def release_cells(self, name: str, values: Values, sensitivity: Fraction) -> ReleasedVector:
+        """Return `values` plus Laplace noise on each; `sensitivity` bounds the sum of their changes."""
+        amount = self._pay(name, Kind.CELLS)
+        mechanism = Laplace(sensitivity, amount)
+        return ReleasedVector(self._on_each(name, values, mechanism, sensitivity, amount), mechanism.variance)
+
+    def release_rows(
+        self, name: str, steps: NDArray[np.int64], low: int, high: int, step: Fraction
+    ) -> NDArray[np.float64]:
+        """Return every row's number plus Laplace noise of its own, in units of `step`.
+
+        `steps[i]` must be computed from row i and public or released numbers alone; it is clamped to
+        [low, high]. A replaced person moves one entry, by at most the width.
+        """
+        amount = self._pay(name, Kind.ROWS)
+        noise = Laplace((high - low) * step, amount).draw(len(steps), Grid(step), self._source)
+        noisy = np.clip(steps, low, high) + noise
+        return noisy.astype(np.float64)
+
+    def release_labels(self, name: str, counts: Mapping[Label, int]) -> dict[Label, int]:
+        """Return labels that many rows have, with noisy counts, from those that occur; a row has one at most."""
+        amount = self._pay(name, Kind.LABELS)
+        return StableHistogram(amount, self._plan.label_delta).release(counts, self._source)
+
+    def respond(self, name: str, flags: NDArray[np.bool_]) -> Responses:
+        """Return every row's truth value through randomized response."""
+        mechanism = RandomizedResponse(self._pay(name, Kind.RESPONSE), 2)
+        answers = mechanism.release_many(flags.astype(np.int64), self._source)
+        return Responses(answers.astype(np.bool_), mechanism.truth)
+
+    def _on_each(
+        self,
+        name: str,
+        values: Values,
+        mechanism: KnownSensitivityMechanism,
+        bound: Fraction,
+        amount: Fraction,
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers with noise of one mechanism on each; the grid follows a public bound."""
+        grid = grid_for(bound, amount)
+        return self._drawn(
+            name, (bound,), values, lambda exact: mechanism.release_all(exact, grid, self._source)
+        )
+
+    def _drawn(
+        self,
+        name: str,
+        bounds: Sequence[Fraction],
+        values: Values,
+        add: Callable[[Sequence[Fraction]], Sequence[Fraction]],
+    ) -> tuple[Fraction, ...]:
+        """Return the numbers stored under a name; if there are none, the values with noise that `add` adds, stored."""
+
+        def draw() -> list[str]:
+            return [_text(noisy) for noisy in add(values() if callable(values) else values)]
+
+        stored = draw() if self._keep is None else self._keep(name, [_text(bound) for bound in bounds], draw)
+        return tuple(map(_number, stored))
+
+    def _pay(self, name: str, kind: Kind) -> Fraction:
+        """Return what the plan reserved for this release; each name passes once."""
+        amount = self._plan.amount(name, kind)
+        if name in self._passed:
+            raise refusal("CV-X003", got=repr(name))
+        self._passed.add(name)
+        return amount
+
+
+def _text(value: Fraction) -> str:
+    """Return an exact number; digits to the base 16 are written and read at any length."""
+    return f"{value.numerator:x}/{value.denominator:x}"
+
+
+def _number(text: str) -> Fraction:
+    above, below = text.split("/")
+    return Fraction(int(above, 16), int(below, 16))
+
+
+@lru_cache(maxsize=256)
+def grid_for(sensitivity: Fraction, amount: Fraction) -> Grid:
+    """Return a grid that is fine beside the noise of a release of this sensitivity that pays this amount."""
+    return Grid.for_scale(sensitivity / max(amount, Fraction(1)))
+
+
+# The session: a table, its budget and its ledger, through which estimators run requests.
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,17 @@ from counterveil.data.table import Pass
 from counterveil.errors import refusal
 from counterveil.mechanisms import BitSource, KnownSensitivityMechanism, SummedLaplace
 from counterveil.privacy import Unit
-from counterveil.session.gate import Gate, Keep, ReleasedVector, Values, grid_for
-from counterveil.session.plan import Kind, Plan
-from counterveil.session.session import BaseSession, Request
+from counterveil.session.session import (
+    BaseSession,
+    Gate,
+    Keep,
+    Kind,
+    Plan,
+    ReleasedVector,
+    Request,
+    Values,
+    grid_for,
+)
 
 # Noise of these kinds is drawn as Laplace noise on each number.
 _SUMMED = (Kind.NUMBER, Kind.CELLS)

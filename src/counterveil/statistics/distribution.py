@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, Table
-from counterveil.data.encoding import outcome_unit
+from counterveil.data.domains import outcome_unit
 from counterveil.data.passes import Sums
 from counterveil.inference.distributions import NoisyHistograms
 from counterveil.inference.survival import reach
@@ -23,8 +23,8 @@ from counterveil.numerics.arrays import Integers
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.answering import settled
-from counterveil.results.quantiles import QuantilesResult, quantiles_result
 from counterveil.results.question import Question
+from counterveil.results.survival import QuantilesResult, quantiles_result
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings.methods import allowed_bias
 from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2, release_counts

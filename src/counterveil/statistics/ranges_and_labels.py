@@ -12,8 +12,7 @@ from math import log
 import numpy as np
 
 from counterveil.data.cells import Coded, Column, double_of
-from counterveil.data.encoding import gaps
-from counterveil.data.labels import Label, number_of, plain_number
+from counterveil.data.domains import Label, gaps, number_of, plain_number
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.session import Gate
 from counterveil.statistics.histogram import COUNTS_L1, release_counts

@@ -18,9 +18,9 @@ from scipy.special import ndtri
 
 from counterveil.data import Table
 from counterveil.data.layout import MergedLayout
+from counterveil.data.outcomes import MOST_CELLS, TimeToEvent, joined_entries
 from counterveil.data.passes import Sums
 from counterveil.data.strata import strata_codes
-from counterveil.data.time_to_event import MOST_CELLS, TimeToEvent, joined_entries
 from counterveil.inference.survival import LEAST_AT_RISK, Blocks, NoisyTables, TableNoise, reach
 from counterveil.numerics.arrays import Floats, Integers
 from counterveil.numerics.running_sums import FLAT, SUMS, Form

@@ -8,13 +8,15 @@ import pytest
 from tests.unit.repository.test_growth import forms
 
 from counterveil.audit import Verdict
-from counterveil.data import cells, encoding, labels
+from counterveil.data import cells
+from counterveil.data import domains as encoding
+from counterveil.data import domains as labels
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import SeededNoise
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import Budget
 from counterveil.questions import asking
-from counterveil.questions.table_one import table_one
+from counterveil.questions.asking import table_one
 from counterveil.results.result import Result
 from counterveil_lab.attacks.asking import Computation, Watch, WatchedCurator
 from counterveil_lab.attacks.catalogue import CATALOGUE

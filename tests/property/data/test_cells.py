@@ -15,7 +15,7 @@ from tests.thinned import examples
 
 from counterveil.data import Fill, Range, Study
 from counterveil.data.cells import double_of, from_cells, is_nothing, says_nothing
-from counterveil.data.encoding import gaps, numbers
+from counterveil.data.domains import gaps, numbers
 from counterveil.data.sources import read
 from counterveil.data.sources.relations import is_blank, number_from_text
 from counterveil.errors import DataError

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterveil.data import OUTCOME_STEPS, Range
-from counterveil.data.encoding import clamp, to_steps
+from counterveil.data.domains import clamp, to_steps
 
 anything = st.floats(allow_nan=False, allow_infinity=True)
 numbers = st.floats(min_value=-1e300, max_value=1e300, allow_subnormal=False)

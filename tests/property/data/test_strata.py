@@ -23,7 +23,7 @@ from counterveil.data import (
     strata_of_source,
     strata_of_table,
 )
-from counterveil.data.encoding import to_steps
+from counterveil.data.domains import to_steps
 from counterveil.data.engines import double
 
 CUTS = ("1/10", "1/3", 2)

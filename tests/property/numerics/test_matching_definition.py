@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples, thinned, thinned_rows
 
-from counterveil.numerics import match_walk
+from counterveil.numerics import matching as match_walk
 from counterveil.numerics.matching import matching_coefficients
 
 ROUNDING = 1e-13  # coefficients are sums of at most a few dozen fractions of at most 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from counterveil.accounting import Uses, open_ledger
+from counterveil.accounting.accounts import GENESIS, canonical, digest
 from counterveil.accounting.anchor import FileAnchor
-from counterveil.accounting.chain import GENESIS, canonical, digest
 from counterveil.errors import LedgerError
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 

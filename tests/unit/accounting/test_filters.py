@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from scipy.stats import norm
 
 from counterveil.accounting import split_mu
-from counterveil.accounting.filters import GaussianRule, SumRule, check_charge, limit_holds, rule_for
+from counterveil.accounting.composition import GaussianRule, SumRule, check_charge, limit_holds, rule_for
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import (

@@ -12,7 +12,7 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting import Answered, Ledger, OverBudgetError, Reservation, Uses, open_ledger
-from counterveil.accounting.opening import MemoryStore
+from counterveil.accounting.ledger import MemoryStore
 from counterveil.errors import BudgetError, LedgerError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, Charge, GaussianEvent, PureEvent, Unit

@@ -7,9 +7,9 @@ from fractions import Fraction
 import pytest
 
 from counterveil.accounting.access_policy import AccessPolicy, Uses
-from counterveil.accounting.chain import GENESIS, digest, seal
-from counterveil.accounting.filters import Levels
-from counterveil.accounting.verification import verify_rows
+from counterveil.accounting.accounts import GENESIS, digest, seal
+from counterveil.accounting.composition import Levels
+from counterveil.accounting.ledger import verify_rows
 from counterveil.privacy import Budget, Charge, PureEvent, Unit
 
 BUDGET = Budget(1)

@@ -12,7 +12,7 @@ from tools.reference.cli_page import commands_of
 from typer.main import get_command
 
 from counterveil.cli.app import app
-from counterveil.cli.options import described
+from counterveil.cli.requests import described
 
 COMMANDS = dict(commands_of(app))
 # Made once: of 42 commands it takes longer than a page.

@@ -16,8 +16,7 @@ def console(folder):
     """Return what lets people in: `console("ada")` is the steward, `console("bob", steward=False)` an analyst."""
     pytest.importorskip("jinja2", reason="the extra console is not installed")
     from counterveil.console.application import Console
-    from counterveil.console.sessions import Sessions
-    from counterveil.console.visit import SignedIn
+    from counterveil.console.visit import Sessions, SignedIn
     from counterveil.console.workspace import Workspace
 
     sessions = Sessions()

@@ -32,7 +32,7 @@ def test_folders_and_ports_that_cannot_be_used_are_refused(folder):
 
 def test_a_missing_extra_is_named(folder, monkeypatch):
     monkeypatch.setattr(
-        "counterveil.cli.console.find_spec", lambda name: None if name == "jinja2" else object()
+        "counterveil.cli.audit.find_spec", lambda name: None if name == "jinja2" else object()
     )
     assert refused(folder) == "CV-E080"
 

@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.accounting import Uses
 from counterveil.cli.app import app
 from counterveil.privacy import Budget, Charge, LaplaceEvent, Unit
-from counterveil.report.numbers import rounded
+from counterveil.report.text import rounded
 
 
 def test_from_rows_to_a_result_and_its_files(steward, folder):

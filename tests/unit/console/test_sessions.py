@@ -2,8 +2,7 @@
 
 import pytest
 
-from counterveil.console.sessions import IDLE_LIFE, LINK_LIFE, Sessions, check_origin, fields
-from counterveil.console.visit import SignedIn
+from counterveil.console.visit import IDLE_LIFE, LINK_LIFE, Sessions, SignedIn, check_origin, fields
 from counterveil.errors import CounterveilError
 
 ADA = SignedIn("ada", steward=True)

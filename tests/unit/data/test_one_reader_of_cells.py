@@ -32,7 +32,7 @@ from tests.cells import (
 
 from counterveil.data import Range
 from counterveil.data.cells import double_of
-from counterveil.data.encoding import clamp
+from counterveil.data.domains import clamp
 
 
 def write_csv(rows, folder):

@@ -9,7 +9,7 @@ from tests.thinned import examples
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.person import identifiers
+from counterveil.data.outcomes import identifiers
 from counterveil.errors import CounterveilError
 
 AGES = cv.Range(0, 9)

@@ -6,7 +6,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.time_to_event import joined_entries
+from counterveil.data.outcomes import joined_entries
 
 STUDY = cv.Study("arm", outcome="days", event="died", grid=[1, 2.5, 4], control=0)
 

@@ -2,7 +2,7 @@
 
 import os
 
-from counterveil.data.silence import note, say, silence
+from counterveil.data.passes import note, say, silence
 
 
 def test_a_log_gets_notes_and_no_lines_of_a_terminal():

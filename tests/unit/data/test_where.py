@@ -14,7 +14,7 @@ from tests.system.engines.databases import DuckDB
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.cells import from_cells
-from counterveil.data.where import Where
+from counterveil.data.outcomes import Where
 from counterveil.errors import StudyError
 
 SCORE = cv.Range(0, 9)

@@ -12,8 +12,8 @@ from counterveil.federation.judging import Expected, SetAsideError, judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target
-from counterveil.questions.pooled.tables import pool
-from counterveil.questions.typed_settings import settings_from_values
+from counterveil.questions.ate import settings_from_values
+from counterveil.questions.pooled import pool
 from counterveil.results.result import difference_result
 from counterveil.settings import WeightLimits
 

@@ -12,8 +12,7 @@ from counterveil.federation.judging import judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.federation.setup import make_study
 from counterveil.federation.study_files import StudyFolder
-from counterveil.questions.pooled.pool import PooledNeeded
-from counterveil.questions.pooled.tables import pool
+from counterveil.questions.pooled import PooledNeeded, pool
 from counterveil.results import MeasureResult
 
 MEANS = ("ratio", "odds_ratio", "lift")

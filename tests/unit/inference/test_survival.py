@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from counterveil.inference.crossings import Crossing, CrossingGap
-from counterveil.inference.hazards import HazardRatio
+from counterveil.inference.distributions import Crossing, CrossingGap
 from counterveil.inference.survival import (
     Blocks,
+    HazardRatio,
     NoisyTables,
     answers_of,
     blocks_of,

@@ -8,7 +8,7 @@ from flint import arb, ctx
 from scipy import stats
 
 from counterveil.mechanisms import Grid, ScaledNoise, SeededNoise
-from counterveil.mechanisms.fast import HEAD_BITS, draw_units_exactly, shared_table
+from counterveil.mechanisms.noise import HEAD_BITS, draw_units_exactly, shared_table
 
 LEAST_P_VALUE = 1e-3  # seeds are fixed: a sampler of the right distribution passes for ever
 

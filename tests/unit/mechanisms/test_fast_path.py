@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from counterveil.mechanisms import Gaussian, Grid, Laplace, Lomax, SeededNoise, Staircase, fast
-from counterveil.mechanisms.fast import HEAD_BITS, draw_units_exactly, shared_table, smooth_table
+from counterveil.mechanisms import Gaussian, Grid, Laplace, Lomax, SeededNoise, Staircase
+from counterveil.mechanisms import noise as fast
 from counterveil.mechanisms.gaussian import NormalDistribution
 from counterveil.mechanisms.laplace import LaplaceDistribution
+from counterveil.mechanisms.noise import HEAD_BITS, draw_units_exactly, shared_table, smooth_table
 
 from .conftest import unbounded_cells
 

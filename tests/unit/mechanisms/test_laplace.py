@@ -5,7 +5,7 @@ import pytest
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Laplace, SeededNoise
-from counterveil.mechanisms.source import Grid
+from counterveil.mechanisms.noise import Grid
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(4)]
 

@@ -18,7 +18,7 @@ from counterveil.mechanisms import (
     SystemNoise,
     mechanism_from_dict,
 )
-from counterveil.mechanisms.source import certain_floor
+from counterveil.mechanisms.noise import certain_floor
 
 MECHANISMS = [
     Laplace("1/3", 1),
@@ -94,7 +94,7 @@ def test_the_sign_is_the_first_bit(scripted):
 
 
 def test_blocks_and_chunks_leave_no_seam(monkeypatch):
-    from counterveil.mechanisms import fast
+    from counterveil.mechanisms import noise as fast
 
     noise, grid = Gaussian(1, 1), Grid(Fraction(1, 2**10))
     fast.shared_table(noise.unit)
@@ -182,7 +182,7 @@ def test_a_step_that_is_not_positive_is_refused(make):
 
 
 def test_tables_are_built_for_long_draws_only_and_shared(monkeypatch):
-    from counterveil.mechanisms import fast
+    from counterveil.mechanisms import noise as fast
 
     monkeypatch.setattr(fast, "_TABLES", {})
     monkeypatch.setattr(fast, "MOST_TABLES", 1)

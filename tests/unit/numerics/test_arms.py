@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.numerics.arms import Arm, arm_totals
+from counterveil.numerics.columns import Arm, arm_totals
 
 
 @pytest.mark.parametrize("n", [2, 7, 8191, 8192, 8193, 50_000])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.arms import balance, effective_size, overlap_counts
+from counterveil.numerics.columns import balance, effective_size, overlap_counts
 
 
 def test_differences_and_ratios_are_those_of_the_textbook():

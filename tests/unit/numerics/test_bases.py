@@ -7,7 +7,7 @@ from scipy.special import eval_legendre
 
 from counterveil.numerics.bases import Axis, Basis, constant_basis, make_basis
 from counterveil.numerics.public_choices import public_normals, public_uniforms
-from counterveil.statistics.moments.kernels.unit_rows import MomentSpan, higher_functions, higher_variances
+from counterveil.statistics.moments.kernels.scores import MomentSpan, higher_functions, higher_variances
 
 KNOTS = (0.25, 0.5, 0.75)
 NUMBER = Axis("x", "legendre", 4, -2.0, 4.0)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.numerics.linear_form import exact_dot, linear_form, paired_variance
+from counterveil.numerics.products import exact_dot, linear_form, paired_variance
 
 STEPS_BITS = 24
 

@@ -6,7 +6,7 @@ import pytest
 
 import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
-from counterveil.numerics import match_walk
+from counterveil.numerics import matching as match_walk
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
@@ -98,8 +98,8 @@ def test_plain_python_gives_the_same_bits_as_the_extension(monkeypatch):
 
 def test_without_the_extension_the_walk_is_plain(monkeypatch):
     monkeypatch.setitem(sys.modules, "counterveil.numerics._walk", None)
-    monkeypatch.delitem(sys.modules, "counterveil.numerics.match_walk")
-    fresh = importlib.import_module("counterveil.numerics.match_walk")
+    monkeypatch.delitem(sys.modules, "counterveil.numerics.matching")
+    fresh = importlib.import_module("counterveil.numerics.matching")
     monkeypatch.setattr(numerics, "match_walk", match_walk)
     assert fresh.walk is fresh.plain_walk
 

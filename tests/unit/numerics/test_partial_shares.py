@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.numerics.partial_shares import partial_shares
+from counterveil.numerics.propensity import partial_shares
 
 
 def by_regressions(columns, labels, treated):

@@ -1,6 +1,6 @@
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from counterveil.numerics.threads import one_thread
+from counterveil.numerics.arrays import one_thread
 
 
 def blas_threads():

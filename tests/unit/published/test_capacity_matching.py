@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.products import linear_form
 from counterveil.published.matching import CapacityMatching
 
 TREATED = np.array([True] * 3 + [False] * 4)

@@ -14,15 +14,13 @@ from counterveil.privacy import Budget, Proof
 from counterveil.published import cate as learners
 from counterveil.published.cate import (
     InfluenceSettings,
+    Kernel,
     KernelSettings,
+    PublishedFunction,
     StageModels,
     StageRows,
-    loss_at,
-)
-from counterveil.published.gaussian_process import (
-    Kernel,
-    PublishedFunction,
     fitted_kernel,
+    loss_at,
     published_scale,
     release,
 )

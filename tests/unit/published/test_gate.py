@@ -7,7 +7,7 @@ import pytest
 
 from counterveil.errors import InternalError
 from counterveil.privacy import ApproximateEvent, Budget, LaplaceEvent
-from counterveil.published.gate import (
+from counterveil.published.asking import (
     ClassicalPlan,
     release_classical,
     release_scaled,

@@ -11,8 +11,8 @@ from counterveil.data import Table
 from counterveil.errors import StudyError
 from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import ErrorsOfPropensity, Target
-from counterveil.published import proved_weighting as ipw
-from counterveil.published.proved_weighting import STEPS, arm_centres
+from counterveil.published import weighting as ipw
+from counterveil.published.weighting import STEPS, arm_centres
 from counterveil.results.question import Question
 from counterveil.session import Gate, SeededNoise
 
@@ -55,7 +55,7 @@ def draws(study, data, count, **extra):
     design = ipw.design_of(study, table.rows, asked)
     found = []
     for seed in range(count):
-        _, weighing, weighted = ipw.release(
+        _, weighing, weighted = ipw.release_proved(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
         known = ipw.uncertainty_of(study, weighing, weighted)
@@ -93,7 +93,7 @@ def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, 
         data = people(1500, seed=100 + seed, trial=True)
         table, asked = Table.attach(data, TRIAL), question(delta=delta, epsilon=1, estimand=estimand)
         design = ipw.design_of(TRIAL, table.rows, asked)
-        _, weighing, weighted = ipw.release(
+        _, weighing, weighted = ipw.release_proved(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
         half = ipw.uncertainty_of(table.study, weighing, weighted).half_width(0.95)
@@ -129,7 +129,7 @@ def test_the_interval_covers_the_contrast_at_the_released_scores(estimand, delta
     for seed in range(40):
         table = Table.attach(people(2000, seed=seed), STUDY)
         design = ipw.design_of(STUDY, table.rows, asked)
-        nuisances, weighing, weighted = ipw.release(
+        nuisances, weighing, weighted = ipw.release_proved(
             Gate(design.plan, SeededNoise(seed)), table, design, asked.estimand
         )
         target = expected_contrast(crowd_table, design, nuisances, weighing)
@@ -162,7 +162,9 @@ def test_scores_are_clipped_to_what_the_released_weights_can_give(monkeypatch):
     monkeypatch.setattr(ipw, "chosen_clip", lambda *_: 0.05)
     table, asked = Table.attach(people(), STUDY), question()
     design = ipw.design_of(STUDY, table.rows, asked)
-    nuisances, weighing, _ = ipw.release(Gate(design.plan, SeededNoise(3)), table, design, Estimand.ATE)
+    nuisances, weighing, _ = ipw.release_proved(
+        Gate(design.plan, SeededNoise(3)), table, design, Estimand.ATE
+    )
     logits = design.features.values(table) @ nuisances.weights[:-1] + nuisances.weights[-1]
     assert weighing.low <= expit(logits).min()
     assert expit(logits).max() <= weighing.high

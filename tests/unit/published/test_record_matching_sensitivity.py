@@ -8,8 +8,8 @@ import numpy as np
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.linear_form import linear_form
 from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.products import linear_form
 from counterveil.numerics.propensity import logistic_scores
 from counterveil.published.proved_matching import SCORE_STEPS, MatchedSum, ScoreRange
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from counterveil.published.smooth_sensitivity import match_in_order
+from counterveil.published.strata import match_in_order
 
 
 def by_definition(stratum, treated):

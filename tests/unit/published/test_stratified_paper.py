@@ -12,7 +12,7 @@ from tests.unit.published.stratified_worst_cases import (
 
 from counterveil.mechanisms import Lomax
 from counterveil.numerics.gaussian_profile import delta_of
-from counterveil.published.smooth_sensitivity import (
+from counterveil.published.strata import (
     _inserted,
     _removed,
     printed_log_sd,

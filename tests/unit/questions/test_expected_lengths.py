@@ -9,13 +9,12 @@ from scipy.special import expit
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
-from counterveil.questions.auto import expected_widths
+from counterveil.questions.ate import expected_widths
 from counterveil.results.question import Question
 from counterveil.session import BaseSession
-from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan
-from counterveil.statistics.linear.effect import chosen_share, sensitivity_of
+from counterveil.statistics.linear.effect import TYPICAL_SD, chosen_share, effect_plan, sensitivity_of
 from counterveil.statistics.linear.weighting import weighted_effect
 from counterveil.statistics.pairs.effect import choices, chosen
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.data.keywords import ELSEWHERE
+from counterveil.data.study import ELSEWHERE
 
 RNG = np.random.default_rng(0)
 ROWS = {

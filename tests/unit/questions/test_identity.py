@@ -16,12 +16,12 @@ from sklearn.preprocessing import StandardScaler
 
 import counterveil as cv
 from counterveil.errors import ClaimError
-from counterveil.results.identity import described, settings_described
+from counterveil.results.question import described, settings_described
 
 X, Y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
 PROGRAM = """
 import json
-from counterveil.results.identity import described
+from counterveil.results.question import described
 class Learner:
     def __init__(self, kept): self.kept = kept
     def __call__(self, x, t, y): return float("a" in {"a", "b", "c"})

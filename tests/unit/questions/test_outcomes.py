@@ -8,7 +8,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import CounterveilError
 from counterveil.results import OutcomesResult
-from counterveil.results.outcomes import holm
+from counterveil.results.arms import holm
 
 RANGES = {"death": (0, 1), "days": (0, 90)}
 TRIAL = cv.Study("t", outcomes=RANGES, randomised=True)

@@ -10,7 +10,7 @@ import pytest
 import counterveil as cv
 from counterveil.errors import ParameterError
 from counterveil.privacy.caveats import AtSites, FoldModels, KeptPeople, NotAdjusted
-from counterveil.questions.pooled.pool import PooledNeeded
+from counterveil.questions.pooled import PooledNeeded
 from counterveil.report.caveats import fact_words
 
 TRIAL = cv.Study("t", "y", (0, 1), randomised=True)

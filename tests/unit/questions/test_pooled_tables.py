@@ -7,7 +7,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.questions.pooled.tables import PooledMoments, PooledTable
+from counterveil.questions.pooled import PooledMoments, PooledTable
 
 COVARIATES = {"age": cv.Range(20, 80), "sex": cv.Binary()}
 TWO = cv.Study("t", "y", (0, 2), COVARIATES, control=0, treated=1, randomised=True)

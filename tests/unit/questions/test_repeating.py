@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 
 import counterveil as cv
 from counterveil.cli.app import app
-from counterveil.cli.options import described
-from counterveil.questions.repeating import _EVERY, COMMANDS, command_line
+from counterveil.cli.requests import described
+from counterveil.questions.choices import _EVERY, COMMANDS, command_line
 
 
 def people(rows=60):

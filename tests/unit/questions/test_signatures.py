@@ -8,12 +8,11 @@ import pytest
 
 import counterveil as cv
 from counterveil.privacy import Estimand, Unit
-from counterveil.questions import arms, choices, outcomes, survival
+from counterveil.questions import arms, choices, groups, outcomes, survival
 from counterveil.questions.ate import method_names
-from counterveil.questions.cate.cate import cate_methods
-from counterveil.questions.groups import question as groups
+from counterveil.questions.cate import cate_methods
 from counterveil.results.measures import MEASURES
-from counterveil.session.plan import MECHANISMS
+from counterveil.session.session import MECHANISMS
 
 QUESTIONS = [
     "ate",

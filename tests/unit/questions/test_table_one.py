@@ -4,7 +4,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.questions.table_one import table_one
+from counterveil.questions.asking import table_one
 
 
 def test_means_deviations_and_shares_are_those_of_the_arms():

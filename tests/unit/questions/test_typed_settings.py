@@ -4,7 +4,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.questions.typed_settings import settings_from_values
+from counterveil.questions.ate import settings_from_values
 
 
 @pytest.mark.parametrize(

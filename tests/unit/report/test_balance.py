@@ -2,8 +2,8 @@
 
 from counterveil.report import balance_view, text_of
 from counterveil.report.balance import balance_blocks
-from counterveil.report.document import Section
 from counterveil.report.page import section_html
+from counterveil.report.text import Section
 
 
 def drawn(blocks, facts):

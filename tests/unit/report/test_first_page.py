@@ -7,7 +7,7 @@ from tests.unit.report.pages import read
 import counterveil as cv
 from counterveil.privacy.caveats import Target, written
 from counterveil.report import markdown, page, report_view
-from counterveil.report.markdown import escaped
+from counterveil.report.page import escaped
 from counterveil.report.pictures import forest_plot
 from counterveil.report.words import answer_words, protection_words
 

@@ -10,10 +10,10 @@ from benchmarks.growth.questions import ASKED
 import counterveil as cv
 from counterveil.questions.arms import METHODS as ARMS
 from counterveil.questions.ate import METHODS
-from counterveil.questions.cate.cate import FORMS as FUNCTIONS
+from counterveil.questions.cate import FORMS as FUNCTIONS
 from counterveil.questions.event_study import METHODS as PERIODS
-from counterveil.questions.groups.question import METHODS as GROUPS
-from counterveil.questions.groups.question import ONE_SCORE
+from counterveil.questions.groups import METHODS as GROUPS
+from counterveil.questions.groups import ONE_SCORE
 from counterveil.questions.outcomes import METHODS as LISTED
 from counterveil.questions.quantiles import METHODS as SHARES
 from counterveil.questions.survival import METHODS as TIMES

@@ -16,7 +16,7 @@ from tests.unit.report.pages import read
 import counterveil as cv
 from counterveil.errors import MissingExtraError
 from counterveil.questions.plan import Plan
-from counterveil.report.figures import label
+from counterveil.report.view import label
 from counterveil.settings import Bins
 
 SITES = ("north", "south", "west")

@@ -9,9 +9,8 @@ from tests.unit.questions.test_survival import asked as survival
 
 import counterveil as cv
 from counterveil.questions.plan import Plan
-from counterveil.questions.pooled.pool import PooledResult
-from counterveil.questions.pooled.tables import PooledTable
-from counterveil.report.numbers import rounded
+from counterveil.questions.pooled import PooledResult, PooledTable
+from counterveil.report.text import rounded
 from counterveil.results.shown import Shown
 
 matplotlib = pytest.importorskip("matplotlib")

@@ -7,7 +7,7 @@ import pytest
 from counterveil.errors import InternalError
 from counterveil.privacy import Budget, GaussianEvent, PureEvent, ResponseEvent
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.session.plan import in_branches
+from counterveil.session.session import in_branches
 
 CHAINS = [
     ({"weights": Fraction(1)}, {"weights": Kind.VECTOR}),

@@ -7,7 +7,7 @@ import pytest
 from counterveil.errors import InternalError
 from counterveil.privacy import Budget, GaussianEvent, PureEvent
 from counterveil.session import Gate, Kind, Plan, SeededNoise
-from counterveil.session.plan import in_parallel
+from counterveil.session.session import in_parallel
 
 SHARES = {"means": Fraction(3, 4), "variances": Fraction(1, 4)}
 GROUPS = {"means": ["a", "b", "c"], "variances": ["va", "vb", "vc"]}

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from counterveil.accounting.filters import check_charge
+from counterveil.accounting.composition import check_charge
 from counterveil.errors import InternalError, ParameterError
 from counterveil.numerics.gaussian_profile import mu_of
 from counterveil.privacy import Budget, GaussianEvent, PureEvent

@@ -13,7 +13,7 @@ from counterveil.mechanisms import Laplace
 from counterveil.privacy import Budget, Unit
 from counterveil.session import BaseSession, Kind, Plan, Request
 from counterveil.session.any_noise import release_with
-from counterveil.session.plan import in_branches, in_parallel
+from counterveil.session.session import in_branches, in_parallel
 
 STUDY = Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 USES = Uses(Unit.RECORD, "ate", "mean", "t", "y")

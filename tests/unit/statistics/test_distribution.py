@@ -8,7 +8,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget
 from counterveil.session import Kind, Plan
 from counterveil.statistics.distribution import NAME, CountCells, HistogramRelease, even_edges

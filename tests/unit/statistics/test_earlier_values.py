@@ -8,7 +8,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.statistics.outcome_list import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
+from counterveil.statistics.outcome_place import SLOPE_PARTS, Outcomes, bounds, exact_moments, moment_sums
 
 STEPS = [0, OUTCOME_STEPS // 2, OUTCOME_STEPS]
 REST = (np.array([OUTCOME_STEPS, 5]), np.array([7, 0]))

@@ -9,7 +9,7 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import Layout, Table
 from counterveil.data.layout import MergedLayout
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.numerics.running_sums import FLAT, SUMS, Form
 from counterveil.privacy import Budget
 from counterveil.statistics.linear.survival import WeightedRows

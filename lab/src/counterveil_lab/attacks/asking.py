@@ -19,7 +19,7 @@ from counterveil.privacy import Budget
 from counterveil.questions.session import Session
 from counterveil.results.released import ReleasedAnswer
 from counterveil.session import Request
-from counterveil.session.plan import Kind, Plan
+from counterveil.session.session import Kind, Plan
 from counterveil.session.summing import PartOfRows
 from counterveil_lab.attacks.watching import Passed, WatchedGate
 

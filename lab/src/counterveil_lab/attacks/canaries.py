@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from counterveil import published
 from counterveil.audit import AuditReport, OneRunTester, audit
-from counterveil.audit.protocols import FloatArray
+from counterveil.audit.report import FloatArray
 from counterveil.datasets import lalonde
 from counterveil.datasets.dataset import Dataset
 from counterveil.mechanisms import SeededNoise
 from counterveil.privacy import Budget
 from counterveil.questions.session import Session
-from counterveil.session.plan import Kind
+from counterveil.session.session import Kind
 from counterveil_lab.attacks.asking import Computation, Question
 from counterveil_lab.attacks.watching import WEAKER
 

@@ -12,7 +12,7 @@ import numpy as np
 from counterveil import published
 from counterveil.data import Binary, Categories, Fill, Range, Study
 from counterveil.privacy import Budget, Unit
-from counterveil.questions.policy.policy import Policy
+from counterveil.questions.policy import Policy
 from counterveil.settings import Auto, Bins, DifferenceInMeans, Folds, Stratified, Survival, Trial, Weighting
 from counterveil_lab.attacks.asking import Question, WatchedCurator
 from counterveil_lab.attacks.neighbours import (

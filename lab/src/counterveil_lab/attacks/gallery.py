@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.audit import ExactTester, Given, Line, LowerBound, Tester, ThresholdTester
-from counterveil.audit.protocols import FloatArray, Mechanism, Pair
+from counterveil.audit.report import FloatArray, Mechanism, Pair
 from counterveil.privacy import Budget
 
 # Every entry is to be caught at this confidence; exact testers involve no chance.

@@ -11,10 +11,10 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from counterveil.audit import Line, delta_at, largest_log_ratio
-from counterveil.audit.protocols import FloatArray
+from counterveil.audit.report import FloatArray
 from counterveil.errors import CounterveilError
 from counterveil.mechanisms import Ball, Box, Gaussian, Laplace, Noise, RandomizedResponse, Staircase
-from counterveil.session.plan import Kind
+from counterveil.session.session import Kind
 from counterveil_lab.attacks.watching import Passed
 
 # Distances of float sums that should not differ at all.

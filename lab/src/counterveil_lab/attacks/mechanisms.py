@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.audit import Cloud, ExactTester, Given, Line, Points, Tester, ThresholdTester
-from counterveil.audit.protocols import FloatArray, Mechanism, Pair
+from counterveil.audit.report import FloatArray, Mechanism, Pair
 from counterveil.mechanisms import (
     Ball,
     Box,

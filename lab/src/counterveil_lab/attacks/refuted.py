@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from counterveil.audit.protocols import FloatArray
+from counterveil.audit.report import FloatArray
 from counterveil.privacy import Budget
 from counterveil_lab.attacks.gallery import Noisy, Refuted, exact, sampled
 from counterveil_lab.attacks.refuted_papers import papers

@@ -9,12 +9,12 @@ from math import log, pi, sqrt
 import numpy as np
 
 from counterveil.audit import ExactTester, Line
-from counterveil.audit.protocols import FloatArray
+from counterveil.audit.report import FloatArray
 from counterveil.mechanisms import LaplacePair
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.privacy import Budget
-from counterveil.published.gate import textbook_constant
-from counterveil.published.smooth_sensitivity import (
+from counterveil.published.asking import textbook_constant
+from counterveil.published.strata import (
     printed_log_sd,
     printed_noise_scale,
     printed_smooth_change,

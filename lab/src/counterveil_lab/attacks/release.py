@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from counterveil.audit import LowerBound, Mechanism, Quantity
-from counterveil.audit.protocols import FloatArray, Pair
-from counterveil.audit.report import ROUNDING
+from counterveil.audit.report import ROUNDING, FloatArray, Pair
 from counterveil.data import silence
 from counterveil.errors import refusal
 from counterveil.mechanisms import (

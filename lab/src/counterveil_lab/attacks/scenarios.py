@@ -10,7 +10,7 @@ import numpy as np
 
 from counterveil.accounting import open_ledger
 from counterveil.audit import AuditReport, AuditRow, LowerBound, Quantity
-from counterveil.audit.protocols import judge
+from counterveil.audit.report import judge
 from counterveil.data import Binary, Range, Study
 from counterveil.mechanisms import BitSource, SeededNoise
 from counterveil.privacy import Budget

@@ -22,8 +22,7 @@ from counterveil.mechanisms import (
     RandomizedResponse,
     StableHistogram,
 )
-from counterveil.session.gate import Gate, Label, Released, ReleasedVector, Responses, Values
-from counterveil.session.plan import Kind, Plan
+from counterveil.session.session import Gate, Kind, Label, Plan, Released, ReleasedVector, Responses, Values
 
 Law = KnownSensitivityMechanism | Noise | Ball | Box | RandomizedResponse | StableHistogram
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from counterveil.data.progress import Waiting
+from counterveil.data.passes import Waiting
 from counterveil.errors import refusal
 from counterveil_lab.reproduce.page import CLAIMS, Shown, claims_table, written
 from counterveil_lab.reproduce.papers.catalogue import load

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from counterveil.bounded_reading import UnreadableError, checked_path
-from counterveil.data.cells import Column
-from counterveil.data.sources import relations
-from counterveil.data.wrong_data import (
+from counterveil.data.cells import (
+    Column,
     duplicated_columns,
     no_such_column,
     unreadable_file,
 )
+from counterveil.data.sources import relations
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:

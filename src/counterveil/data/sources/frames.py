@@ -13,9 +13,8 @@ import narwhals as nw
 import numpy as np
 from narwhals.dtypes import DType
 
-from counterveil.data.cells import Column, from_array, from_cells
+from counterveil.data.cells import Column, duplicated_columns, from_array, from_cells, no_such_column
 from counterveil.data.sources.relations import Kind, ibis_kind, quoted
-from counterveil.data.wrong_data import duplicated_columns, no_such_column
 from counterveil.errors import refusal
 
 # Numpy has no such integers; they are read as Python's.

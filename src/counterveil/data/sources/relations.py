@@ -23,10 +23,11 @@ from counterveil.data.cells import (
     Coded,
     Column,
     Numbers,
+    duplicated_columns,
     from_array,
+    no_such_column,
 )
-from counterveil.data.labels import EXACT_DOUBLES
-from counterveil.data.wrong_data import duplicated_columns, no_such_column
+from counterveil.data.domains import EXACT_DOUBLES
 from counterveil.errors import refusal
 
 if TYPE_CHECKING:

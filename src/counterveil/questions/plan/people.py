@@ -27,7 +27,7 @@ from counterveil.data.outcomes import Before, earlier_name
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy import Estimand
-from counterveil.settings.ranges import is_number, is_whole
+from counterveil.settings.methods import is_number, is_whole
 
 # Without better knowledge the declared range is taken as six standard deviations wide.
 _RANGE_IN_SDS = 6

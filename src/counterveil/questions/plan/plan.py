@@ -19,8 +19,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from counterveil.data import Study, check_study
-from counterveil.data.keywords import known_arguments
-from counterveil.data.time_to_event import refuse_censored
+from counterveil.data.outcomes import refuse_censored
+from counterveil.data.study import known_arguments
 from counterveil.errors import BudgetError, CounterveilError, ParameterError, StudyError, refusal, shown
 from counterveil.inference.measures import ODDS, RATIO
 from counterveil.numerics.arrays import Floats
@@ -28,12 +28,11 @@ from counterveil.privacy import Budget, Estimand, Number, Unit
 from counterveil.privacy.caveats import Fact
 from counterveil.questions.arms import ArmsArguments
 from counterveil.questions.asking import Arguments, ask_once
-from counterveil.questions.ate import METHODS, AteArguments, ate
-from counterveil.questions.auto import AUTO
-from counterveil.questions.cate.cate import CateArguments
+from counterveil.questions.ate import AUTO, METHODS, AteArguments, ate
+from counterveil.questions.cate import CateArguments
 from counterveil.questions.choices import EstimandName, Measure, Mechanism, Protects
 from counterveil.questions.event_study import EventStudyArguments
-from counterveil.questions.groups.groups import GroupsArguments
+from counterveil.questions.groups import GroupsArguments
 from counterveil.questions.interim import planned
 from counterveil.questions.moments import MomentsArguments, moments
 from counterveil.questions.outcomes import OutcomesArguments
@@ -52,26 +51,22 @@ from counterveil.questions.plan.people import (
     people_of_question,
     plain_half_width,
 )
-from counterveil.questions.policy.policy import PolicyValueArguments
+from counterveil.questions.policy import PolicyValueArguments
 from counterveil.questions.quantiles import QuantilesArguments
 from counterveil.questions.survival import SurvivalArguments
 from counterveil.report import Cells, Picture, Section, View, plan_plot
 from counterveil.report.caveats import assumed_words
-from counterveil.report.numbers import percent, rounded
-from counterveil.results.codec import read, write
+from counterveil.report.text import percent, rounded
+from counterveil.results.arms import EventStudyResult, OutcomesResult
 from counterveil.results.decisions import Decided, margin_bounds
-from counterveil.results.effect import Effect, Linear, OwnScale, check_level
-from counterveil.results.event_study import EventStudyResult
-from counterveil.results.groups import PolicyValue
-from counterveil.results.measure_words import DIFFERENCE, LIFT, NEEDED
-from counterveil.results.outcomes import OutcomesResult
-from counterveil.results.quantiles import QuantilesResult
+from counterveil.results.effect import Effect, Linear, OwnScale, check_level, read, write
+from counterveil.results.groups import PolicyValue, RatioResult
+from counterveil.results.measures import DIFFERENCE, LIFT, NEEDED
 from counterveil.results.question import refuse_clusters, refuse_shape, usual_estimand
-from counterveil.results.ratio import RatioResult
 from counterveil.results.regression import Coefficient, parse_formula
 from counterveil.results.released import ReleasedAnswer
 from counterveil.results.shown import Shown
-from counterveil.results.survival import SurvivalResult
+from counterveil.results.survival import QuantilesResult, SurvivalResult
 from counterveil.session import SeededNoise
 from counterveil.statistics.moments.regression import Columns
 

@@ -1,27 +1,389 @@
-"""Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other.
+"""What arms and covariates alone decide: for each arm the coefficients of its outcomes, and public tables.
 
-Lineage: disjoint releases compose in parallel (McSherry 2009).
+Every arm's mean estimates what everybody's mean outcome would be in that arm. Only outcomes are private, so
+all of this is free, whatever else it reads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import sqrt
+from typing import Any, Protocol
 
-from counterveil.data import silence
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.data import OUTCOME_STEPS, Backend, Study, Table, silence
+from counterveil.data.domains import outcome_unit
+from counterveil.data.features import Features, covariate_features, require_covariates
 from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference.measures import ApartMeans
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import Arm, TwoArms
+from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.products import LinearForm, linear_form, paired_variance
+from counterveil.numerics.propensity import fit_multinomial
+from counterveil.privacy import exact
+from counterveil.privacy.caveats import BiasBeyond, Caveat, Fact
 from counterveil.results.answering import Facts, settled
 from counterveil.results.arms import ArmsResult
 from counterveil.results.effect import Effect, Linear
-from counterveil.results.question import Question
+from counterveil.results.measures import no_means
+from counterveil.results.question import Question, adjusted_caveats, causal_caveats
+from counterveil.results.result import MeasureResult
 from counterveil.session import BaseSession, Gate, Released
-from counterveil.session.plan import ParallelPlan, in_parallel
-from counterveil.settings.methods import asked_share
-from counterveil.statistics.linear.arm_design import design_of, exact_values
-from counterveil.statistics.linear.budget import TYPICAL_SD, effect_plan, variance_share
+from counterveil.session.session import ParallelPlan, in_parallel
+from counterveil.settings import Arms, Weighting
+from counterveil.settings.methods import asked_share, assumed_sd
+from counterveil.statistics.linear.difference_in_means import arm_sums, number_treated
+from counterveil.statistics.linear.effect import (
+    TYPICAL_SD,
+    LinearEffect,
+    VarianceForm,
+    WithBias,
+    effect_plan,
+    treatment_shares,
+    variance_share,
+)
+from counterveil.statistics.linear.kernels.balancing import WeightSettings, arm_weights
+from counterveil.statistics.linear.kernels.pairing import covariate_pairs, score_pairs
+from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
 from counterveil.statistics.linear.sensitivity import ArmMean, LinearEstimate
+from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
+from counterveil.statistics.linear.weighting_design import ScoredRows, arm_terms, covariate_lines, features_of
+from counterveil.statistics.outcome_place import Outcomes, sizes_by_arm, totals_by_arm
+
+# Matching towards one arm: everybody outside it borrows the outcomes of its nearest units on the score.
+#
+# With arm k of n_k rows and P(j) the N units of the arm nearest to unit j on the score of the arm, the mean is
+# (1/n)(sum over the arm of Y_i + sum over the others of the mean of Y over P(j)): a weighted sum of the arm's
+# own outcomes with public coefficients c_i = (1 + K_i)/n, K_i = sum over j with i in P(j) of 1/|P(j)|.
+
+
+# How much of the assumed variance of the mean outcome follows the score.
+_SCORE_SHARE = 0.3
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST_SCORE = 1e-6
+_TRIES, _FEW_TRIES, _MANY_ROWS = 12, 6, 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class MatchedArm:
+    """The arm's rows (m,) and the coefficients (m,) of their outcomes.
+
+    `limit`: how often a row may be used, often enough that everybody outside the arm is served.
+    """
+
+    rows: NDArray[np.intp]
+    coefficients: Floats
+    limit: int
+
+
+def matched_coefficients(
+    inside: NDArray[np.bool_],
+    score: Floats,
+    features: Floats,
+    neighbours: int,
+    sd: float,
+    noise_variance: float,
+) -> MatchedArm:
+    """Return the coefficients of an arm's outcomes under the limit of least supposed error.
+
+    `inside` (n,) marks the arm, `score` (n,) is its probability, `features` (n, p) have mean zero, `sd` is
+    that supposed of the mean outcome over the features and of outcomes around it,
+    `noise_variance` is that of the noise at sensitivity one.
+    """
+    clipped = np.clip(score, _LEAST_SCORE, 1 - _LEAST_SCORE)
+    logit = np.log(clipped / (1 - clipped))
+    tried = [_match(inside, logit, neighbours, limit) for limit in _limits(inside, logit, neighbours)]
+    goal = np.column_stack([features, logit - logit.mean()])
+    spread = np.sqrt((goal**2).mean(axis=0))
+    goal /= np.where(spread > 0, spread, 1.0)
+    share = np.append(np.full(features.shape[1], (1 - _SCORE_SHARE) / features.shape[1]), _SCORE_SHARE)
+
+    def expected(found: MatchedArm) -> float:
+        c = found.coefficients
+        gap = c @ goal[found.rows]  # everybody's mean is zero
+        bias = sd**2 * float(share @ gap**2)
+        return bias + sd**2 * float(c @ c) + noise_variance * float(c.max()) ** 2
+
+    return min(tried, key=expected)
+
+
+def _match(inside: NDArray[np.bool_], logit: Floats, neighbours: int, limit: int) -> MatchedArm:
+    found = matching_coefficients(inside, logit, neighbours, capacity_treated=limit, estimand="ATC")
+    rows = np.flatnonzero(inside)
+    # The kernel's coefficients are K_i over the number of units that found a match.
+    borrowed = found.coefficients[rows] * found.kept
+    return MatchedArm(rows, (1.0 + borrowed) / (len(rows) + found.kept), limit)
+
+
+def _limits(inside: NDArray[np.bool_], logit: Floats, neighbours: int) -> list[int]:
+    """Return the limits to compare: from the least that can serve everybody to the most that is ever used."""
+    own = int(np.count_nonzero(inside))
+    least = max(1, math.ceil(neighbours * (len(inside) - own) / own))
+    free = matching_coefficients(inside, logit, neighbours, estimand="ATC")
+    most = max(least, int(free.uses.max()))
+    steps = np.geomspace(least, most, _TRIES if len(inside) <= _MANY_ROWS else _FEW_TRIES).round()
+    return sorted({int(step) for step in steps})
+
+
+# The mean of one arm as a function of that arm's outcomes alone, with its variance and its sensitivities.
+#
+# An arm's statistic reads the outcomes of the arm's own rows, so that one outcome moves one arm.
+
+
+_STEP_BITS = OUTCOME_STEPS.bit_length() - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PlainArm:
+    """The plain mean of an arm."""
+
+    sensitivity: ArmMean
+
+    @property
+    def size(self) -> int:
+        """Number of the arm's rows."""
+        return self.sensitivity.rows
+
+    @staticmethod
+    def values(totals: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
+        """Return the mean and s^2/n of an arm with these totals, in steps of `unit`."""
+        return totals.mean() * unit, totals.variance() / totals.count * unit**2
+
+
+def plain_arms(source: Backend) -> tuple[PlainArm, ...]:
+    """Return the plain means of all arms, the reference or control first; their sizes are public."""
+    width = source.study.outcome_bounds.width
+    return tuple(PlainArm(ArmMean(width, size)) for size in sizes_by_arm(source))
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedArm:
+    """A weighted mean of an arm with public coefficients; pairs are places among the arm's rows."""
+
+    rows: NDArray[np.intp]
+    form: LinearForm
+    variance: VarianceForm
+    sensitivity: LinearEstimate
+
+    @classmethod
+    def of(
+        cls,
+        table: Table,
+        rows: NDArray[np.intp],
+        coefficients: NDArray[np.float64],
+        pairs: tuple[NDArray[np.intp], NDArray[np.intp]],
+        bias: float = 0.0,
+    ) -> WeightedArm:
+        """Return the statistic with the given coefficients (m,) of the arm's rows (m,).
+
+        `bias` is what its variance allows for bias, in standard errors from sampling.
+        """
+        form, factor = linear_form(coefficients), 1 + exact(bias, "bias") ** 2
+        variance = WithBias(paired_variance(coefficients, *pairs), factor)
+        width = table.study.outcome_bounds.width
+        largest = variance.largest_row(len(rows))
+        return cls(rows, form, variance, LinearEstimate(width, form.largest, form.squares, largest, factor))
+
+    @property
+    def size(self) -> int:
+        """Number of the arm's rows."""
+        return len(self.rows)
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the weighted mean and its paired variance."""
+        own = table.outcome[self.rows]
+        variance = self.variance.value(own, _STEP_BITS) * self.sensitivity.width**2
+        return self.form.total(own) * table.outcome_unit, variance
+
+
+# The share of the budget that is supposed to go to variances while coefficients are chosen.
+_SUPPOSED_SHARE = Fraction(1, 10)
+# Scores below this make an arm's mean rest on few people.
+_RARE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ArmsDesign:
+    """The statistics of all arms, the reference first, and what to say about them."""
+
+    method: str
+    statistics: tuple[PlainArm | WeightedArm, ...]
+    not_covered: tuple[Fact, ...]
+    details: dict[str, float | str] = field(default_factory=dict)
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+
+def design_of(source: Backend, question: Question) -> ArmsDesign:
+    """Return the design of the question's method; all but plain means need a table."""
+    if question.method == "difference_in_means":
+        caveats = causal_caveats(source.study, question.estimand)
+        return ArmsDesign("means of the arms", plain_arms(source), caveats)
+    assert isinstance(source, Table)
+    return (_weighted if question.method == "weighting" else _matched)(source, question)
+
+
+def exact_values(source: Backend, design: ArmsDesign) -> list[tuple[Fraction, Fraction]]:
+    """Return every arm's exact mean, above the outcome's lower bound, and its sampling variance."""
+    weighted = [one for one in design.statistics if isinstance(one, WeightedArm)]
+    if weighted:
+        assert isinstance(source, Table)
+        return [one.values(source) for one in weighted]
+    only = Outcomes((source.study.outcome,), (source.study.outcome_range,), (Fraction(1),))
+    (totals,) = totals_by_arm(source, only)
+    return [PlainArm.values(one, outcome_unit(source.study.outcome_bounds)) for one in totals]
+
+
+def _weighted(table: Table, question: Question) -> ArmsDesign:
+    settings = question.settings or Arms()
+    features = covariate_features(table)
+    scores = _scores(table, features)
+    sd = assumed_sd(table.study.outcome_range)
+    supposed = WeightSettings(sd, sd)
+    bias = settings.allowed_bias(table.study.randomised is True, len(table.study.covariates))
+    statistics = []
+    for rows, weights, balanced in balanced_arms(table, scores, _unit_noise(question), supposed):
+        # Rows alike in all that is balanced: what varies within a pair is what weighting leaves to chance.
+        pairs = covariate_pairs(np.zeros(len(rows), dtype=np.intp), balanced[rows])
+        statistics.append(WeightedArm.of(table, rows, weights, pairs, bias))
+    caveats: list[Fact] = [Caveat.IMBALANCE]
+    caveats += [BiasBeyond(bias, of_each_arm=True)] if bias else []
+    design = _adjusted("balancing weights in each arm", table, features, scores, statistics, caveats)
+    return replace(design, details={"bias_allowed_standard_errors": bias})
+
+
+def balanced_arms(
+    table: Table, scores: Floats, noise_variance: float, supposed: WeightSettings
+) -> Iterator[tuple[NDArray[np.intp], Floats, NDArray[np.floating]]]:
+    """Yield every arm's rows (m,), their weights towards everybody, and the features (n, p) that they balance."""
+    lines = covariate_lines(table)
+    for code in range(scores.shape[1]):
+        inside, score = table.arm == code, scores[:, code]
+        scored = ScoredRows(inside, score, arm_terms(table, lines, inside, score))
+        balanced, _ = features_of(table, scored, Weighting(), lines)
+        rows = np.flatnonzero(inside)
+        yield rows, arm_weights(balanced, rows, noise_variance=noise_variance, settings=supposed), balanced
+
+
+def _matched(table: Table, question: Question) -> ArmsDesign:
+    settings = question.settings or Arms()
+    features = covariate_features(table)
+    scores = _scores(table, features)
+    statistics, limits = [], []
+    for code in range(scores.shape[1]):
+        found = matched_coefficients(
+            table.arm == code,
+            scores[:, code],
+            features.values,
+            settings.neighbours,
+            assumed_sd(table.study.outcome_range),
+            _unit_noise(question),
+        )
+        pairs = score_pairs(np.zeros(len(found.rows), dtype=np.intp), scores[found.rows, code])
+        statistics.append(WeightedArm.of(table, found.rows, found.coefficients, pairs))
+        limits.append(f"{_labels(table.study)[code]}: {found.limit}")
+    caveats = [Caveat.MATCHING_BIAS]
+    design = _adjusted("matching on the multinomial score", table, features, scores, statistics, caveats)
+    return replace(design, details={"neighbours": settings.neighbours, "max_uses": "; ".join(limits)})
+
+
+def _adjusted(
+    method: str,
+    table: Table,
+    features: Features,
+    scores: Floats,
+    statistics: list[WeightedArm],
+    caveats: Sequence[Fact],
+) -> ArmsDesign:
+    return ArmsDesign(
+        method,
+        tuple(statistics),
+        adjusted_caveats(table.study, *caveats),
+        diagnostics=arm_balance(features, scores, statistics, _labels(table.study)),
+    )
+
+
+class WeightedArms(Protocol):
+    """The rows of an arm with public weights."""
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The arm's rows."""
+        ...
+
+    @property
+    def form(self) -> LinearForm:
+        """Their weights."""
+        ...
+
+
+def arm_balance(
+    features: Features, scores: Floats, arms: Sequence[WeightedArms], labels: tuple[object, ...]
+) -> dict[str, Any]:
+    """Return the free tables about weighted arms: balance, effective sizes and overlap."""
+    return {
+        "balance": _balance(features, arms, labels),
+        "effective_size": [
+            {"arm": str(label), "rows": len(one.rows), "effective": float(1 / one.form.squares)}
+            for label, one in zip(labels, arms, strict=True)
+        ],
+        "overlap": [
+            {
+                "arm": str(label),
+                "smallest_score": float(scores[:, code].min()),
+                f"share_below_{_RARE}": float((scores[:, code] < _RARE).mean()),
+            }
+            for code, label in enumerate(labels)
+        ],
+    }
+
+
+def _balance(
+    features: Features, statistics: Sequence[WeightedArms], labels: tuple[object, ...]
+) -> list[dict[str, Any]]:
+    """Return, before and after, each arm's mean of every covariate minus everybody's, in standard deviations
+    of everybody, and the ratio of the arm's variance to everybody's.
+    """
+    variances = (features.values**2).mean(axis=0)  # the columns have mean zero
+    scale = np.where(variances > 0, variances, 1.0)
+    table = []
+    for label, one in zip(labels, statistics, strict=True):
+        own = features.values[one.rows]
+        weights = np.ldexp(one.form.units.astype(np.float64), -one.form.bits)
+        shown = {}
+        for when, w in (("before", np.full(len(own), 1 / len(own))), ("after", weights)):
+            mean = w @ own
+            shown[f"difference_{when}"] = mean / np.sqrt(scale)
+            shown[f"variance_ratio_{when}"] = w @ (own - mean) ** 2 / scale
+        table += [
+            {"covariate": f"{name} ({label})", **{key: float(found[j]) for key, found in shown.items()}}
+            for j, name in enumerate(features.names)
+        ]
+    return table
+
+
+def _scores(table: Table, features: Features) -> Floats:
+    return fit_multinomial(features.values, table.arm, len(_labels(table.study)), 1 / table.rows).scores
+
+
+def _unit_noise(question: Question) -> float:
+    """Return the variance of the noise of a mean whose sensitivity is one."""
+    return effect_plan(question, _SUPPOSED_SHARE).noise("effect", Fraction(1)).variance
+
+
+def _labels(study: Study) -> tuple[object, ...]:
+    return study.treatment_labels
+
+
+# Means of several arms, released in parallel: one outcome moves the mean of its own arm and no other.
+#
+# Lineage: disjoint releases compose in parallel (McSherry 2009).
+
 
 PAGES = (
     "statistics/linear/arm_mean.proof.md",
@@ -42,7 +404,7 @@ def arm_means(session: BaseSession, question: Question) -> ArmsResult:
 
     def compute(gate: Gate) -> Facts:
         every = [one.sensitivity for one in design.statistics]
-        released = release(gate, every, exact_values(source, design), share > 0)
+        released = release_arms(gate, every, exact_values(source, design), share > 0)
         study = session.study
         low, high = (float(end) for end in study.outcome_range)
         means, releases = [], []
@@ -88,7 +450,7 @@ def arms_plan(question: Question, share: Fraction, arms: int) -> ParallelPlan:
     return in_parallel(effect_plan(question, share), groups)
 
 
-def release(
+def release_arms(
     gate: Gate,
     bounds: Sequence[Bounds],
     values: Sequence[tuple[Fraction, Fraction]],
@@ -137,3 +499,185 @@ def share_of(bounds: Sequence[Bounds], question: Question, part: float = 1.0) ->
     )
     typical = [Fraction(part) * TYPICAL_SD**2 * one.width**2 * one.squares * one.factor for one in bounds]
     return variance_share(contrast, question, over_contrasts(typical))
+
+
+# Means of both arms where only outcomes are private, for ratios and odds ratios.
+#
+# One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`); an
+# adjusted effect is split into what its weights make of either arm. Lineage: disjoint releases compose in parallel
+# (McSherry 2009).
+
+
+ARM_PAIR_PAGES = ("statistics/linear/arm_mean.proof.md", "session/parallel.proof.md")
+ARMS = ("treated", "control")
+# Members of both groups of releases, the treated first.
+MEANS, VARIANCES = (tuple(f"{what} of {arm}" for arm in ARMS) for what in ("mean", "variance"))
+# Both arms' exact means, above the lower end of the range, and their variances.
+Values = tuple[tuple[Fraction, Fraction], tuple[Fraction, Fraction]]
+# The released mean of each arm and its variance, where that is paid for.
+Pairs = list[tuple[Released, Released | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class ArmPair:
+    """The statistics of both arms, the treated first: their bounds, their exact values, and what to say of them."""
+
+    bounds: tuple[Bounds, Bounds]
+    values: Callable[[], Values]
+    effect: LinearEffect
+    pages: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitArm:
+    """What the coefficients of an effect make of one arm."""
+
+    form: LinearForm
+    variance: VarianceForm
+    sensitivity: LinearEstimate
+
+    def values(self, table: Table) -> tuple[Fraction, Fraction]:
+        """Return the exact mean, above the lower end of the range, and its variance."""
+        variance = self.variance.value(table.outcome, _STEP_BITS) * self.sensitivity.width**2
+        return self.form.total(table.outcome) * table.outcome_unit, variance
+
+
+def plain_means(session: BaseSession, question: Question) -> MeasureResult:
+    """Return the private measure of the arms' means; outcomes are private, who was treated is public."""
+    source, study = session.batches, session.study
+    ((treated,),) = source.run(number_treated)
+    sizes = int(treated), source.rows - int(treated)
+    lo, hi = study.outcome_range
+    unit = outcome_unit(study.outcome_bounds)
+
+    def values() -> Values:
+        (sums,) = source.run(arm_sums)
+        arms = TwoArms.of(sums)
+        return plain_mean(arms.treated, unit), plain_mean(arms.control, unit)
+
+    said = LinearEffect(
+        "means of both arms",
+        np.empty(0),
+        None,
+        causal_caveats(study, question.estimand),
+        {"rows": source.rows, "treated": sizes[0], "control": sizes[1]},
+    )
+    bounds = ArmMean(hi - lo, sizes[0]), ArmMean(hi - lo, sizes[1])
+    return measured(session, question, ArmPair(bounds, values, said, ARM_PAIR_PAGES))
+
+
+def plain_mean(arm: Arm, unit: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the mean of an arm, above the lower end of the range, and its variance; outcomes in steps of `unit`."""
+    return arm.mean() * unit, arm.variance() / arm.count * unit**2
+
+
+def weighted_means(session: BaseSession, question: Question) -> MeasureResult:
+    """Return the private measure of the means that balancing weights make of both arms."""
+    require_covariates(session.study, "weighting")
+    settings = question.settings
+    if settings is not None and settings.prediction is not None:
+        raise no_means("weighting", f"prediction={settings.prediction!r}")
+    return _of_effect(session, question, weighted_effect(session.table, question))
+
+
+def matched_means(session: BaseSession, question: Question) -> MeasureResult:
+    """Return the private measure of the means that matching makes of both arms."""
+    require_covariates(session.study, "matching")
+    return _of_effect(session, question, matched_effect(session.table, question))
+
+
+def _of_effect(session: BaseSession, question: Question, effect: LinearEffect) -> MeasureResult:
+    table = effect.table or session.table
+    return measured(session, question, split_by_arm(table, effect))
+
+
+# Proof: arm_pair.proof.md
+def split_by_arm(table: Table, effect: LinearEffect) -> ArmPair:
+    """Return what the coefficients of an effect make of either arm; those of the controls change their sign."""
+    one, other = (
+        split_arm(table, effect, inside, sign)
+        for inside, sign in ((table.treated, 1.0), (~table.treated, -1.0))
+    )
+    pages = (*effect.pages, "statistics/linear/arm_pair.proof.md", ARM_PAIR_PAGES[1])
+    bounds = one.sensitivity, other.sensitivity
+    return ArmPair(bounds, lambda: (one.values(table), other.values(table)), effect, pages)
+
+
+def split_arm(table: Table, effect: LinearEffect, inside: NDArray[np.bool_], sign: float) -> SplitArm:
+    """Return what the coefficients of an effect make of the rows `inside`, times a sign."""
+    own = np.where(inside, sign * effect.coefficients, 0.0)
+    form, variance = linear_form(own), _variance(effect, own, inside)
+    width, row = table.study.outcome_bounds.width, variance.largest_row(table.rows)
+    return SplitArm(form, variance, LinearEstimate(width, form.largest, form.squares, row, effect.factor))
+
+
+def _variance(
+    effect: LinearEffect, coefficients: NDArray[np.float64], inside: NDArray[np.bool_]
+) -> VarianceForm:
+    """Return the part of the effect's variance that is due to the rows of one arm."""
+    form: VarianceForm
+    if isinstance(effect.variance, ResidualVariance):
+        # The rows of a group are all of one arm.
+        form = effect.variance.among(inside)
+    else:
+        assert effect.pairs is not None
+        first, second = effect.pairs
+        kept = inside[first]
+        form = paired_variance(coefficients, first[kept], second[kept])
+    return WithBias(form, effect.factor)
+
+
+def measured(session: BaseSession, question: Question, pair: ArmPair) -> MeasureResult:
+    """Return the measure of both arms' means after they are released in parallel."""
+    share = share_of(pair.bounds, question, pair.effect.expected_part)
+    plan = in_parallel(effect_plan(question, share), {"effect": MEANS, "variance": VARIANCES})
+    shares = treatment_shares(session.table) if pair.effect.table is not None else {}
+
+    def compute(gate: Gate) -> Facts:
+        found = release(gate, pair.bounds, pair.values(), share > 0)
+        means, releases = released_means(pair.bounds, found, session.study.outcome_range), []
+        for arm, bounds, (_, variance) in zip(ARMS, pair.bounds, found, strict=True):
+            releases.append((f"mean of {arm}", f"sensitivity {float(bounds.estimate):.6g}"))
+            if variance is not None:
+                releases.append((f"its variance, {arm}", f"sensitivity {float(bounds.variance):.6g}"))
+        return Facts(
+            measure=question.measure,
+            numbers=means,
+            method=pair.effect.method,
+            releases=tuple(releases),
+            not_covered=pair.effect.not_covered,
+            details=pair.effect.details
+            | pair.effect.with_bias(means.parts(1.0, 1.0)[0])
+            | {"mechanism": question.mechanism, "variance_budget_share": float(share)}
+            | {"mean_treated": means.values[0], "mean_control": means.values[1]},
+            diagnostics=pair.effect.diagnostics | shares,
+        )
+
+    return settled(
+        MeasureResult, session, question, plan, compute, pages=pair.pages, remarks=pair.effect.remarks
+    )
+
+
+def release(gate: Gate, pair: tuple[Bounds, Bounds], values: Values, with_variance: bool) -> Pairs:
+    """Return the released mean of either arm and, where it is paid for, its variance."""
+    found: Pairs = []
+    for place, ((mean, variance), bounds) in enumerate(zip(values, pair, strict=True)):
+        noisy = gate.release(MEANS[place], mean, bounds.estimate)
+        other = gate.release(VARIANCES[place], variance, bounds.variance) if with_variance else None
+        found.append((noisy, other))
+    return found
+
+
+def released_means(
+    pair: tuple[Bounds, Bounds], found: Pairs, outcome_range: tuple[Fraction, Fraction]
+) -> ApartMeans:
+    """Return what was released as means of both arms with their error."""
+    low, high = map(float, outcome_range)
+    known = []
+    for bounds, (mean, variance) in zip(pair, found, strict=True):
+        cap = float(bounds.variance_cap)
+        own = (cap, None) if variance is None else (float(variance), variance.noise)
+        known.append(Uncertainty(mean.noise, own[0], cap, own[1]))
+    values = low + float(found[0][0]), low + float(found[1][0])
+    sizes = float(1 / pair[0].squares), float(1 / pair[1].squares)
+    return ApartMeans(values, (known[0], known[1]), (low, high), sizes)

@@ -12,25 +12,28 @@ from functools import partial
 import numpy as np
 
 from counterveil.data import Study, Sums, Table
-from counterveil.data.encoding import outcome_unit
+from counterveil.data.domains import outcome_unit
 from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
-from counterveil.numerics.arms import TwoArms, arm_totals
+from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.results.answering import Facts, settled
 from counterveil.results.question import Question, causal_caveats
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Released
 from counterveil.settings.methods import asked_share
-from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
-from counterveil.statistics.linear.clustered import clustered_effect
-from counterveil.statistics.linear.effect import LinearEffect
-from counterveil.statistics.linear.place import (
+from counterveil.statistics.linear.effect import (
+    NAMES,
     PLACE_PAGE,
+    TYPICAL_SD,
     WHOLE_RANGE,
     Interval,
+    LinearEffect,
+    clustered_effect,
+    effect_plan,
     find_interval,
     mechanisms,
     place_part,
     searched,
+    variance_share,
 )
 from counterveil.statistics.linear.sensitivity import MeanContrast
 

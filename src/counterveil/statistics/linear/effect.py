@@ -1,35 +1,503 @@
-"""Releases sum c_i Y_i for coefficients that are functions of public covariates and treatments alone."""
+"""How a budget is split over an effect, its variance and the place of outcomes, decided from public numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import sqrt
+from functools import lru_cache
+from math import inf, log, sqrt
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from counterveil.data import OUTCOME_STEPS, Categories, Table
+from counterveil.data import OUTCOME_STEPS, Backend, Categories, Study, Table
 from counterveil.data.features import Features, column_names
-from counterveil.inference import Uncertainty, with_rare_events
-from counterveil.numerics.arms import Balance, balances, effective_size, overlap_counts
-from counterveil.numerics.arrays import Floats
-from counterveil.numerics.columns import column_balances
-from counterveil.numerics.linear_form import LinearForm, linear_form, paired_variance
-from counterveil.numerics.partial_shares import partial_shares
-from counterveil.privacy import exact
-from counterveil.privacy.caveats import Fact
+from counterveil.inference import ClusterUncertainty, Uncertainty, t_factor, with_rare_events
+from counterveil.numerics.arrays import Floats, Integers
+from counterveil.numerics.columns import Balance, balances, column_balances, effective_size, overlap_counts
+from counterveil.numerics.products import (
+    ClusterForm,
+    LinearForm,
+    cluster_form,
+    linear_form,
+    paired_variance,
+    sums,
+)
+from counterveil.numerics.propensity import partial_shares
+from counterveil.privacy import Budget, Estimand, exact
+from counterveil.privacy.caveats import Caveat, ClampedOutcomes, Fact
 from counterveil.results.answering import Facts, settled
-from counterveil.results.question import Question
+from counterveil.results.question import Question, too_few_clusters
 from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate, Released
-from counterveil.statistics.linear.budget import NAMES, TYPICAL_SD, effect_plan, variance_share
-from counterveil.statistics.linear.place import PLACE_PAGE, find_interval, mechanisms, place_part, searched
-from counterveil.statistics.linear.sensitivity import LinearEstimate
+from counterveil.session import BaseSession, Gate, Kind, Plan, Released
+from counterveil.settings import Matching
+from counterveil.settings.methods import AUTO, BY_ARM, asked_share
+from counterveil.statistics.histogram import COUNTS_L1, COUNTS_L2
+from counterveil.statistics.linear.kernels.balancing import ArmRows, FeatureShares, arm_rows
+from counterveil.statistics.linear.kernels.residual_variance import (
+    MOST_REACH,
+    ResidualVariance,
+    Spectrum,
+    residual_variance,
+)
+from counterveil.statistics.linear.matching_design import Scored
+from counterveil.statistics.linear.sensitivity import ClusteredEstimate, LinearEstimate
+from counterveil.statistics.linear.weighting_design import Weighted, shared_features
+from counterveil.statistics.outcome_place import ENDS, PLACE_WORDS, PLACES, count_octaves
 
-PAGE = "statistics/linear/linear_estimate.proof.md"
+# Shares of the budget that may go to the variance; 0 means that the worst case is used instead.
+_SHARES = [Fraction(k, 40) for k in range(0, 17)]
+_PARTS = [float(share) for share in _SHARES]
+# A public guess of an outcome's standard deviation, as a part of its range; it only steers choices.
+TYPICAL_SD = Fraction(1, 6)
+# The two releases of an effect and its variance.
+NAMES = ("effect", "variance")
+
+
+class Sensitivities(Protocol):
+    """What one outcome can move: the estimate and its variance, and the largest possible variance."""
+
+    @property
+    def estimate(self) -> Fraction:
+        """Sensitivity of the estimate."""
+        ...
+
+    @property
+    def variance(self) -> Fraction:
+        """Sensitivity of the variance."""
+        ...
+
+    @property
+    def variance_cap(self) -> Fraction:
+        """Largest possible variance."""
+        ...
+
+
+def variance_share(
+    sensitivity: Sensitivities, question: Question, typical: Fraction, slack: float = 1.0
+) -> Fraction:
+    """Return the least share of the budget for the variance that makes the expected interval short.
+
+    Reads public numbers only. Short means a small sum of the typical sampling variance, the inflation
+    that its noise will call for (about one standard deviation of it) and the variance of the estimate's
+    own noise. Around its minimum the sum is flat: with a `slack` above 1 the least share is taken whose sum
+    is within that factor of the smallest, which leaves the estimate more of the budget.
+    """
+    cap, least = float(sensitivity.variance_cap), float(typical)
+    parts = (float(sensitivity.estimate) ** 2, float(sensitivity.variance))
+    return _least_share(cap, least, *parts, question.budget, question.mechanism, slack)
+
+
+@lru_cache(maxsize=1024)
+def _least_share(
+    cap: float,
+    least: float,
+    per_noise: float,
+    per_variance_noise: float,
+    budget: Budget,
+    mechanism: str,
+    slack: float,
+) -> Fraction:
+    """Return that share, from the numbers that it depends on."""
+
+    def expected(place: int) -> float:
+        own, other = _unit_variances(budget, mechanism, place)
+        return per_noise * own + least + per_variance_noise * sqrt(other)
+
+    last = len(_SHARES) - 1
+    # What the sum would be if noise fell as one over what is paid for it, as it nearly does: where to look first.
+    whole = _unit_variances(budget, mechanism, 0)[0]
+    alike = [
+        per_noise * whole / (1 - part) ** 2 + per_variance_noise * sqrt(whole) / part for part in _PARTS[1:]
+    ]
+    # The sum is convex in the share, so that its minimum is where it first does not fall.
+    guess = alike.index(min(alike)) + 1
+    best = _first(lambda place: expected(place) <= expected(place + 1), 1, last, guess)
+    without = per_noise * whole + cap
+    enough = slack * min(expected(best), without)
+    # A share whose variance would be taken at its cap costs more than none, so the cap matters at none only.
+    if without <= enough:
+        return _SHARES[0]
+    allowed = enough + alike[best - 1] - expected(best)
+    guess = sum(value > allowed for value in alike[: best - 1]) + 1
+    return _SHARES[_first(lambda place: expected(place) <= enough, 1, best, guess)]
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int, guess: int) -> int:
+    """Return the first place from `low` on where a condition holds that then stays true, `high` at the latest."""
+    place = min(max(guess, low), high)
+    if place < high and not holds(place):
+        while place < high and not holds(place):
+            place += 1
+        return place
+    while place > low and holds(place - 1):
+        place -= 1
+    return place
+
+
+@lru_cache(maxsize=4096)
+def _unit_variances(budget: Budget, mechanism: str, place: int) -> tuple[float, float]:
+    """Return the variances of the two releases' noise at sensitivity one, for one of the shares."""
+    plan = _two_releases(budget, mechanism, _SHARES[place])
+    own = plan.noise("effect", Fraction(1)).variance
+    return own, plan.noise("variance", Fraction(1)).variance if place else inf
+
+
+def effect_plan(question: Question, share: Fraction, place: Fraction = Fraction(0)) -> Plan:
+    """Return the plan: the effect, and its variance for `share` of what the `place` of outcomes leaves."""
+    return _two_releases(question.budget, question.mechanism, share, place)
+
+
+@lru_cache(maxsize=1024)
+def _two_releases(budget: Budget, mechanism: str, share: Fraction, place: Fraction = Fraction(0)) -> Plan:
+    shares = {name: place * part for name, part in PLACES.items()}
+    shares |= dict(zip(NAMES, ((1 - place) * (1 - share), (1 - place) * share), strict=True))
+    kind = Kind.VECTOR if mechanism == "gaussian" else Kind.CELLS
+    return Plan.split(budget, shares, mechanism, dict.fromkeys(PLACES, kind) if place else None)
+
+
+# How much of the outcomes' dependence on covariates is taken out of the variance, decided from public numbers.
+
+
+PAGE = "statistics/linear/kernels/residual_variance.proof.md"
+# What an interval built on one variance for each arm does not cover.
+# How strongly slopes may be fitted: not at all, or as in ridge regression with ever less penalty. The
+# features have a total variance of one, so with p of them directions of strength p go half.
+_GROWTH = 1.5
+_STRENGTHS = [3 * _GROWTH**step for step in range(26)]
+# Features whose variances, in order, grow by less than this factor from one to the next are taken together.
+_ALIKE = 1.25
+# The least that is left of any feature, and the least closeness of a fit beside the closest.
+_LEAST_LEFT, _LEAST_CLOSE = 1e-6, 1e-4
+# The part of the way to the strength at which the bias no longer fits; the loading falls a little unevenly.
+_SAFE = 0.98
+# Rows that a part of an arm has at least.
+_LEAST_ROWS = 40
+# A guess of how much of the outcomes' variance follows the features; it only steers the choice.
+_EXPLAINED = 0.5
+# The share of the budget at which the choices are compared.
+_SHARE = Fraction(1, 4)
+
+
+def chosen_residual_variance(
+    found: Weighted, treated: NDArray[np.bool_], question: Question, parts: int = 1
+) -> ResidualVariance:
+    """Return the form of the variance that is expected to give the shortest interval.
+
+    Fitting slopes removes from the variance what covariates explain, and costs degrees of freedom. Only as
+    much is removed as still covers the bias that the remaining imbalance causes in expectation. With several
+    `parts` each arm is cut by the size of its weights, and every part has a variance and a line of its own.
+    """
+    shape = fitting_shape(found)
+    spectra = tuple(
+        Spectrum.of(found.features, found.weights, rows, shape, held)
+        for arm, whole in zip((treated, ~treated), found.arms, strict=True)
+        for rows, held in _cut(arm, found.weights, parts, whole)
+    )
+    noise = sqrt(effect_plan(question, _SHARE).noise("variance", Fraction(1)).variance)
+    squares = sum(spectrum.weight for spectrum in spectra)
+
+    def loading(strength: float) -> float:
+        return sum(spectrum.loading(strength) for spectrum in spectra)
+
+    def expected(strength: float) -> float:
+        typical = float(TYPICAL_SD) ** 2 * squares * _part(loading(strength), squares)
+        return typical + noise * max(spectrum.largest_move(strength) for spectrum in spectra)
+
+    def fits(strength: float) -> bool:
+        exact = max(spectrum.reach(strength) for spectrum in spectra) <= MOST_REACH
+        enough = exact and min(spectrum.freedom(strength) for spectrum in spectra) >= 1
+        return enough and loading(strength) >= found.imbalance**2
+
+    # Loading and freedom fall with the strength, and reach grows: where one does not fit, no stronger one does.
+    place = (
+        bisect_left(_STRENGTHS, True, key=lambda strength: not fits(strength)) if fits(_STRENGTHS[0]) else 0
+    )
+    allowed = _STRENGTHS[:place]
+    if 0 < place < len(_STRENGTHS):
+        # Loadings are nearly a power of the strength: one more step ends where the bias just fits.
+        near, far = (loading(strength) for strength in _STRENGTHS[place - 1 : place + 1])
+        between = allowed[-1] * _growth(found.imbalance**2 / near, far / near)
+        allowed += [between] if fits(between) else []
+    # More removed is better, until degrees of freedom run out.
+    while len(allowed) > 1 and expected(allowed[-2]) < expected(allowed[-1]):
+        allowed.pop()
+    return residual_variance(found.features, spectra, min((0.0, *allowed[-1:]), key=expected))
+
+
+def _cut(
+    arm: NDArray[np.bool_], weights: NDArray[np.float64], parts: int, whole: ArmRows
+) -> Iterator[tuple[NDArray[np.bool_], ArmRows | None]]:
+    """Yield the arm's rows in parts by the size of their weights, half of them, half of the rest, and so on.
+
+    So weights differ least within parts where they are largest. Small arms are cut into fewer parts. With each
+    part come the sums over its rows, where they are known.
+    """
+    rows = np.flatnonzero(arm)
+    cuts = [len(rows) - (len(rows) >> step) for step in range(1, parts) if len(rows) >> step >= _LEAST_ROWS]
+    if not cuts:
+        yield arm, whole
+        return
+    order = rows[np.argsort(np.abs(weights[rows]), kind="stable")]
+    for part in np.split(order, cuts):
+        inside = np.zeros(len(arm), np.bool_)
+        inside[part] = True
+        yield inside, None
+
+
+def fitting_shape(found: Weighted) -> NDArray[np.float64]:
+    """Return (p,) how closely to fit each feature, so that what is left of it is in proportion to its imbalance.
+
+    If features had nothing to do with each other, a ridge of strength d_j would leave 1/(1 + d_j c_j) of the variance
+    c_j of feature j. The weights treat features of the same variance alike, so that these share one d.
+    """
+    treated, control = found.arms
+    variances = np.diagonal(treated.products + control.products) / len(found.features)
+    order = np.argsort(variances)
+    jumps = variances[order[1:]] > _ALIKE * variances[order[:-1]]
+    group = np.empty(len(order), np.intp)
+    group[order] = np.concatenate([[0], np.cumsum(jumps)])
+    squares = float(found.weights @ found.weights)
+    left = np.bincount(group, found.gaps) / (squares * np.bincount(group, variances))
+    close = np.maximum(1 / np.clip(left, _LEAST_LEFT, 1.0) - 1, 0.0)[group] / variances
+    close = np.maximum(close, _LEAST_CLOSE * close.max()) if close.any() else np.ones_like(close)
+    return np.asarray(close / float(close @ variances))
+
+
+def _growth(left: float, least: float) -> float:
+    """Return by how much to grow so that the loading falls to `left` of it, where a step makes it fall to `least`."""
+    if not 0.0 < least < left < 1.0:
+        return 1.0
+    return float(_GROWTH ** (_SAFE * log(left) / log(least)))
+
+
+def expected_part(form: ResidualVariance, weights: NDArray[np.float64]) -> float:
+    """Return how much of the outcomes' variance the form is expected to hold, as a part of it."""
+    return _part(form.loading, float(weights @ weights))
+
+
+def _part(loading: float, squares: float) -> float:
+    return 1 - _EXPLAINED + _EXPLAINED * loading / squares
+
+
+# How the variance of a matched effect is estimated: around lines in the covariates, or by pairs of rows.
+
+
+# What a mean outcome is supposed to follow when the bias that matches leave is allowed for. Squares are not
+# among it: what outcomes owe to them stays in the variance whole.
+_OUTCOME_VARIANCE_SHARES = FeatureShares(0.7, 0.0, 0.05)
+# Into how many parts each arm is cut by the size of coefficients, for outcomes may vary more where they are large.
+_OUTCOME_VARIANCE_PARTS = 4
+# Sums of products of covariates take this many multiplications at most; beyond it they take longer than matching.
+_MOST_WORK = 1 << 23
+
+
+def variance_by_arm(
+    table: Table,
+    design: Scored,
+    settings: Matching,
+    coefficients: NDArray[np.float64],
+    question: Question,
+) -> ResidualVariance | None:
+    """Return the variance from residual variances in parts of each arm, or None where it comes from pairs of rows.
+
+    Reads public columns only.
+    """
+    rows, columns = design.features.values.shape
+    small = rows * columns**2 <= _MOST_WORK
+    if not (settings.variance_by == BY_ARM or (settings.variance_by == AUTO and small)):
+        return None
+    found = left_by_matches(table, design, coefficients, question.estimand)
+    return (
+        chosen_residual_variance(found, design.treated, question, _OUTCOME_VARIANCE_PARTS)
+        if len(found.gaps)
+        else None
+    )
+
+
+def left_by_matches(
+    table: Table, design: Scored, coefficients: NDArray[np.float64], estimand: Estimand
+) -> Weighted:
+    """Return the coefficients of a matched effect with the imbalance that they leave in covariates and score.
+
+    Features are as many as vary over the rows, which may be none.
+    """
+    features, _ = shared_features(table, design.score, _OUTCOME_VARIANCE_SHARES)
+    by_arm = np.stack([np.maximum(coefficients, 0.0), np.maximum(-coefficients, 0.0)])
+    arms = arm_rows(features, design.treated)
+    return Weighted.of(features, arms, coefficients, sums(features, by_arm), estimand)
+
+
+# Where outcomes lie within their declared range, bought where it is expected to shorten intervals.
+#
+# Noise follows the width of the range. A part of the budget finds a shorter interval, outcomes are clamped to it, and
+# what that may hide is a part of the interval of the effect. Proof: `statistics/histogram.proof.md`.
+
+
+PLACE_PAGE = "statistics/histogram.proof.md"
+# Parts of the budget that the place may take, the largest first.
+_PLACE_PARTS = [Fraction(1, part) for part in (4, 6, 10, 16, 25)]
+# Most by which the search may lengthen an interval whose range is right, and least by which it must shorten one whose
+# range is so many times too wide; squared lengths.
+_MOST_COST, _LEAST_GAIN, _TOO_WIDE = 1.04, 1.21, 20
+# A width that a search leaves, in standard deviations of outcomes.
+_FOUND = 15
+# Most noise of an octave's count, as a part of the smaller arm.
+_MOST_NOISE = 1 / 50
+# Outcomes beyond the innermost octave are seen where they exceed their noise so far; else nothing is clamped.
+# A tail is there where it exceeds the second of these.
+_SEEN, _SURE = 6.0, 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A part of the declared range: its lower end in steps, how often the range is halved, and what clamping may hide.
+
+    `lost` is in parts of the declared range.
+    """
+
+    low: int = 0
+    halvings: int = 0
+    lost: float = 0.0
+
+    @property
+    def part(self) -> Fraction:
+        """Its width in parts of the declared range."""
+        return Fraction(1, 1 << self.halvings)
+
+    def clamped(self, outcome: Integers) -> Integers:
+        """Return outcomes within the interval, in steps of which it has as many as the range."""
+        return np.clip(outcome - self.low, 0, OUTCOME_STEPS >> self.halvings) << self.halvings
+
+    def within(self, table: Table) -> Table:
+        """Return the table with clamped outcomes, the interval being their range."""
+        if not self.halvings:
+            return table
+        study = table.study.changed(outcome_range=self.ends(table.study))
+        return replace(table, study=study, outcome=self.clamped(table.outcome), measures=())
+
+    def ends(self, study: Study) -> tuple[Fraction, Fraction]:
+        """Return both ends in units of the outcome."""
+        lo, hi = study.outcome_range
+        low = lo + (hi - lo) * Fraction(self.low, OUTCOME_STEPS)
+        return low, low + (hi - lo) * self.part
+
+    def hidden(self, study: Study) -> float:
+        """Return the standard deviation of what clamping may hide, in units of the outcome."""
+        lo, hi = study.outcome_range
+        return self.lost * float(hi - lo)
+
+    def details(self, study: Study) -> dict[str, float | str]:
+        """Return what to say of it."""
+        if not self.halvings:
+            return {}
+        low, high = map(float, self.ends(study))
+        return {"outcomes_from": low, "outcomes_to": high, "se_clamping": self.hidden(study)}
+
+    def said(self, study: Study) -> tuple[Fact, ...]:
+        """Return what the interval of the effect does not cover because of it."""
+        return (ClampedOutcomes(*map(float, self.ends(study))),) if self.halvings else ()
+
+
+WHOLE_RANGE = Interval()
+
+
+def place_part(
+    study: Study,
+    smaller: float,
+    sensitivity: Sensitivities,
+    squares: Fraction,
+    share: Fraction,
+    question: Question,
+) -> Fraction:
+    """Return the part of the budget that finds the place of outcomes, 0 where it does not pay; reads public numbers.
+
+    `smaller` is the effective size of the smaller arm, `squares` the sum of squared coefficients times what is allowed
+    for bias, `share` the variance's of what is left.
+    Only where it is asked for: few outcomes that noise hides may lie far beyond what is found, and an interval that
+    allowed for them would be longer than one without a search. Outcomes from 0 to 1 are not searched.
+    """
+    low, high = study.outcome_range
+    if not getattr(question.settings, "find_range", False) or (low == 0 and high == 1) or not share:
+        return Fraction(0)
+    width = float(high - low)
+
+    def expected(part: Fraction, sd: float, found: float) -> float:
+        """Return the squared length for outcomes of an SD in ranges of a width, both in declared ranges."""
+        noise = _noise(effect_plan(question, share, part), sensitivity)
+        return (sd * width) ** 2 * float(squares) + found**2 * noise
+
+    usual = float(TYPICAL_SD)
+    small = usual / _TOO_WIDE
+    without = expected(Fraction(0), usual, 1.0), expected(Fraction(0), small, 1.0)
+    for part in _PLACE_PARTS:
+        plan = effect_plan(question, share, part)
+        sure = _count_sd(plan) <= _MOST_NOISE * smaller
+        cheap = expected(part, usual, 1.0) <= _MOST_COST * without[0]
+        if sure and cheap and _LEAST_GAIN * expected(part, small, _FOUND * small) <= without[1]:
+            return part
+    return Fraction(0)
+
+
+def _count_sd(plan: Plan) -> float:
+    """Return the standard deviation of the noise of one octave's count."""
+    amount = float(dict(plan.amounts)["spread"])
+    return (float(COUNTS_L2) if plan.mechanism == "gaussian" else sqrt(2.0) * float(COUNTS_L1)) / amount
+
+
+def _noise(plan: Plan, sensitivity: Sensitivities) -> float:
+    """Return what noise adds to a squared length: that of the effect, and what that of the variance calls for."""
+    own = plan.noise(NAMES[0], sensitivity.estimate).variance
+    return own + sqrt(plan.noise(NAMES[1], sensitivity.variance).variance)
+
+
+def searched(plan: Plan) -> tuple[tuple[str, str], ...]:
+    """Return what to say of the releases that find the place, nothing where none was planned."""
+    parts = plan.parts
+    return tuple((words, f"{parts[n]:.3g} of the budget") for n, words in PLACE_WORDS.items() if n in parts)
+
+
+def mechanisms(plan: Plan) -> tuple[str, ...]:
+    """Return the noise of a plan: counts of a pure search have Laplace noise."""
+    laplace = ("laplace",) if searched(plan) and plan.mechanism == "staircase" else ()
+    return (plan.mechanism, *laplace)
+
+
+def find_interval(
+    gate: Gate, source: Backend, plan: Plan, sensitivity: Sensitivities, smaller: float
+) -> Interval:
+    """Return the interval of least expected error from two releases, the whole range if none was planned.
+
+    What it clamps may all be of the `smaller` arm, and at the far end of its octave.
+    """
+    if not searched(plan):
+        return WHOLE_RANGE
+    centre, octaves = count_octaves(gate, source, pure=plan.mechanism != "gaussian")
+    tails, sds = octaves.tails()
+    if tails[1] < _SEEN * sds[1]:
+        return WHOLE_RANGE
+    shares = octaves.shares(False, _SURE)
+    lo, hi = source.study.outcome_range
+    noise, width = _noise(plan, sensitivity), float(hi - lo)
+    found = [(noise, WHOLE_RANGE)]
+    for place, reach in enumerate(ENDS):
+        # Half the width of the interval is the reach; at an end of the range all of it is.
+        halvings = len(ENDS) - 1 - place - (0 if octaves.at_end else 1)
+        if halvings > 0:
+            steps = OUTCOME_STEPS >> halvings
+            low = min(max(centre - steps // 2, 0), OUTCOME_STEPS - steps)
+            lost = source.rows / smaller * float(shares @ np.maximum(ENDS - reach, 0.0)) / 2
+            found.append((noise / 4.0**halvings + (lost * width) ** 2, Interval(low, halvings, lost)))
+    return min(found, key=lambda one: one[0])[1]
+
+
+# Releases sum c_i Y_i for coefficients that are functions of public covariates and treatments alone.
+
+
+EFFECT_PAGE = "statistics/linear/linear_estimate.proof.md"
 _STEP_BITS = OUTCOME_STEPS.bit_length() - 1
 # How much longer (squared) than the shortest an interval may be expected to be, for the estimate's sake.
 SLACK = 1.01
@@ -84,7 +552,7 @@ class LinearEffect:
     details: dict[str, float | str] = field(default_factory=dict)
     diagnostics: dict[str, Any] = field(default_factory=dict)
     variance: VarianceForm | None = None
-    pages: tuple[str, ...] = (PAGE,)
+    pages: tuple[str, ...] = (EFFECT_PAGE,)
     table: Table | None = None
     remarks: tuple[str, ...] = ()
     share: Fraction | None = None
@@ -296,3 +764,151 @@ def _finite(values: Floats) -> list[float | None]:
     for place in np.flatnonzero(~np.isfinite(values)):
         found[place] = None
     return found
+
+
+# Weighted sums of outcomes that come in clusters: one draw for the effect, one for its clustered standard error.
+#
+# Lineage: cluster-robust variance (Liang and Zeger 1986) with the factors and degrees of freedom of Bell and
+# McCaffrey (2002) for few clusters. The standard error is released, not the variance: it is the length of a vector,
+# which one outcome moves by no more than it moves the effect, whatever the size of its cluster.
+
+
+CLUSTERED_PAGE = "statistics/linear/clustered_error.proof.md"
+CLUSTERED_NAMES = ("effect", "error")
+# Shares of the budget that may go to the standard error.
+_CLUSTERED_SHARES = [Fraction(k, 20) for k in range(1, 15)]
+# A public guess of the correlation within clusters, and of what the noise of the standard error adds to it, in its
+# standard deviations; they only steer the split.
+_CORRELATION, _ALLOWED = 0.1, 0.5
+# Fewest clusters of an arm, and degrees of freedom, that a t interval is given for.
+FEWEST_CLUSTERS, LEAST_FREEDOM = 3, 3.0
+
+
+def clustered_effect(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
+    """Return the private value of a public linear estimator; only outcomes are private, clusters are public."""
+    table, study = effect.table or session.table, session.study
+    assert table.cluster is not None
+    assert study.cluster is not None
+    column = study.cluster.column
+    form = linear_form(effect.coefficients)
+    clusters = cluster_form(form, table.cluster, table.treated)
+    freedom = checked_freedom(column, clusters)
+    sensitivity = clustered_sensitivity_of(table, effect, form, clusters)
+    share = asked_share(question.settings)
+    if share is None:
+        share = clustered_chosen_share(sensitivity, clusters, question, freedom)
+    shares = treatment_shares(session.table)
+
+    def compute(gate: Gate) -> Facts:
+        value, length = exact_numbers(form, clusters, table.outcome)
+        released = gate.release(CLUSTERED_NAMES[0], value * sensitivity.width, sensitivity.estimate)
+        releases = [("effect", f"sensitivity {float(sensitivity.estimate):.6g}")]
+        cap = float(sensitivity.cap) ** 2
+        variance, noise = cap, None
+        if share > 0:
+            error = gate.release(
+                CLUSTERED_NAMES[1], length * sensitivity.width * sensitivity.factor, sensitivity.error
+            )
+            variance, noise = max(float(error), 0.0) ** 2, error.noise
+            releases.append(("its standard error", f"sensitivity {float(sensitivity.error):.6g}"))
+        known = ClusterUncertainty(released.noise, variance, cap, sd_noise=noise, freedom=freedom)
+        return Facts(
+            estimate=float(released),
+            uncertainty=known,
+            method=clustered_method(effect.method, column, clusters.clusters),
+            releases=tuple(releases),
+            not_covered=clustered_caveats(effect),
+            details=effect.details
+            | effect.with_bias(known.sampling_sd)
+            | cluster_details(clusters, table, freedom)
+            | {"mechanism": question.mechanism, "variance_budget_share": float(share)},
+            diagnostics=effect.diagnostics | shares,
+            assumes=effect.assumes,
+        )
+
+    # A variance that is not released has no page.
+    pages, plan = (*effect.pages[:1], CLUSTERED_PAGE), _plan(question, share)
+    return settled(Result, session, question, plan, compute, pages=pages, remarks=effect.remarks)
+
+
+def _plan(question: Question, share: Fraction) -> Plan:
+    """Return the plan of the effect and, for `share` of the budget, its standard error."""
+    return Plan.split(
+        question.budget, dict(zip(CLUSTERED_NAMES, (1 - share, share), strict=True)), question.mechanism
+    )
+
+
+def exact_numbers(form: LinearForm, clusters: ClusterForm, outcome: Integers) -> tuple[Fraction, Fraction]:
+    """Return the weighted sum and its standard error for outcomes in steps, in units of the range."""
+    return form.total(outcome) / OUTCOME_STEPS, clusters.length(outcome, _STEP_BITS)
+
+
+def effect_of(session: BaseSession, question: Question, effect: LinearEffect) -> Result:
+    """Return the private value of a public linear estimator, with its error by cluster where the study has clusters."""
+    return (clustered_effect if session.study.clustered else linear_effect)(session, question, effect)
+
+
+def clustered_sensitivity_of(
+    table: Table, effect: LinearEffect, form: LinearForm, clusters: ClusterForm
+) -> ClusteredEstimate:
+    """Return how far one outcome can move the effect and its standard error, which allows for bias."""
+    lo, hi = table.study.outcome_range
+    factor = exact(sqrt(effect.factor), "bias")
+    change = Fraction(clusters.largest_change) + clusters.rounding
+    return ClusteredEstimate(hi - lo, form.largest, change, Fraction(clusters.cap), factor)
+
+
+def clustered_chosen_share(
+    sensitivity: ClusteredEstimate, clusters: ClusterForm, question: Question, freedom: float
+) -> Fraction:
+    """Return the share for the standard error of the shortest expected interval; reads public numbers only."""
+    typical = float(sensitivity.factor * sensitivity.width * TYPICAL_SD) * clusters.typical(_CORRELATION)
+    wide = t_factor(freedom, 1 - question.level)
+
+    def expected(share: Fraction) -> float:
+        plan = _plan(question, share)
+        own = plan.noise(CLUSTERED_NAMES[0], sensitivity.estimate).variance
+        other = plan.noise(CLUSTERED_NAMES[1], sensitivity.error).variance
+        return own + (wide * (typical + _ALLOWED * sqrt(other))) ** 2
+
+    return min(_CLUSTERED_SHARES, key=expected)
+
+
+def checked_freedom(column: str, clusters: ClusterForm) -> float:
+    """Return the degrees of freedom, or raise CV-S066 where clusters are too few for an interval."""
+    treated, control = clusters.clusters_by_arm
+    freedom = clusters.freedom if min(treated, control) >= FEWEST_CLUSTERS else 0.0
+    if freedom < LEAST_FREEDOM:
+        raise too_few_clusters(
+            column,
+            f"{FEWEST_CLUSTERS} clusters in each arm and {LEAST_FREEDOM:g} degrees of freedom, more clusters where a "
+            "few large ones outweigh the others",
+            f"{treated} clusters with treated rows and {control} with others, {freedom:.1f} degrees of freedom",
+        )
+    return freedom
+
+
+def clustered_method(method: str, column: str, count: int) -> str:
+    """Return the method with how its standard error was found."""
+    return f"{method}; standard error clustered by {column}, {count} clusters"
+
+
+def clustered_caveats(effect: LinearEffect) -> tuple[Fact, ...]:
+    """Return what an interval does not cover: that of the estimator, and dependence beyond clusters."""
+    # Residual totals of clusters hold every heteroskedasticity.
+    kept = (one for one in effect.not_covered if one is not Caveat.UNEVEN_VARIANCE)
+    return (*kept, Caveat.CLUSTERS_DEPEND)
+
+
+def cluster_details(clusters: ClusterForm, table: Table, freedom: float) -> dict[str, float | str]:
+    """Return the single figures of the clusters, all public."""
+    treated, control = clusters.clusters_by_arm
+    assert table.cluster is not None
+    sizes = np.bincount(table.cluster)
+    return {
+        "clusters": clusters.clusters,
+        "clusters_treated": treated,
+        "clusters_control": control,
+        "largest_cluster": int(sizes.max()),
+        "degrees_of_freedom": freedom,
+    }

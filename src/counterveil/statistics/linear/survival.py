@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from counterveil.data import Table
 from counterveil.data.features import covariate_features
-from counterveil.data.time_to_event import joined_entries
+from counterveil.data.outcomes import joined_entries
 from counterveil.inference.survival import NoisyTables
-from counterveil.numerics.linear_form import LinearForm, linear_form
+from counterveil.numerics.products import LinearForm, linear_form
 from counterveil.numerics.propensity import fit_multinomial
 from counterveil.privacy.caveats import BiasBeyond, Caveat
 from counterveil.results.question import Question
@@ -25,7 +25,7 @@ from counterveil.results.survival import ARMS, SurvivalResult
 from counterveil.session import BaseSession, Gate
 from counterveil.settings import Survival
 from counterveil.settings.methods import YES_OR_NO, allowed_bias
-from counterveil.statistics.linear.arm_design import arm_balance, balanced_arms
+from counterveil.statistics.linear.arm_means import arm_balance, balanced_arms
 from counterveil.statistics.linear.kernels.balancing import WeightSettings
 from counterveil.statistics.time_tables import answer_tables, chosen_release, expected_variance
 

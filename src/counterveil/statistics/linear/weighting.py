@@ -13,35 +13,47 @@ from fractions import Fraction
 import numpy as np
 
 from counterveil.data import Range, Study, Table
-from counterveil.data.encoding import to_steps
+from counterveil.data.domains import to_steps
 from counterveil.data.features import require_covariates
 from counterveil.errors import refusal
 from counterveil.numerics.arrays import Floats
 from counterveil.privacy.caveats import Caveat, Fact, LinearIn, OtherFunctions, ResidualImbalance
 from counterveil.results.measures import OF_MEANS
-from counterveil.results.question import Question, design_says
+from counterveil.results.question import Question, adjusted_caveats, design_says
 from counterveil.results.result import Result
 from counterveil.session import BaseSession
-from counterveil.settings import Weighting
+from counterveil.settings import Matching, Weighting
 from counterveil.settings.methods import (
+    AUTO,
+    BEST,
     BY_ARM,
     BY_ROW,
     FOR_VALUE_ALONE,
     IN_TRIALS,
     asked_share,
+    assumed_sd,
 )
-from counterveil.statistics.linear.budget import effect_plan
-from counterveil.statistics.linear.clustered import effect_of
-from counterveil.statistics.linear.effect import PAGE, LinearEffect, chosen_share, covariate_diagnostics
-from counterveil.statistics.linear.kernels.pairing import covariate_pairs
-from counterveil.statistics.linear.outcome_variance import PAGE as VARIANCE_PAGE
-from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, expected_part
+from counterveil.statistics.linear.effect import (
+    EFFECT_PAGE,
+    LinearEffect,
+    chosen_residual_variance,
+    chosen_share,
+    covariate_diagnostics,
+    design_diagnostics,
+    effect_of,
+    effect_plan,
+    expected_part,
+    variance_by_arm,
+)
+from counterveil.statistics.linear.effect import PAGE as VARIANCE_PAGE
+from counterveil.statistics.linear.kernels.pairing import consecutive_pairs, covariate_pairs
+from counterveil.statistics.linear.matching_design import Matched, Scored, chosen_match, scored
 from counterveil.statistics.linear.sensitivity import LinearEstimate
-from counterveil.statistics.linear.spline_score import spline_score
 from counterveil.statistics.linear.weighting_design import (
     ScoredRows,
     Weighted,
     covariate_lines,
+    spline_score,
     weighted,
 )
 
@@ -88,7 +100,7 @@ def weighted_effect(rows: Table, question: Question) -> LinearEffect:
         coefficients=weights,
         pairs=pairs,
         variance=variance,
-        pages=(PAGE,) if by_row else (PAGE, VARIANCE_PAGE),
+        pages=(EFFECT_PAGE,) if by_row else (EFFECT_PAGE, VARIANCE_PAGE),
         expected_part=1.0 if variance is None else expected_part(variance, weights),
         not_covered=not_covered,
         details=details,
@@ -205,3 +217,81 @@ def _remarks(settings: Weighting) -> tuple[str, ...]:
         f"the column {settings.prediction!r} is taken as public: the guarantee is false if it was computed "
         "from outcomes of this study",
     )
+
+
+# Matching on the propensity score where only outcomes are private: one draw at the exact sensitivity.
+#
+# Lineage: matching on the propensity score (Rosenbaum and Rubin 1983) with replacement (Abadie and Imbens 2006) and a
+# limit on how often a row serves, after PrivATE (Yuan et al.), whose published form is in `published`.
+
+
+def matching(session: BaseSession, question: Question) -> Result:
+    """Return the private matching estimate; covariates, treatments and the order of rows are public."""
+    require_covariates(session.study, "matching")
+    return effect_of(session, question, matched_effect(session.table, question))
+
+
+def matched_effect(table: Table, question: Question) -> LinearEffect:
+    """Return the linear estimator of a table's matched effect; reads public columns only."""
+    settings = question.settings or Matching()
+    design = scored(table)
+    unit_noise = effect_plan(question, Fraction(0)).noise("effect", Fraction(1)).variance
+    matched = chosen_match(
+        design,
+        settings,
+        question.estimand.value,
+        float(question.budget.epsilon),
+        unit_noise,
+        assumed_sd(table.study.outcome_range),
+    )
+    coefficients = matched.matching.coefficients
+    variance = variance_by_arm(table, design, settings, coefficients, question)
+    pairs = None
+    if variance is None:
+        # Neighbours on the score: the variance then holds the chance imbalance that matching on it leaves.
+        pairs = consecutive_pairs(design.by_score.by_score(arm) for arm in (False, True))
+    return LinearEffect(
+        method="matching on the propensity score",
+        coefficients=coefficients,
+        pairs=pairs,
+        variance=variance,
+        pages=(EFFECT_PAGE,) if variance is None else (EFFECT_PAGE, VARIANCE_PAGE),
+        expected_part=1.0 if variance is None else expected_part(variance, coefficients),
+        not_covered=matching_caveats(table.study, matched, by_arm=variance is not None),
+        details=matching_details(design, matched, settings),
+        diagnostics=design_diagnostics(design.features, design.treated, design.score, coefficients),
+    )
+
+
+def matching_caveats(study: Study, matched: Matched, *, by_arm: bool = False) -> tuple[Fact, ...]:
+    """Return what an interval around a matching estimate does not cover; with `by_arm`, one variance a part."""
+    found = [Caveat.MATCHING_BIAS]
+    found += [Caveat.UNMATCHED] if matched.matching.unmatched else []
+    found += [Caveat.UNEVEN_VARIANCE] if by_arm else []
+    return adjusted_caveats(study, *found)
+
+
+def matching_details(design: Scored, matched: Matched, settings: Matching) -> dict[str, float | str]:
+    """Return the single figures of a matching, all public."""
+    found = matched.matching
+    treated, control = design.arms
+    limits = ["no limit" if limit is None else limit for limit in matched.limits]
+    return {
+        "rows": treated + control,
+        "treated": treated,
+        "control": control,
+        "neighbours": settings.neighbours,
+        "limit": _limit_name(settings),
+        "max_uses_treated": limits[0],
+        "max_uses_control": limits[1],
+        "matches_at_limit": found.at_limit,
+        "unmatched": found.unmatched,
+        "short_of_neighbours": found.short,
+        "max_weight_times_rows": found.largest * len(found.coefficients),
+    }
+
+
+def _limit_name(settings: Matching) -> str:
+    if settings.limit is None:
+        return "none"
+    return BEST if settings.limit == AUTO else str(settings.limit)

@@ -16,7 +16,7 @@ from counterveil.numerics.products import WholeSum, projected
 from counterveil.privacy import Budget
 from counterveil.session import Gate, Kind, Plan
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.arm_sensitivity import FLAGS, SQUARES, ArmBalance
+from counterveil.statistics.moments.sensitivity import FLAGS, SQUARES, ArmBalance
 
 PAGE = "statistics/moments/arm_balance.proof.md"
 # Equal parts of a normal score that are counted.

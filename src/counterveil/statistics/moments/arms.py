@@ -20,21 +20,20 @@ from counterveil.data import OUTCOME_STEPS, silence
 from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
 from counterveil.inference.convolution import weighted_sum
 from counterveil.inference.measures import ApartMeans
-from counterveil.numerics.arms import Arm
 from counterveil.numerics.arrays import Floats, sqrt_up
+from counterveil.numerics.columns import Arm
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Target
 from counterveil.results.answering import Facts, settled
-from counterveil.results.arms import ArmsResult
+from counterveil.results.arms import ArmsResult, OutcomeEffect, OutcomesResult
 from counterveil.results.effect import Effect, Linear
-from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.statistics.moments.sensitivity import SCORE_TERMS
-from counterveil.statistics.outcome_list import NAME as EARLIER
-from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
-from counterveil.statistics.outcome_list import PART as EARLIER_PART
-from counterveil.statistics.outcome_list import Outcomes, slopes_said, totals_by_arm, with_slopes
+from counterveil.statistics.outcome_place import NAME as EARLIER
+from counterveil.statistics.outcome_place import PAGE as EARLIER_PAGE
+from counterveil.statistics.outcome_place import PART as EARLIER_PART
+from counterveil.statistics.outcome_place import Outcomes, slopes_said, totals_by_arm, with_slopes
 
 PAGES = ("statistics/moments/arms.proof.md", "statistics/moments/group_scores.proof.md")
 NAME = "cells"

@@ -19,9 +19,9 @@ from itertools import product
 from math import sqrt
 
 from counterveil.data import Sums, Table
-from counterveil.data.encoding import outcome_unit
+from counterveil.data.domains import outcome_unit
 from counterveil.inference import NoiseDistribution, Uncertainty, with_rare_events
-from counterveil.numerics.arms import TwoArms, arm_totals
+from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target

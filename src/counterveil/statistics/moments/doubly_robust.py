@@ -1,57 +1,1506 @@
-"""The confounder-adjusted effect where everything about a person is private, with an interval.
+"""How the private effect from moments by arm spends its budget: functions of public numbers alone.
 
-Treatment and outcome are modelled from one noisy matrix of second moments; the outcome's model is refined on
-moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter
-as a product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment
-of the two models, and the interval carries its variance.
+The releases of the private effect from moments by arm: each one pass over blocks of rows, then the gate.
 
-Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights (Li,
-Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
+Every function takes public or released numbers and the rows, and returns released numbers only.
+
+Lines of both arms made of released second moments: post-processing throughout.
+
+Index 0 is the untreated, 1 the treated. Outcomes are in units of a released scale, covariates standardised.
+
+Weights that balance an arm against the people asked about, and what errors of weights and lines leave together.
+
+Weights are lines in the covariates, alpha(z) = 1/p + (z - mean)' (C + ridge)^-1 (target - mean)/p, p being the arm's
+share: the balancing form of an inverse propensity (Chernozhukov, Newey and Singh 2022; Hirshberg and Wager 2021).
+Post-processing of released numbers throughout.
+
+The chain of releases of the private effect from moments by arm, in order.
+
+The effect on everyone, the treated or the untreated where everything about a person is private, with an interval.
+
+Second moments of covariates and outcome are released arm by arm, which costs no more than one matrix for all; lines
+of both arms are refined on moments of their residuals; weights balance each arm against the people asked about; the
+effect is the mean of a doubly robust score, released with its square.
+
+Lineage: augmented inverse weighting (Robins, Rotnitzky and Zhao 1994) with balancing weights (Chernozhukov, Newey and
+Singh 2022); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang 2014).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from math import sqrt
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from math import inf, isqrt, sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 
-from counterveil.data.features import feature_map, require_covariates
+from counterveil.data import Sums
+from counterveil.data.features import counted_features, feature_ladder, feature_map, require_covariates
 from counterveil.errors import CounterveilError, refusal
-from counterveil.numerics.products import FeatureMap
-from counterveil.privacy import Estimand
-from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, NotAdjusted
+from counterveil.inference import Uncertainty
+from counterveil.inference.measures import ApartMeans
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.products import (
+    FeatureMap,
+    Standard,
+    WholeSum,
+    exact_arm_grams,
+    grid_bits,
+    steps,
+    upper_places,
+)
+from counterveil.numerics.shrinkage import averaged_posterior, low_rank, second_moments
+from counterveil.privacy import Budget, Estimand
+from counterveil.privacy.caveats import Caveat, ConfoundingBeyond, LinearScores, NotAdjusted
 from counterveil.results.answering import Facts, settled
 from counterveil.results.measures import OF_MEANS
 from counterveil.results.question import Question
-from counterveil.results.result import Result
-from counterveil.session import BaseSession, Gate
+from counterveil.results.result import MeasureResult, Result
+from counterveil.session import BaseSession, Gate, Kind, Plan
 from counterveil.settings import DoublyRobust
-from counterveil.statistics.moments.adjusted import (
-    arm_adjusted,
-    arm_adjusted_means,
-    arm_design,
-    arms_affordable,
-    error_of_score,
-    figures,
-    linear_scores,
-    mechanisms_of,
-)
+from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.contrast import ARMS, POOLED, compare, pays
+from counterveil.statistics.moments.kernels.scores import (
+    TERM_BITS,
+    ArmLines,
+    ArmScore,
+    Average,
+    Block,
+    arm_residual_sums,
+    counts_between,
+    score_sizes,
+)
+from counterveil.statistics.moments.kernels.scores import arm_score_sums as score_sums
 from counterveil.statistics.moments.orthogonal import (
     MOST_ENTRIES,
     ChainSplit,
     Design,
     PublicCovariates,
+    ScoredEffect,
     affordable,
     bounded,
     fewest_rows,
     inner_share,
     orthogonal_effect,
+    overlap_width,
+    release_norms,
     split,
 )
-from counterveil.statistics.moments.records import Records
+from counterveil.statistics.moments.records import Records, TableRecords
+from counterveil.statistics.moments.sensitivity import (
+    OFF_DIAGONAL,
+    SQUARE_WEIGHT,
+    ArmGrams,
+    FeatureMoments,
+    OrthogonalScore,
+    ResidualMoments,
+)
+
+# Numbers of this module that are choices, and not derived, were set on the tuning designs of
+# `experiments/record_effect/RESULTS.md`.
+# Parts of the budget, in thousandths: of mu squared for Gaussian noise, of epsilon for pure budgets.
+_SHARES = {
+    "centre": 20,
+    "features": 30,
+    "place 1": 15,
+    "place 2": 15,
+    "norms": 20,
+    "gram": 420,
+    "residual 1": 120,
+    "residual 2": 120,
+    "sizes": 30,
+    "score": 210,
+}
+# Pure budgets pay for every entry of the Grams, and their counts are noisier for the same part.
+_PURE_SHARES = {
+    "centre": 30,
+    "features": 30,
+    "place 1": 30,
+    "place 2": 30,
+    "norms": 15,
+    "gram": 450,
+    "residual 1": 100,
+    "residual 2": 100,
+    "sizes": 40,
+    "score": 175,
+}
+_PLACES = ("place 1", "place 2")
+_HISTOGRAMS = (*_PLACES, "norms", "sizes")
+# Cells of a histogram of outcomes, at least and at most; an average one holds this many times its noise.
+_CELLS, _CELL_NOISE = (8, 32), 6.0
+# From this noise of the Grams on, coordinates are clipped here and this share of the rows is shortened.
+_KNOBS = ((0.5, 2.0, 0.2), (0.25, 2.0, 0.1), (0.1, 2.5, 0.05), (0.03, 3.0, 0.02), (0.0, 4.0, 0.005))
+# Rows are at most this long, squared, for each feature; longer where there is little noise.
+_LONGEST, _LONGEST_OF_ALL, _LITTLE_NOISE = 3.0, 16.0, 0.1
+# What the variance of the product of errors is multiplied by, below the first and above the second of these indices.
+_INFLATION, _NOISY = (2.5, 4.5), (0.5, 1.0)
+# The same where covariates explain this part of the outcome or more, and what it is where they explain nothing.
+_EXPLAINED, _LEAST = 0.5, 1.3
+# Noise of the l2 ball has no normal tails: its products have heavier ones, from lower indices on.
+_PURE_INFLATION, _NOISY_BALL = 3.0, (0.1, 0.3)
+# The least part of the shared error that is left from the first of them on.
+_SHARED = 0.3
+# Squared lengths of the constant and of the outcome beside that of the covariates.
+_CONSTANT, _OUTCOME = 0.7, 0.3
+# Squared lengths of standardised rows are about this many times the number of features.
+_LENGTH = 1.5
+# Expected widths: clip of scores in standard deviations, and what the Grams' noise adds beside sampling.
+SCORE_REACH, _MODELS = 4.0, 8.0
+# Adjustment is affordable where the noise of the Grams is below these.
+_MOST_NOISE = {"gaussian": 1.25, "pure": 0.35}
+# The richest features are taken whose expected length is within this factor of the shortest; there are at most so many.
+_WITHIN, _MOST_FEATURES = 1.25, 120
+
+
+@dataclass(frozen=True, slots=True)
+class ArmDesign:
+    """The public numbers that the chain of releases depends on.
+
+    `searched` says whether the outcomes' place is looked for; otherwise they lie at both ends of their range.
+    """
+
+    design: Design
+    searched: bool = True
+    means: bool = False  # whether both arms' means are wanted
+
+    @property
+    def pure(self) -> bool:
+        """Whether noise comes from the l2 ball rather than from the Gaussian mechanism."""
+        return self.design.pure
+
+    @property
+    def shares(self) -> dict[str, Fraction]:
+        """Parts of the budget by release; what no search costs goes to the score."""
+        parts = dict(_PURE_SHARES if self.pure else _SHARES)
+        if not self.searched:
+            parts["score"] += sum(parts.pop(name) for name in _PLACES)
+        return {name: Fraction(part, 1000) for name, part in parts.items()}
+
+    @property
+    def histograms(self) -> tuple[str, ...]:
+        """The releases that are counts."""
+        return tuple(name for name in _HISTOGRAMS if name in self.shares)
+
+    @property
+    def place_cells(self) -> int:
+        """Cells of a histogram of outcomes: so many that an average one stands out of its noise."""
+        amount = self.design.strength / self.design.rows
+        share = float(self.shares[_PLACES[0]])
+        sd = sqrt(8) / (share * amount) if self.pure else sqrt(2 / share) / amount
+        return int(min(max(self.design.rows / (_CELL_NOISE * sd), _CELLS[0]), _CELLS[1]))
+
+    @property
+    def passes(self) -> int:
+        """How many times moments of residuals are released."""
+        return 2
+
+    @property
+    def index(self) -> float:
+        """The operator norm of the noise of one Gram of both arms at three quarters of the budget."""
+        m = self.design.features + 2
+        reach = (1 + _CONSTANT + _OUTCOME) * _LENGTH * self.design.features
+        noise = float(self.design.sd(0.75, m * (m + 1), reach))
+        return 2 * sqrt(self.design.features + 1) * noise
+
+    @property
+    def limit(self) -> float:
+        """Where coordinates are clipped."""
+        return self._knobs[0]
+
+    @property
+    def shortened(self) -> float:
+        """The share of the rows that is shortened."""
+        return self._knobs[1]
+
+    @property
+    def _knobs(self) -> tuple[float, float]:
+        index = self.index
+        return next((limit, share) for least, limit, share in _KNOBS if index >= least)
+
+    @property
+    def longest(self) -> float:
+        """The largest squared length of a row for each feature."""
+        return _LONGEST if self.index > _LITTLE_NOISE else _LONGEST_OF_ALL
+
+    def inflation(self, explained: float) -> float:
+        """Return what the variance of the product of errors is multiplied by.
+
+        It is more where noise is so large that it skews, and where covariates explain much of the outcome.
+        """
+        least, most = _INFLATION
+        low, high = _NOISY_BALL if self.pure else _NOISY
+        part = (self.index - low) / (high - low)
+        most = least + (most - least) * min(max(part, 0.0), 1.0)
+        found = _LEAST + (most - _LEAST) * min(max(explained, 0.0) / _EXPLAINED, 1.0)
+        return (_PURE_INFLATION if self.pure else 1.0) * found
+
+    @property
+    def shared(self) -> float:
+        """The least part of the shared error of weights and lines that residuals are taken to leave."""
+        return _SHARED * min(self.index / _NOISY[0], 1.0)
+
+    @property
+    def constant(self) -> float:
+        """Squared length of the constant beside that of the covariates."""
+        return _CONSTANT
+
+    @property
+    def outcome(self) -> float:
+        """Squared length of the outcome beside that of the covariates."""
+        return _OUTCOME
+
+    @property
+    def score_unit(self) -> float:
+        """The noise of a mean score that is clipped at one."""
+        coordinates, length = (3, sqrt(8.0)) if self.means else (2, 2.0)
+        return float(self.design.sd(float(self.shares["score"]), coordinates, length))
+
+    def plan(self) -> Plan:
+        """Return the plan of the releases."""
+        kinds = dict.fromkeys(self.shares, Kind.VECTOR)
+        if self.pure:
+            kinds |= dict.fromkeys(self.histograms, Kind.CELLS)
+        return Plan.split(self.design.budget, self.shares, self.design.mechanism, kinds)
+
+
+def arms_affordable(design: Design) -> bool:
+    """Whether the public numbers afford moments by arm."""
+    chain = ArmDesign(design)
+    return design.fits and chain.index <= _MOST_NOISE["pure" if chain.pure else "gaussian"]
+
+
+def expected_width(design: Design) -> float:
+    """Return about how many times wider the interval is than one without privacy.
+
+    Sampling counts as one; scores are clipped at about four of their standard deviations. A larger epsilon or delta
+    never makes it wider for the same features and mechanism: it falls with what all of the budget is in noise.
+    """
+    chain = ArmDesign(design)
+    noise = SCORE_REACH * chain.score_unit * sqrt(design.rows)
+    return sqrt(1 + noise**2 + (_MODELS * chain.index) ** 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Features and public numbers, and about how long the interval is expected to be beside one without privacy."""
+
+    features: FeatureMap
+    design: Design
+    length: float
+
+
+def shortest(
+    ladder: Sequence[FeatureMap],
+    rows: int,
+    budget: Budget,
+    mechanisms: Sequence[str],
+    rule: Callable[[Design], bool] = arms_affordable,
+    width: Callable[[Design], float] = expected_width,
+) -> Spending:
+    """Return the richest features whose interval is expected to be within a quarter of the shortest.
+
+    Every set of features that the `rule` affords is compared with every mechanism. What no set affords is judged with
+    the first of them.
+    """
+    found = []
+    for features in ladder:
+        for mechanism in mechanisms:
+            design = Design(rows, features.size, budget, mechanism)
+            possible = features.size <= _MOST_FEATURES and rule(design)
+            found.append(Spending(features, design, width(design) if possible else inf))
+    least = min(one.length for one in found)
+    near = [one for one in found if one.length <= _WITHIN * least]
+    most = max(one.features.size for one in near) if least < inf else found[0].features.size
+    return min((one for one in near if one.features.size == most), key=lambda one: one.length)
+
+
+# Part of the outcomes that may lie outside the cells that are looked at again.
+_OUTSIDE = 0.003
+# Counts of this many standard deviations of their noise are taken to be people.
+_SURE = 3.3
+# Tails are heavy where outcomes exceed three standard deviations by this many of them, on average; outcomes are uneven
+# beyond this skewness.
+_HEAVY, _UNEVEN = 0.01, 0.9
+# Outcomes of which a cell of the second histogram holds more than this part, or whose standard deviation is less than
+# this part of a cell, may be one value and a few others that noise hides.
+_ONE_CELL, _RESOLVED = 0.75, 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Centre:
+    """Where the outcomes lie, in units of half their range around its middle: a centre and a scale.
+
+    `tail` is the mean of what exceeds three scales from the centre, in scales, `reach` how far the farthest lie, and
+    `skew` the skewness. `whole` says that they may lie anywhere in the range, so that nothing is cut off.
+    """
+
+    centre: float
+    scale: float
+    tail: float
+    reach: float
+    skew: float = 0.0
+    whole: bool = False
+
+    @property
+    def uneven(self) -> bool:
+        """Whether clipping would cut off more on one side than on the other."""
+        return self.heavy or self.whole or abs(self.skew) > _UNEVEN
+
+    @property
+    def heavy(self) -> bool:
+        """Whether few people, far out, carry much of the outcome."""
+        return self.tail > _HEAVY
+
+
+# Where a place is not looked for, or noise may hide outcomes that matter.
+WHOLE = Centre(0.0, 1.0, 0.0, 1.0, whole=True)
+
+
+def outcome_counts(records: TableRecords, edges: Floats) -> Sums:
+    """Return how many outcomes lie between every two edges; those outside count in the outermost cells."""
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    for part in records.parts():
+        counts += np.histogram(np.clip(part.y, edges[0], edges[-1]), edges)[0]
+    return (counts,)
+
+
+def _outcomes_between(records: Records, edges: Floats) -> NDArray[np.int64]:
+    return records.run(outcome_counts, edges, covariates=False)[0]
+
+
+def release_place(gate: Gate, records: Records, pure: bool, cells: int) -> Centre:
+    """Return centre and standard deviation of the outcomes from two histograms, the second where the first is full."""
+    low, high = -1.0, 1.0
+    for look in (1, 2):
+        edges = np.linspace(low, high, cells + 1)
+        released = release_counts(gate, f"place {look}", partial(_outcomes_between, records, edges), pure)
+        noisy, sd = released.floats(), sqrt(released.variance)
+        if look == 1:
+            low, high = _filled(noisy, sd, edges, records.count)
+    return _spread(noisy, sd, edges)
+
+
+def _filled(noisy: Floats, sd: float, edges: Floats, rows: int) -> tuple[float, float]:
+    """Return the ends of the cells that hold nearly all rows, with a cell more on either side."""
+    cells = len(noisy)
+    bound = _OUTSIDE * rows + _SURE * sd * np.sqrt(np.arange(1, cells + 1))
+    first = int(np.argmax(np.append(np.cumsum(noisy) > bound, True)))
+    last = cells - int(np.argmax(np.append(np.cumsum(noisy[::-1]) > bound, True)))
+    if first >= last:
+        first, last = 0, cells
+    return float(edges[max(first - 1, 0)]), float(edges[min(last + 1, cells)])
+
+
+def _spread(noisy: Floats, sd: float, edges: Floats) -> Centre:
+    """Return mean and standard deviation of the cells that noise cannot explain.
+
+    Where these are two values or hardly more than one cell, outcomes that noise hides may have most of the variance:
+    they may lie anywhere in the range.
+    """
+    middles, width = (edges[1:] + edges[:-1]) / 2, float(edges[1] - edges[0])
+    ends = bool(noisy[0] > 4 * sd and noisy[-1] > 4 * sd)
+    two_valued = ends and float(np.abs(noisy[1:-1]).sum()) < 8 * sd * sqrt(len(noisy))
+    weights = np.where(noisy > _SURE * sd, noisy, 0.0)
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(len(noisy), 1 / len(noisy))
+    centre = float(weights @ middles)
+    scale = sqrt(float(weights @ (middles - centre) ** 2))
+    if two_valued or scale < _RESOLVED * width or noisy.max() > _ONE_CELL * noisy.sum():
+        return WHOLE
+    off = (middles - centre) / scale
+    size = np.abs(off)
+    tail, reach = float(weights @ np.maximum(size - 3, 0.0)), float(size[weights > 0].max(initial=0.0))
+    return Centre(centre, scale, tail, reach, float(weights @ off**3))
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureMeans:
+    """Released means and mean squares of features, and their noise; a square's is `sd` over SQUARE_WEIGHT.
+
+    `treated` is the share treated where it was released, and `treated_sd` its noise.
+    """
+
+    means: Floats
+    squares: Floats
+    sd: float
+    treated: float = 0.5
+    treated_sd: float = 0.0
+
+
+def look_sums(records: TableRecords) -> Sums:
+    """Return the sums of features, of their squares, and the number treated."""
+    first, second, treated = WholeSum(), WholeSum(), WholeSum()
+    for part in records.parts():
+        x = steps(part.x, TERM_BITS).astype(np.int64)
+        first.add(x.sum(axis=0))
+        second.add((x * x).sum(axis=0))
+        treated.add(np.array([np.count_nonzero(part.treated)]))
+    return first.whole(), second.whole(), treated.whole()
+
+
+def release_look(
+    gate: Gate, name: str, records: Records, counted: int, chosen: NDArray[np.bool_], share: bool
+) -> FeatureMeans:
+    """Return moments of the `chosen` features and, if `share`, the share treated.
+
+    `counted` bounds how many of the chosen features one record moves; the others have mean 0 and square 1.
+    """
+    n, two_valued = records.count, records.features.two_valued
+    size = len(two_valued)
+    weight = Fraction(round(1000 * sqrt(max(counted, 1) / 8)), 1000) if share else Fraction(0)
+    places = np.flatnonzero(chosen)
+    squared = [place for place in places if not two_valued[place]]
+
+    def values() -> list[Fraction]:
+        first, second, (treated,) = records.run(look_sums)
+        one = Fraction(1, n << TERM_BITS)
+        sums = [int(first[place]) * one for place in places]
+        sums += [int(second[place]) * one * SQUARE_WEIGHT / 2**TERM_BITS for place in squared]
+        return sums + ([weight * Fraction(2 * treated - n, n)] if share else [])
+
+    released = gate.release_vector(name, values, FeatureMoments(n, counted, weight).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    means, squares = np.zeros(size), np.ones(size)
+    means[places] = found[: len(places)]
+    squares[squared] = found[len(places) : len(places) + len(squared)] / float(SQUARE_WEIGHT)
+    if not share:
+        return FeatureMeans(means, squares, sd)
+    return FeatureMeans(means, squares, sd, (1 + found[-1] / float(weight)) / 2, sd / float(weight) / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class RowScale:
+    """How rows enter the arm Grams: their map, the outcome's place, and squared lengths beside |z|^2.
+
+    `constant` is the squared length of the constant, `outcome` that of the outcome, which is clipped at `reach`
+    of its scales.
+    """
+
+    standard: Standard
+    place: Centre
+    constant: float
+    outcome: float
+    reach: float
+
+    def least_clip(self, levels: Floats) -> float:
+        """Return the least clip of residuals, in these units: as far as outcomes reach where they are uneven.
+
+        `levels` are the mean outcomes of both arms.
+        """
+        if self.place.whole:
+            return 1.0 + min(float(np.abs(levels).max()), 1.0)
+        return min(self.place.reach / self.reach, 1.0) if self.place.uneven else 0.0
+
+    @property
+    def unit(self) -> float:
+        """Outcomes are divided by this."""
+        return self.reach * self.place.scale
+
+    @property
+    def longest(self) -> float:
+        """Bound of |(1, z)|."""
+        return sqrt(1.0 + self.standard.squared_length)
+
+    def rows(self, records: TableRecords) -> Iterator[Block]:
+        """Yield (1, z), treatment and outcome in these units, a block at a time."""
+        for part in records.parts():
+            t, y = part.treated.astype(np.float64), part.y
+            yield part.u(self.standard), t, (y - self.place.centre) / self.unit
+
+
+def arm_gram_sums(records: TableRecords, scale: RowScale, bits: int) -> Sums:
+    """Return the sums of v v' over the untreated and over the treated, v = (a, z, b y)."""
+    a, b = sqrt(scale.constant), sqrt(scale.outcome)
+
+    def rows() -> Iterator[tuple[NDArray[np.bool_], Floats]]:
+        for u, t, y in scale.rows(records):
+            outcome = b * np.clip(np.nan_to_num(y), -1.0, 1.0)
+            yield t == 1, np.vstack((np.full(len(outcome), a), u[:, 1:].T, outcome)).T
+
+    return exact_arm_grams(rows(), bits)
+
+
+def release_arm_grams(gate: Gate, records: Records, scale: RowScale) -> tuple[Floats, float]:
+    """Return the means over all rows of v v' in each arm, (2, m + 1, m + 1), v = (1, z, y), and an entry's noise.
+
+    The noise is that of an entry between features; those with the constant or the outcome are divided by roots of
+    their squared lengths.
+    """
+    n, a, b = records.count, sqrt(scale.constant), sqrt(scale.outcome)
+
+    def values() -> list[Fraction]:
+        bits = grid_bits(max(scale.standard.limit, a, b))
+        totals = records.run(arm_gram_sums, scale, bits)
+        unit, upper = Fraction(1, n * 4**bits), upper_places(len(totals[0]))
+        return [(unit if i == j else unit * OFF_DIAGONAL) * total[i, j] for total in totals for i, j in upper]
+
+    reach = Fraction(scale.standard.squared_length) + Fraction(scale.constant) + Fraction(scale.outcome)
+    released = gate.release_vector("gram", values, ArmGrams(n, reach).entries)
+    found = released.floats().reshape(2, -1)
+    size = isqrt(found.size)  # of two triangles of m (m + 1) / 2 numbers
+    grams = np.zeros((2, size, size))
+    for place, (i, j) in enumerate(upper_places(size)):
+        grams[:, i, j] = grams[:, j, i] = found[:, place] / (1.0 if i == j else float(OFF_DIAGONAL))
+    lengths = np.array([a, *[1.0] * (size - 2), b])
+    return grams / np.outer(lengths, lengths), sqrt(released.variance) / float(OFF_DIAGONAL)
+
+
+@dataclass(frozen=True, slots=True)
+class ArmResiduals:
+    """Released means over all rows of u times the residual, by arm (2, m), and of its square, with their noise."""
+
+    products: Floats
+    square: float
+    sd: float
+    square_sd: float
+
+
+def arm_residuals(records: TableRecords, scale: RowScale, lines: ArmLines, clip: float) -> Sums:
+    """Return the sums of `arm_residual_sums`."""
+    sums, square = arm_residual_sums(scale.rows(records), lines, clip, scale.longest)
+    return np.array(sums, dtype=object), np.array([square], dtype=object)
+
+
+def release_arm_residuals(
+    gate: Gate, name: str, records: Records, scale: RowScale, lines: ArmLines, clip: float
+) -> ArmResiduals:
+    """Return moments of u with the residuals of both arms, which are clipped to [-clip, clip]."""
+    n, reach = records.count, scale.longest
+
+    def values() -> list[Fraction]:
+        sums, (square,) = records.run(arm_residuals, scale, lines, clip)
+        unit = Fraction(1, n * 4**TERM_BITS)
+        return [total * unit for total in sums] + [SQUARE_WEIGHT * square * unit]
+
+    released = gate.release_vector(name, values, ResidualMoments(n).means)
+    found, sd, weight = released.floats(), sqrt(released.variance), float(SQUARE_WEIGHT)
+    return ArmResiduals(
+        (found[:-1] * reach * clip).reshape(2, -1),
+        found[-1] * clip**2 / weight,
+        sd * reach * clip,
+        sd * clip**2 / weight,
+    )
+
+
+def size_counts(records: TableRecords, scale: RowScale, score: ArmScore, edges: Floats) -> Sums:
+    """Return how many scores lie between edges of their size."""
+    return (counts_between(edges, score_sizes(scale.rows(records), score)),)
+
+
+def release_sizes(
+    gate: Gate, records: Records, scale: RowScale, score: ArmScore, edges: Floats, pure: bool
+) -> tuple[Floats, float]:
+    """Return how many scores lie between edges of their size, with noise, and the noise of one count."""
+    released = release_counts(gate, "sizes", lambda: records.run(size_counts, scale, score, edges)[0], pure)
+    return released.floats(), sqrt(released.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreMoments:
+    """Released mean of the scores and of their squares, and their noise; perhaps a mean score of an average."""
+
+    score: float
+    square: float
+    sd: float
+    square_sd: float
+    average: float = 0.0
+
+
+def arm_score_sums(
+    records: TableRecords, scale: RowScale, score: ArmScore, clip: float, average: Average | None
+) -> Sums:
+    """Return the sums of scores, of their squares, and of those of an average."""
+    return (np.array(score_sums(scale.rows(records), score, clip, average), dtype=object),)
+
+
+def release_arm_score(
+    gate: Gate,
+    records: Records,
+    scale: RowScale,
+    score: ArmScore,
+    clip: float,
+    average: Average | None = None,
+) -> ScoreMoments:
+    """Return the mean score, clipped to [-clip, clip], and the mean of its square.
+
+    Half of the mean score and that of an `average` have the same noise, so that the means of both arms share none.
+    """
+    n, weight = records.count, float(SQUARE_WEIGHT)
+    beside = Fraction(0 if average is None else 4 * average.clip / clip).limit_denominator(1 << 20)
+
+    def values() -> list[Fraction]:
+        ((total, square, other),) = records.run(arm_score_sums, scale, score, clip, average)
+        one = Fraction(1, n << TERM_BITS)
+        found = [total * one, SQUARE_WEIGHT * square * one / 2**TERM_BITS]
+        return found if average is None else [*found, beside * other * one / 2]
+
+    released = gate.release_vector("score", values, OrthogonalScore(n, beside).means)
+    found, sd = released.floats(), sqrt(released.variance)
+    own = 0.0 if average is None else average.clip * (2 * float(found[2]) / float(beside) - 1)
+    return ScoreMoments(
+        clip * float(found[0]), clip**2 * float(found[1]) / weight, clip * sd, clip**2 * sd / weight, own
+    )
+
+
+_MODELS_SHARES = (0.03, 0.97)
+# Eigenvalues of the covariance are raised to at most the first of these and at least the second.
+_FLOOR, _LEAST_FLOOR = 0.1, 0.02
+# An arm's variance in any direction, beside that of everyone.
+_BESIDE = (0.3, 3.0)
+# The estimated squared error of an entry of a covariance, beside an upper bound of it.
+_ERROR = 0.8
+# Least standard deviation of the outcome, in its units.
+_LEAST_SD = 0.1
+# Prior standard deviations of slopes, in units of 1.5 sd(y) / sqrt(features): of what both arms share, and of an arm's
+# own part (all but the last).
+_PRIORS = (1e-3, 0.08, 0.25, 0.8, 2.0)
+_PRIOR_SD = 1.5
+# Prior variance along the directions of confounding, as a part of the outcome's variance, and the ridge parameters that
+# these directions are taken with.
+_ALONG, _RIDGES = (0.0, 0.1), (0.3, 30.0)
+# Clip of residuals in standard deviations.
+RESIDUAL_REACH = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSecond:
+    """What the Grams say about both arms; noise is a variance of one entry.
+
+    `shares` (2,), `means` (2, d), `covariances` (2, d, d), `errors` (2,) of their entries, `levels` (2,) of outcomes,
+    with `level_noise` (2,), which is infinite where outcomes were clipped, so that residuals measure levels anew,
+    `products` (2, d) of features and outcome around their means, with `noise` (2,). `overall` is the mean of z over
+    everyone, `mean_sd` the noise of such a mean before it is divided by a share.
+    """
+
+    shares: Floats
+    overall: Floats
+    mean_sd: float
+    means: Floats
+    covariances: Floats
+    errors: Floats
+    levels: Floats
+    level_noise: Floats
+    products: Floats
+    noise: Floats
+    outcome_sd: float
+    left: float  # variance of the outcome within arms
+    directions: Floats  # of confounding
+
+
+def arm_moments(grams: Floats, sd: float, scale: RowScale, share: float, share_sd: float) -> ArmSecond:
+    """Return the moments of both arms from their Grams (2, m + 1, m + 1) and a share treated released before."""
+    a, b, m = sqrt(scale.constant), sqrt(scale.outcome), grams.shape[1] - 1
+    d = m - 1
+    shares = _shares(grams[:, 0, 0], sqrt(2) * sd / scale.constant, share, share_sd)
+    pooled = grams[0] + grams[1]
+    common, common_error = second_moments(pooled[1:m, 1:m], sqrt(2) * sd)
+    own = grams / shares[:, None, None]
+    means, levels = own[:, 0, 1:m], own[:, 0, m]
+    mean_noise, outcome_noise = (sd / a / shares) ** 2, (sd / b / shares) ** 2
+    covariances, errors = np.empty((2, d, d)), np.empty(2)
+    overall = pooled[0, 1:m]
+    floor = max(min(_FLOOR, 2.8 * sqrt(d) * sd), _LEAST_FLOOR)
+    whole = _floored(common - np.outer(overall, overall), floor)
+    for arm in (0, 1):
+        gap, gap_error = low_rank(own[arm, 1:m, 1:m] - common, sd / shares[arm])
+        within = common + gap - np.outer(means[arm], means[arm]) + mean_noise[arm] * np.eye(d)
+        covariances[arm], errors[arm] = _beside(within, whole), common_error + gap_error
+    products = own[:, 1:m, m] - means * levels[:, None]
+    noise = outcome_noise + mean_noise * levels**2 + (means**2).sum(axis=1) * outcome_noise / a**2 / d
+    second = float(pooled[m, m])
+    spread = max(sqrt(max(second - float(shares @ levels) ** 2, 0.01)), _LEAST_SD)
+    left = max(second - float(shares @ levels**2), 0.02 * spread**2)
+    return ArmSecond(
+        shares,
+        overall,
+        sd / a,
+        means,
+        covariances,
+        _ERROR * errors,
+        levels,
+        outcome_noise / a**2 if scale.place.whole else np.full(2, np.inf),
+        products,
+        noise,
+        spread,
+        left,
+        _directions(means, shares, covariances, spread),
+    )
+
+
+def _shares(corners: Floats, sd: float, share: float, share_sd: float) -> Floats:
+    """Return both arms' shares: those of the Grams and the one released before, by their noise."""
+    seen, variance = (float(corners[1]) + 1 - float(corners[0])) / 2, sd**2 / 2
+    treated = (seen / variance + share / share_sd**2) / (1 / variance + 1 / share_sd**2)
+    treated = float(np.clip(treated, *_MODELS_SHARES))
+    return np.array([1 - treated, treated])
+
+
+def _floored(matrix: Floats, floor: float) -> Floats:
+    """Return a symmetric matrix with eigenvalues below the floor raised to it."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, floor)) @ vectors.T)
+
+
+def _beside(matrix: Floats, whole: Floats) -> Floats:
+    """Return an arm's covariance, in no direction much smaller or larger than that of everyone.
+
+    With propensities that keep away from 0 and 1 an arm's spread cannot be; what is beyond is noise.
+    """
+    root = np.linalg.cholesky(whole)
+    turned = solve_triangular(root, solve_triangular(root, matrix, lower=True).T, lower=True)
+    values, vectors = np.linalg.eigh((turned + turned.T) / 2)
+    found = root @ ((vectors * np.clip(values, *_BESIDE)) @ vectors.T) @ root.T
+    return np.asarray((found + found.T) / 2)
+
+
+def _directions(means: Floats, shares: Floats, covariances: Floats, spread: float) -> Floats:
+    """Return slopes along which an outcome would be most confounded, of the outcome's spread."""
+    pooled = shares[0] * covariances[0] + shares[1] * covariances[1]
+    values, vectors = np.linalg.eigh(pooled)
+    along = vectors.T @ (means[1] - means[0])
+    found = np.array([vectors @ (along / (values + ridge)) for ridge in _RIDGES])
+    lengths = np.sqrt(np.einsum("ij,jk,ik->i", found, pooled, found))
+    return np.asarray(found * spread / np.maximum(lengths, 1e-12)[:, None])
+
+
+@dataclass(frozen=True, slots=True)
+class ArmSlopes:
+    """Slopes of both arms, (2, d), and their posterior covariances, (2, d, d)."""
+
+    values: Floats
+    covariances: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """Expected squared lengths of the slopes' errors, (2,)."""
+        return np.asarray(np.einsum("aii->a", self.covariances))
+
+    @property
+    def squares(self) -> Floats:
+        """Expected squared lengths of the slopes, (2,)."""
+        return np.asarray((self.values**2).sum(axis=1) + self.errors)
+
+
+def fitted_slopes(moments: ArmSecond, products: Floats, noise: Floats) -> ArmSlopes:
+    """Return the posterior of both arms' slopes b from products C b + noise, by empirical Bayes.
+
+    Slopes are a part that both arms share and a part of their own, each normal around zero, with variances of a grid.
+    """
+    d = products.shape[1]
+    grid = _PRIOR_SD * moments.outcome_sd / sqrt(d) * np.array(_PRIORS)
+    design = np.zeros((2 * d, 2 * d))
+    design[:d, :d], design[d:, d:] = moments.covariances
+    seen, variances = products.ravel(), np.repeat(noise, d)
+    along = moments.directions.T @ moments.directions
+    priors = [_prior(common, own, part * along) for part in _ALONG for common in grid for own in grid[:-1]]
+    centre, spread = averaged_posterior(design, seen, variances, priors)
+    return ArmSlopes(centre.reshape(2, d), np.stack([spread[:d, :d], spread[d:, d:]]))
+
+
+def _prior(common: float, own: float, along: Floats) -> Floats:
+    """Return the prior covariance of the slopes of both arms together."""
+    shared = common**2 * np.eye(len(along)) + (1 - min(0.5, (own / (common + own)) ** 2)) * along
+    whole = (common**2 + own**2) * np.eye(len(along)) + along
+    return np.block([[whole, shared], [shared, whole]])
+
+
+@dataclass(frozen=True, slots=True)
+class ArmFit:
+    """Lines of both arms and what is known about them.
+
+    `products` (2, d) and their `noise` (2,) are all that was released about slopes so far; `residual` is an upper
+    estimate of the residual variance, `square` and `square_sd` the last released one. `level_noise` is that of
+    `levels`.
+    """
+
+    levels: Floats
+    slopes: ArmSlopes
+    products: Floats
+    noise: Floats
+    residual: float
+    level_noise: Floats
+    square: float = 0.0
+    square_sd: float = 0.0
+    step: float = 0.0  # explained by the last correction
+    first: Floats = field(default_factory=lambda: np.ones(2))  # part of `products` that comes from the Grams
+
+    def lines(self, moments: ArmSecond) -> ArmLines:
+        """Return the lines on (1, z)."""
+        constants = self.levels - (moments.means * self.slopes.values).sum(axis=1)
+        return ArmLines(np.column_stack([constants, self.slopes.values]))
+
+
+def first_fit(moments: ArmSecond, square_sd: float) -> ArmFit:
+    """Return the lines from the Grams alone; `square_sd` is the noise of the outcome's mean square."""
+    noise = moments.noise + 0.1 * moments.errors * moments.outcome_sd**2
+    slopes = fitted_slopes(moments, moments.products, noise)
+    noise = moments.noise + moments.errors * slopes.squares
+    slopes = fitted_slopes(moments, moments.products, noise)
+    explained = explained_by(moments, slopes.values)
+    left = max(moments.left - explained, 0.02 * moments.outcome_sd**2)
+    left += float(moments.shares @ slopes.errors) + square_sd
+    left = min(left, 1.5 * moments.outcome_sd**2)
+    return ArmFit(moments.levels, slopes, moments.products, noise, left, moments.level_noise)
+
+
+def explained_by(moments: ArmSecond, slopes: Floats) -> float:
+    """Return the variance that slopes (2, d) explain within the arms."""
+    own = np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes)
+    return float(moments.shares @ own)
+
+
+def refined(moments: ArmSecond, fit: ArmFit, residuals: ArmResiduals) -> ArmFit:
+    """Return the lines moved by what the residuals still hold, both sources weighted by their noise."""
+    seen = residuals.products / moments.shares[:, None]
+    level_noise = (residuals.sd / moments.shares) ** 2
+    part = 1 / (1 + level_noise / fit.level_noise)
+    levels = fit.levels + part * seen[:, 0]
+    bent = np.einsum("aij,aj->ai", moments.covariances, fit.slopes.values)
+    products = seen[:, 1:] - moments.means * seen[:, :1] + bent
+    noise = (residuals.sd / moments.shares) ** 2 + moments.errors * fit.slopes.errors
+    together = 1 / (1 / fit.noise + 1 / noise)
+    products = together[:, None] * (fit.products / fit.noise[:, None] + products / noise[:, None])
+    slopes = fitted_slopes(moments, products, together)
+    found = replace(
+        fit,
+        levels=levels,
+        slopes=slopes,
+        products=products,
+        noise=together,
+        level_noise=part * level_noise + np.where(np.isinf(fit.level_noise), np.inf, 0.0),
+        square=max(residuals.square, 1e-6),
+        square_sd=residuals.square_sd,
+        step=explained_by(moments, slopes.values - fit.slopes.values),
+        first=fit.first * together / fit.noise,
+    )
+    return replace(found, residual=min(_left(moments, found), fit.residual))
+
+
+def _left(moments: ArmSecond, fit: ArmFit) -> float:
+    """Return an upper estimate of the residual variance: a quarter of the measured one at least, plus doubt."""
+    left = max(fit.square - max(fit.step, 0.0), fit.square / 4)
+    return left + float(moments.shares @ fit.slopes.errors) + fit.square_sd / 2
+
+
+def residual_clip(fit: ArmFit) -> float:
+    """Return where residuals are clipped when their moments are released."""
+    return RESIDUAL_REACH * sqrt(fit.residual)
+
+
+_WEIGHTS_RIDGES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+# Least alignment of what weights and lines leave out: this many times what chance would give.
+_ALIGNMENT = 3.0
+# What the bound of the bias of shrinkage is multiplied by.
+_BIAS = 1.5
+_MOST_BIAS = 2.0
+# Squares and products are taken to move an effect that moves by this many standard errors.
+_SURE_MOVED = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What intervals are guarded with, from public numbers.
+
+    `inflation` multiplies the variance of the product of both errors; `shared` is the least part of the shared error
+    that residuals leave.
+    """
+
+    inflation: float
+    shared: float
+
+
+@dataclass(frozen=True, slots=True)
+class BalancedScore:
+    """The score of every row, and what its models leave: a variance and a bound of a bias.
+
+    `sampling` is the part of the effect's sampling variance that scores with ridged weights do not show.
+    `shared` is the expected error of the effect from noise of the Grams that weights and lines share, `degrees` how far
+    squares and products move the effect where they surely do. `levels` are what the lines say of both arms' means, and
+    `sides` what each arm has of all this, the untreated first.
+    """
+
+    score: ArmScore
+    levels: Floats
+    sides: tuple[_Side, ...]
+    degrees: float = 0.0
+
+    @property
+    def product(self) -> float:
+        """The variance of the product of both models' errors."""
+        return sum(side.product for side in self.sides)
+
+    @property
+    def bias(self) -> float:
+        """The bound of the effect's bias, but for that of its degrees."""
+        return sum(side.bias for side in self.sides)
+
+    @property
+    def shared(self) -> float:
+        """The expected error of the effect."""
+        return self.sides[0].shared - self.sides[1].shared
+
+    @property
+    def sampling(self) -> float:
+        """The sampling variance that scores do not show."""
+        return sum(side.sampling for side in self.sides)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One arm's slope of the weights, before it is divided by the arm's share, and what it leaves."""
+
+    slope: Floats
+    product: float = 0.0
+    bias: float = 0.0
+    shared: float = 0.0
+    sampling: float = 0.0
+
+
+def weighted(moments: ArmSecond, fit: ArmFit, estimand: Estimand, rows: int, guard: Guard) -> BalancedScore:
+    """Return the score for an estimand, with the ridge of least expected error in each arm."""
+    p = moments.shares
+    target = _target(moments, estimand)
+    people = {Estimand.ATE: (1.0, 1.0), Estimand.ATT: (0.0, 1 / p[1]), Estimand.ATC: (1 / p[0], 0.0)}
+    own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
+    weights = np.zeros((2, len(moments.overall) + 1))
+    sides = []
+    for arm in (0, 1):
+        weights[arm, 0] = 1 / p[arm]
+        if arm == own:
+            sides.append(_Side(np.zeros(len(moments.overall))))
+            continue
+        found = _side(moments, fit, arm, target, estimand, rows)
+        weights[arm, 0] -= moments.means[arm] @ found.slope / p[arm]
+        weights[arm, 1:] = found.slope / p[arm]
+        shared = max(float(fit.first[arm]), guard.shared) * found.shared
+        sides.append(replace(found, product=guard.inflation * found.product, shared=shared))
+    slopes, off = fit.slopes.values, target - moments.means
+    levels = fit.levels + (off * slopes).sum(axis=1)
+    effect = float(levels[1] - levels[0])
+    score = ArmScore(fit.lines(moments), weights, people[estimand], effect)
+    return BalancedScore(score, levels, tuple(sides))
+
+
+# Which part of both arms' means is looked at: their difference, or one of them.
+_DIFFERENCE, _ONE_MEAN = (-1.0, 1.0), ((1.0, 0.0), (0.0, 1.0))
+
+
+def moved_by_richer(
+    moments: ArmSecond,
+    fit: ArmFit,
+    estimand: Estimand,
+    plain: int,
+    rows: int,
+    signs: tuple[float, float] = _DIFFERENCE,
+) -> float:
+    """Return how far squares and products move the effect of both arms' lines, 0 where noise or chance may explain it.
+
+    `plain` features are the covariates themselves. What richer ones still would move is of that size at most, if they
+    matter less and less. With other `signs` than those of the effect it is a mean that is looked at.
+    """
+    means, covariances = moments.means[:, :plain], moments.covariances[:, :plain, :plain]
+    along = _directions(means, moments.shares, covariances, moments.outcome_sd)
+    fewer = replace(
+        moments, overall=moments.overall[:plain], means=means, covariances=covariances, directions=along
+    )
+    without = fitted_slopes(fewer, fit.products[:, :plain], fit.noise)
+    with_all, variance = _contrast(moments, fit.slopes, estimand, fit.residual / rows, signs)
+    with_some, less = _contrast(fewer, without, estimand, fit.residual / rows, signs)
+    moved = abs(with_all - with_some)
+    return moved if moved > _SURE_MOVED * sqrt(max(variance - less, variance / 4)) else 0.0
+
+
+def _contrast(
+    moments: ArmSecond, slopes: ArmSlopes, estimand: Estimand, residual: float, signs: tuple[float, float]
+) -> tuple[float, float]:
+    """Return what slopes add to the difference of levels, and its variance from noise and sampling."""
+    off, weights = _target(moments, estimand) - moments.means, np.array(signs)
+    along = np.einsum("ai,ai->a", off, slopes.values)
+    noise = np.einsum("ai,aij,aj->a", off, slopes.covariances, off)
+    spread = [
+        float(gap @ np.linalg.solve(own, gap)) for own, gap in zip(moments.covariances, off, strict=True)
+    ]
+    return float(weights @ along), float(weights**2 @ (noise + residual * (spread / moments.shares)))
+
+
+def _target(moments: ArmSecond, estimand: Estimand) -> Floats:
+    """Return the mean of z over the people asked about."""
+    own = {Estimand.ATT: 1, Estimand.ATC: 0}.get(estimand)
+    return moments.overall if own is None else np.asarray(moments.means[own])
+
+
+def _side(moments: ArmSecond, fit: ArmFit, arm: int, target: Floats, estimand: Estimand, rows: int) -> _Side:
+    """Return the slope of one arm's weights, with what a ridge leaves of imbalance and noise."""
+    p, d = moments.shares, len(target)
+    noise = moments.mean_sd**2 * (
+        (1 - 1 / p[arm]) ** 2 + 1 if estimand is Estimand.ATE else float((1 / p**2).sum())
+    )
+    values, vectors = np.linalg.eigh(moments.covariances[arm])
+    gap = vectors.T @ (target - moments.means[arm])
+    doubt = vectors.T @ fit.slopes.covariances[arm] @ vectors
+    slopes = vectors.T @ fit.slopes.values[arm]
+    error, size = float(np.trace(doubt)), float(slopes @ slopes)
+    # Lines fitted to the same rows have the sampling error that weights without a ridge show.
+    truly = np.maximum(gap**2 - noise, 0.0)
+    best: tuple[float, _Side] | None = None
+    for ridge in _WEIGHTS_RIDGES:
+        kept = values / (values + ridge)
+        left, turned = (1 - kept) * gap, gap / (values + ridge)
+        chance = float(((1 - kept) ** 2 * truly).sum())
+        product = max(float(left @ doubt @ left), _ALIGNMENT / d * chance * error)
+        product += noise * float(kept**2 @ np.diag(doubt))
+        product += float(moments.errors[arm]) * float(turned @ turned) * error
+        sampling = fit.residual * float(values @ turned**2) / (p[arm] * rows)
+        bias = _BIAS * abs(float(left @ slopes)) * min(error / max(size, 1e-9), _MOST_BIAS)
+        expected = product + sampling + bias**2
+        if best is None or expected < best[0]:
+            aligned = _shared(moments, arm, values, float(turned @ slopes))
+            missed = fit.residual * float(truly @ (1 / values - values / (values + ridge) ** 2))
+            missed /= float(p[arm]) * rows
+            best = expected, _Side(vectors @ turned, product, bias, aligned, missed)
+    assert best is not None
+    return best[1]
+
+
+def _shared(moments: ArmSecond, arm: int, values: Floats, aligned: float) -> float:
+    """Return the expected product of errors that the noise of the covariance gives to weights and lines alike.
+
+    With an error E of the covariance C, weights leave E v of imbalance, v = C^-1 (target - mean), and lines that were
+    made with C alone miss C^-1 E b of the slopes b; the mean of E C^-1 E is about its entries' variance times tr C^-1.
+    Lines that were refined on residuals miss a part of it.
+    """
+    return float(moments.errors[arm] * (1 / values).sum()) * aligned
+
+
+# Prior variances of means and mean squares over columns; they say how far noisy ones are drawn in.
+_MEAN_VARIANCE, _SQUARE_VARIANCE, _SQUARE = 0.25, 0.04, 0.35
+# A column is looked at again within so many standard deviations of its mean; one with less than this scale in it is
+# taken to have this scale.
+_WINDOW, _LEAST_SCALE = 3.0, 0.2
+# Clip of the outcome in the Grams, in its standard deviations, and the farthest that it is where tails are heavy.
+_OUTCOME_REACH, _FARTHEST = 2.5, 6.0
+# Cells of the sizes of scores, in expected standard deviations.
+_SIZES = 2.0 ** np.arange(-2, 5.01, 0.5)
+# Part of the size that is cut off a score which moves its mean: scores are cut off on both sides.
+_ONE_SIDED = 0.25
+# The same of scores that noise hides.
+_HIDDEN = 0.5
+# The largest part of the scores that is cut off.
+_MOST_CUT = 0.03
+# The standard deviation of what is left of the expected shared error once that is taken off, beside it.
+_RUN_SHARED = 1.2
+# Scores are clipped so far out that noise adds this part of the sampling error, or this where tails are heavy.
+_NOISE, _HEAVY_NOISE = 0.25, 1.0
+# How far weights reach, in their standard deviations, where outcomes are uneven.
+_RUN_WEIGHT_REACH = 1.75
+# How far scores of an average reach beyond half a score's clip, in standard deviations of its line; and the least
+# variance of events, in squares of half their range.
+_LINE_REACH, _LEAST_EVENTS = 3.0, 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ArmEffect:
+    """The effect in units of half the outcome's range, and the parts of its uncertainty.
+
+    `sampling`, `noise` and `product` are variances, `bias` is a bound that is added to the half-width, of which
+    `degrees` is how far squares and products move the effect.
+    """
+
+    value: float
+    sampling: float
+    noise: float
+    product: float
+    bias: float
+    share: float
+    degrees: float
+
+
+def arm_effect(gate: Gate, records: Records, design: ArmDesign, estimand: Estimand) -> list[ArmEffect]:
+    """Return the effect: two looks at the covariates, the outcome's place, lengths, Grams, residuals, score.
+
+    Where the design wants both arms' means, these, the untreated first.
+    """
+    seen, first = _windows(gate, records, design)
+    scale, share, share_sd = _scale(gate, seen, first, design)
+    grams, sd = release_arm_grams(gate, seen, scale)
+    moments = arm_moments(grams, sd, scale, share, share_sd)
+    fit = first_fit(moments, sqrt(2) * sd / scale.outcome)
+    for place in range(design.passes):
+        name = f"residual {place + 1}"
+        clip = max(residual_clip(fit), scale.least_clip(fit.levels))
+        residuals = release_arm_residuals(gate, name, seen, scale, fit.lines(moments), clip)
+        fit = refined(moments, fit, residuals)
+    explained = explained_by(moments, fit.slopes.values)
+    guard = Guard(design.inflation(explained / (explained + fit.residual)), design.shared)
+    found = weighted(moments, fit, estimand, records.count, guard)
+    if records.features.pairs:
+        numbers = moments, fit, estimand, len(records.features.columns), records.count
+        found = replace(found, degrees=moved_by_richer(*numbers))
+        if design.means:
+            own = [moved_by_richer(*numbers, signs) for signs in _ONE_MEAN]
+            sides = zip(found.sides, own, strict=True)
+            found = replace(found, sides=tuple(replace(one, bias=one.bias + more) for one, more in sides))
+    least = scale.least_clip(fit.levels) * _far_weight(moments, found.score.weights)
+    return _scored(gate, seen, scale, design, moments, fit, found, least)
+
+
+def _windows(gate: Gate, records: Records, design: ArmDesign) -> tuple[Records, FeatureMeans]:
+    """Return the rows with numbers taken within windows around their means, and the first look."""
+    plain = Records(records.source, FeatureMap(records.features.columns))
+    numbers = ~plain.features.two_valued
+    look = release_look(gate, "centre", plain, int(numbers.sum()), numbers, share=True)
+    doubt = look.sd / float(SQUARE_WEIGHT)
+    means = np.clip(look.means, -1.0, 1.0)
+    spread = np.sqrt(np.clip(look.squares - means**2, doubt, 1.0))
+    reach = np.minimum(max(_WINDOW, design.limit) * spread, 1 + np.abs(means))
+    windows = tuple(
+        (float(m), float(r)) if number else (0.0, 1.0)
+        for m, r, number in zip(means, reach, numbers, strict=True)
+    )
+    return Records(records.source, replace(records.features, windows=windows)), look
+
+
+def _scale(
+    gate: Gate, records: Records, first: FeatureMeans, design: ArmDesign
+) -> tuple[RowScale, float, float]:
+    """Return how rows enter the Grams, and the share treated with its noise."""
+    everything = np.ones(records.features.size, dtype=np.bool_)
+    look = release_look(
+        gate, "features", records, counted_features(records.features), everything, share=False
+    )
+    standard = _standard(look, records.features.two_valued, design.limit)
+    place = release_place(gate, records, design.pure, design.place_cells) if design.searched else WHOLE
+    length = release_norms(gate, records, standard, design.pure, design.shortened)
+    size = records.features.size
+    length = size * min(length / size, design.limit**2, design.longest)
+    standard = replace(standard, squared_length=length)
+    reach = max(_OUTCOME_REACH, min(place.reach, _FARTHEST)) if place.heavy else _OUTCOME_REACH
+    reach = 1.0 if place.whole else reach
+    scale = RowScale(standard, place, design.constant * length, design.outcome * length, reach)
+    return scale, first.treated, first.treated_sd
+
+
+def _standard(look: FeatureMeans, two_valued: NDArray[np.bool_], limit: float) -> Standard:
+    """Return centre and scale of the features; noisy moments are drawn towards what is usual."""
+    variance, doubt = look.sd**2, (look.sd / float(SQUARE_WEIGHT)) ** 2
+    means = np.clip(look.means * _MEAN_VARIANCE / (_MEAN_VARIANCE + variance), -1.0, 1.0)
+    drawn = (look.squares * _SQUARE_VARIANCE + _SQUARE * doubt) / (_SQUARE_VARIANCE + doubt)
+    squares = np.where(two_valued, 1.0, drawn)
+    least = np.where(two_valued, _LEAST_SCALE**2, np.clip(sqrt(doubt), 1e-3, _LEAST_SCALE**2))
+    return Standard(means, np.sqrt(np.clip(squares - means**2, least, 1.0)), limit, np.inf)
+
+
+def _scored(
+    gate: Gate,
+    records: Records,
+    scale: RowScale,
+    design: ArmDesign,
+    moments: ArmSecond,
+    fit: ArmFit,
+    found: BalancedScore,
+    least: float,
+) -> list[ArmEffect]:
+    """Return the effect from the mean of the scores, clipped where a histogram of their sizes says."""
+    typical = fit.residual * float((1 / moments.shares).sum())
+    edges = sqrt(typical) * _SIZES
+    counts, sd = release_sizes(gate, records, scale, found.score, edges, design.pure)
+    unit = design.score_unit
+    spare = _HEAVY_NOISE if scale.place.heavy else _NOISE
+    clip, lost = chosen_clip(counts, sd, edges, unit, records.count, sqrt(typical), least, spare)
+    if not design.means:
+        seen = release_arm_score(gate, records, scale, found.score, clip)
+        return [_effect(seen, found, moments, scale, records.count, typical, lost)]
+    slopes, everyone = fit.slopes.values, np.einsum("a,aij->ij", moments.shares, moments.covariances)
+    # Scores of the average of both means are half as large, but for what its line adds to them.
+    line = slopes.mean(axis=0)
+    average = Average(
+        float(found.levels.mean()), clip / 2 + _LINE_REACH * sqrt(float(line @ everyone @ line))
+    )
+    seen = release_arm_score(gate, records, scale, found.score, clip, average)
+    effect = _effect(seen, found, moments, scale, records.count, typical, lost)
+    # What both means have in common of the covariates' chance.
+    common = max(float(slopes[0] @ everyone @ slopes[1]), 0.0) / records.count
+    return _means(seen, found, effect, scale, common)
+
+
+def _far_weight(moments: ArmSecond, weights: Floats) -> float:
+    """Return about the largest weight of a row in either arm."""
+    slopes = weights[:, 1:]
+    spread = np.sqrt(np.einsum("ai,aij,aj->a", slopes, moments.covariances, slopes))
+    return float((1 / moments.shares + _RUN_WEIGHT_REACH * spread).max())
+
+
+def chosen_clip(
+    counts: Floats,
+    sd: float,
+    edges: Floats,
+    unit: float,
+    rows: int,
+    typical: float,
+    least: float,
+    spare: float,
+) -> tuple[float, float]:
+    """Return where scores are clipped, and a bound of how far that moves their mean.
+
+    `least` is a clip that uneven outcomes need, and zero where they are even; a clip may be so far out that noise adds
+    the part `spare` of the sampling error.
+    """
+    cells, place, heavy = len(counts), np.arange(1, len(counts)), least > 0
+    above = (
+        place * np.cumsum(counts[::-1])[::-1][1:] + (cells - place) * (rows - np.cumsum(counts)[:-1])
+    ) / cells
+    noise = sd * np.sqrt(place * (cells - place) / cells)
+    sure = np.where(edges > 6 * typical, 2 if heavy else 4, 1 if heavy else 2) * noise
+    part = np.minimum.accumulate(np.where(above > sure, above, 0.0) / rows)
+    # What noise hides, if tails fall with the fourth power.
+    hidden = np.minimum(noise / rows, (typical / edges) ** 4) * edges / 3 * (0.0 if heavy else _HIDDEN)
+    gaps = np.diff(np.append(edges, 1.4 * edges[-1]))
+    cut = np.cumsum((part * gaps)[::-1])[::-1] * (1.0 if heavy else _ONE_SIDED) + hidden
+    # Half the length of an interval from sampling, noise and what is cut off.
+    cost = 2 * np.sqrt(typical**2 / rows + (edges * unit) ** 2) + cut
+    cost += np.where(part > _MOST_CUT + noise / rows, np.inf, 0.0)
+    best = int(np.argmin(cost)) if np.isfinite(cost).any() else len(edges) - 1
+    clip = float(edges[best])
+    clip = max(clip, min(2.5 * typical, 1.42 * clip))
+    free = spare * typical / sqrt(rows) / unit
+    clip = max(clip, min(free, float(edges[-1])), least)
+    return clip, float(np.interp(clip, edges, cut))
+
+
+def _effect(
+    seen: ScoreMoments,
+    found: BalancedScore,
+    moments: ArmSecond,
+    scale: RowScale,
+    rows: int,
+    typical: float,
+    lost: float,
+) -> ArmEffect:
+    coefficients = found.score.weights.size
+    square = max(seen.square, 0.0) + 0.7 * seen.square_sd
+    sampling = max(square - seen.score**2, 0.1 * typical) / max(rows - coefficients, rows / 2)
+    unit = scale.unit
+    # Scores whose mean is off zero are cut off more on one side.
+    lost *= 1 + 2 * min(abs(seen.score) / sqrt(typical), 1.0)
+    return ArmEffect(
+        (found.score.effect + seen.score - found.shared) * unit,
+        (sampling + found.sampling) * unit**2,
+        seen.sd**2 * unit**2,
+        (found.product + (_RUN_SHARED * found.shared) ** 2) * unit**2,
+        (found.bias + found.degrees + lost) * unit,
+        float(moments.shares[1]),
+        found.degrees * unit,
+    )
+
+
+def _means(
+    seen: ScoreMoments, found: BalancedScore, effect: ArmEffect, scale: RowScale, common: float
+) -> list[ArmEffect]:
+    """Return both arms' means: the average of both, less or plus half of the effect.
+
+    The effect's sampling variance is divided between them by shares and, for events, by their own variances; `common`
+    is added to both, which is too much for differences and ratios near one.
+    """
+    half, shares = seen.score / 2, np.array([1 - effect.share, effect.share])
+    values = found.levels + seen.average + np.array([-half, half]) + [side.shared for side in found.sides]
+    events = np.maximum(1 - np.minimum(values**2, 1.0), _LEAST_EVENTS) if scale.place.whole else np.ones(2)
+    parts = events / shares / float((events / shares).sum())
+    unit, left = scale.unit, effect.sampling / scale.unit**2 - found.sampling
+    lost = effect.bias / unit - found.bias - found.degrees
+    return [
+        ArmEffect(
+            scale.place.centre + unit * float(value),
+            (left * float(part) + side.sampling + common) * unit**2,
+            effect.noise / 2,
+            (side.product + (_RUN_SHARED * side.shared) ** 2) * unit**2,
+            (side.bias + lost) * unit,
+            effect.share,
+            0.0,
+        )
+        for value, part, side in zip(values, parts, found.sides, strict=True)
+    ]
+
+
+PAGES = (
+    "statistics/moments/arm_grams.proof.md",
+    "statistics/moments/arm_statistics.proof.md",
+    "statistics/moments/orthogonal_score.proof.md",
+    "statistics/histogram.proof.md",
+)
+_WORDS = {
+    "centre": "means and mean squares of numbers, and the share treated",
+    "features": "means and mean squares of the features, numbers rescaled",
+    "place 1": "histogram of the outcome over its range",
+    "place 2": "histogram of the outcome where the first is full",
+    "norms": "histogram of the rows' lengths",
+    "gram": "second moments of covariates and outcome in each arm",
+    "sizes": "histogram of the sizes of the scores",
+    "score": "mean and mean square of the doubly robust score",
+}
+
+
+def arm_design(session: BaseSession, question: Question, settings: DoublyRobust) -> tuple[FeatureMap, Design]:
+    """Return the features and the public numbers of the shortest interval that is expected.
+
+    Pure noise is compared too where the mechanism was left to the library: it keeps the guarantee for every delta.
+    """
+    study = session.study
+    ladder = (
+        feature_ladder(study) if settings.degree == "auto" else (feature_map(study, int(settings.degree)),)
+    )
+    mechanisms = dict.fromkeys((question.mechanism, *(["staircase"] if question.open_noise else [])))
+    judged = (
+        (affordable, overlap_width)
+        if question.estimand is Estimand.ATO
+        else (arms_affordable, expected_width)
+    )
+    found = shortest(ladder, session.batches.rows, question.budget, tuple(mechanisms), *judged)
+    return found.features, found.design
+
+
+def arm_adjusted(session: BaseSession, question: Question, features: FeatureMap, design: Design) -> Result:
+    """Return the adjusted private effect on the people that the estimand names."""
+    chain = _chain(session, design)
+    question = replace(question, mechanism=design.mechanism)
+
+    def compute(gate: Gate) -> Facts:
+        (effect,) = arm_effect(gate, Records(session.batches, features), chain, question.estimand)
+        low, high = session.study.outcome_range
+        unit = float(high - low) / 2
+        more = {
+            "model_bias_bound": effect.bias * unit,
+            "moved_by_squares_and_products": effect.degrees * unit,
+        }
+        return Facts(
+            _adjusted_said(session, features, chain),
+            **error_of_score(effect, effect.bias, unit, design, 2),
+            details={"adjusted": True} | figures(effect, effect.share, unit, design, chain.passes) | more,
+        )
+
+    drawn = mechanisms_of(design)
+    return settled(Result, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+
+
+def arm_adjusted_means(
+    session: BaseSession, question: Question, features: FeatureMap, design: Design
+) -> MeasureResult:
+    """Return the private measure of what both arms' mean outcomes would be if everyone were in them."""
+    chain = replace(_chain(session, design), means=True)
+    question = replace(question, mechanism=design.mechanism)
+    low, high = map(float, session.study.outcome_range)
+
+    def compute(gate: Gate) -> Facts:
+        control, treated = arm_effect(gate, Records(session.batches, features), chain, Estimand.ATE)
+        unit, share = (high - low) / 2, treated.share
+        known = [error_of_score(one, one.bias, unit, design, 3) for one in (treated, control)]
+        values = [min(max((low + high) / 2 + one["estimate"], low), high) for one in known]
+        means = ApartMeans(
+            (values[0], values[1]),
+            (known[0]["uncertainty"], known[1]["uncertainty"]),
+            (low, high),
+            (design.rows * share, design.rows * (1 - share)),
+        )
+        own = figures(treated, share, unit, design, chain.passes)
+        return Facts(
+            _adjusted_said(session, features, chain),
+            measure=question.measure,
+            numbers=means,
+            details={"adjusted": True, "mean_treated": values[0], "mean_control": values[1]} | own,
+        )
+
+    drawn = mechanisms_of(design)
+    return settled(MeasureResult, session, question, chain.plan(), compute, pages=PAGES, mechanisms=drawn)
+
+
+def _chain(session: BaseSession, design: Design) -> ArmDesign:
+    # Outcomes from 0 to 1 are events, which may be so rare that noise hides them.
+    low, high = session.study.outcome_range
+    return ArmDesign(design, searched=low != 0 or high != 1)
+
+
+def _adjusted_said(session: BaseSession, features: FeatureMap, chain: ArmDesign) -> dict[str, Any]:
+    return {
+        "method": "doubly robust with moments by arm",
+        "releases": _releases(chain),
+        "not_covered": (
+            Caveat.UNDECLARED_COVARIATES,
+            Caveat.NONLINEARITY,
+            Caveat.CLAMPING,
+            Caveat.CLIPPED_SCORES,
+            Caveat.COVERAGE_MEASURED,
+        ),
+        # Weights of a trial are right whatever the covariates.
+        "assumes": None if session.study.randomised is True else linear_scores(features, inverse=True),
+    }
+
+
+def error_of_score(
+    effect: ArmEffect | ScoredEffect, bias: float, unit: float, design: Design, coordinates: int
+) -> Facts:
+    """Return an effect with its uncertainty, in outcomes of which `unit` is half the range.
+
+    Pure noise is one of the `coordinates` of a ball: mean and mean square of the score, and perhaps its denominator.
+    """
+    sampling, noise, product = (part * unit**2 for part in (effect.sampling, effect.noise, effect.product))
+    extra, ball, dimensions = (product, noise, coordinates) if design.pure else (noise + product, 0.0, 0)
+    known = Uncertainty(None, sampling, sampling, None, extra, bias * unit, ball, dimensions)
+    return Facts(estimate=effect.value * unit, uncertainty=known)
+
+
+def figures(
+    effect: ArmEffect | ScoredEffect, share: float, unit: float, design: Design, passes: int
+) -> dict[str, float | str]:
+    """Return the single figures of an adjusted effect; all of them are public or released."""
+    return {
+        "rows": design.rows,
+        "features": design.features,
+        "mechanism": design.drawn,
+        "share_treated": share,
+        "residual_passes": passes,
+        "se_sampling": sqrt(effect.sampling) * unit,
+        "se_score_noise": sqrt(effect.noise) * unit,
+        "se_models": sqrt(effect.product) * unit,
+    }
+
+
+def mechanisms_of(design: Design) -> tuple[str, ...]:
+    """Return the mechanisms of a chain's noise."""
+    return ("ball", "laplace") if design.pure else ("gaussian",)
+
+
+def linear_scores(features: FeatureMap, *, inverse: bool) -> LinearScores:
+    """Return that a score or the outcome regression is linear in these features."""
+    squares, products = any(i == j for i, j in features.pairs), any(i != j for i, j in features.pairs)
+    return LinearScores(inverse, squares, products)
+
+
+def _releases(chain: ArmDesign) -> tuple[tuple[str, str], ...]:
+    noise = "l2-ball noise" if chain.pure else "Gaussian noise"
+    cells = "Laplace noise" if chain.pure else noise
+    return tuple(
+        (
+            _WORDS.get(name, "moments of the residuals in each arm"),
+            f"{float(share):.3g} of the budget; {cells if name in chain.histograms else noise}",
+        )
+        for name, share in chain.shares.items()
+    )
+
+
+# The confounder-adjusted effect where everything about a person is private, with an interval.
+#
+# Treatment and outcome are modelled from one noisy matrix of second moments; the outcome's model is refined on
+# moments of its residuals; the effect is read off an orthogonal score, into which errors of the two models enter as a
+# product. The treatment's model is left unshrunk, so that this product has mean zero whatever the alignment of the
+# two models, and the interval carries its variance.
+#
+# Lineage: Robinson's (1988) partialling out as an orthogonal score (Chernozhukov et al. 2018) with overlap weights
+# (Li, Morgan and Zaslavsky 2018); private regression from noisy second moments (Dwork, Talwar, Thakurta and Zhang
+# 2014).
+
 
 # The unadjusted contrast, widened by a declared bound on confounding: for where adjustment is not affordable.
 
@@ -72,7 +1521,7 @@ def bounded_contrast(session: BaseSession, question: Question, kappa: float) -> 
     return replace(found, method="unadjusted contrast with a declared bound on confounding")
 
 
-PAGES = (
+DOUBLY_ROBUST_PAGES = (
     "statistics/moments/record_moments.proof.md",
     "statistics/histogram.proof.md",
     "statistics/moments/free_gram.proof.md",
@@ -133,7 +1582,7 @@ def _orthogonal(
         facts["shared_noise_bound"] = effect.bias * unit
         found = Facts(
             **error_of_score(effect, effect.bias + answer.bound, unit, design, 3),
-            releases=_releases(shares, design),
+            releases=_doubly_robust_releases(shares, design),
             not_covered=_NOT_COVERED,
             details=facts,
         )
@@ -147,7 +1596,9 @@ def _orthogonal(
         found["not_covered"] = (ConfoundingBeyond(kappa), *_NOT_COVERED)
         return found
 
-    return settled(Result, session, question, plan, compute, pages=PAGES, mechanisms=mechanisms_of(design))
+    return settled(
+        Result, session, question, plan, compute, pages=DOUBLY_ROBUST_PAGES, mechanisms=mechanisms_of(design)
+    )
 
 
 def _public_design(
@@ -169,7 +1620,7 @@ def _public_design(
     return features, design
 
 
-def _releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
+def _doubly_robust_releases(shares: ChainSplit, design: Design) -> tuple[tuple[str, str], ...]:
     mechanism = "l2-ball noise" if design.pure else "Gaussian noise"
     words = {
         "centre": "means and mean squares of covariates, treatment and outcome",

@@ -55,11 +55,11 @@ from counterveil.results.functions import (
 from counterveil.session import BaseSession, Gate, Plan
 from counterveil.settings import Cate
 from counterveil.statistics.histogram import release_counts
-from counterveil.statistics.moments.kernels.unit_rows import (
+from counterveil.statistics.moments.kernels.scores import (
     STATISTIC_BITS,
     TERM_BITS,
-    Block,
     MomentSpan,
+    UnitBlock,
     gradient,
     higher_functions,
     higher_variances,
@@ -97,7 +97,7 @@ class RowForm(Protocol):
         """Length of a row."""
         ...
 
-    def blocks(self, table: Table, /) -> Iterator[Block]:
+    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
         """Yield rows of length at most one, the arm of each, and outcomes in [-1, 1]."""
         ...
 
@@ -146,20 +146,20 @@ class ArmProducts:
     product_sd: float
 
 
-def statistic_sums(row_blocks: Iterator[Block], arms: int) -> Sums:
+def statistic_sums(row_blocks: Iterator[UnitBlock], arms: int) -> Sums:
     """Return the sums of `statistics`: Grams (arms, size, size), products (arms, size) and squares."""
     found = statistics(row_blocks, arms)
     numbers = (found.grams, found.products, [found.square])
     return tuple(np.array(part, dtype=object) for part in numbers)
 
 
-def gradient_sums(row_blocks: Iterator[Block], weights: Floats, clip: float) -> Sums:
+def gradient_sums(row_blocks: Iterator[UnitBlock], weights: Floats, clip: float) -> Sums:
     """Return the sums of `gradient`."""
     sums, square = gradient(row_blocks, weights, clip)
     return np.array(sums, dtype=object), np.array([square], dtype=object)
 
 
-def size_counts(row_blocks: Iterator[Block], weights: Floats) -> Sums:
+def size_counts(row_blocks: Iterator[UnitBlock], weights: Floats) -> Sums:
     """Return how many residuals lie in each cell of sizes."""
     return (sizes(row_blocks, weights, EDGES),)
 
@@ -252,7 +252,7 @@ class ArmForm:
         """Length of a row."""
         return self.basis.size
 
-    def blocks(self, table: Table, /) -> Iterator[Block]:
+    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
         """Yield all rows, a block at a time."""
         for part in blocks(table.rows):
             u, factor = shortened(self.basis.features(table.covariates, part), self.length)
@@ -284,7 +284,7 @@ class InteractedForm:
         """Length of a row."""
         return 2 * self.basis.size
 
-    def blocks(self, table: Table, /) -> Iterator[Block]:
+    def blocks(self, table: Table, /) -> Iterator[UnitBlock]:
         """Yield all rows, a block at a time."""
         for part in blocks(table.rows):
             psi = self.basis.features(table.covariates, part)

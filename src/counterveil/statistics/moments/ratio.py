@@ -19,16 +19,16 @@ from numpy.typing import NDArray
 
 from counterveil.data import OUTCOME_STEPS, Sums, Table
 from counterveil.inference.measures import NoisyRatio
-from counterveil.numerics.linear_form import exact_dot
+from counterveil.numerics.products import exact_dot
 from counterveil.privacy import Unit
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.answering import Facts, settled
 from counterveil.results.effect import Effect
+from counterveil.results.groups import RatioResult
 from counterveil.results.question import Question, causal_caveats
-from counterveil.results.ratio import RatioResult
 from counterveil.session import BaseSession, Gate, Kind, Plan, ReleasedVector
-from counterveil.session.plan import in_branches
-from counterveil.statistics.moments.arm_sensitivity import Bounds, RatioSums, ResidualSquares
+from counterveil.session.session import in_branches
+from counterveil.statistics.moments.sensitivity import Bounds, RatioSums, ResidualSquares
 
 PAGE = "statistics/moments/ratio_sums.proof.md"
 # The part of the budget for squared residuals, and how many standard deviations of its noise are added to their sum:

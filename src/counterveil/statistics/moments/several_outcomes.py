@@ -12,22 +12,24 @@ from fractions import Fraction
 from math import sqrt
 
 from counterveil.data import OUTCOME_STEPS, silence
-from counterveil.inference import with_rare_events
+from counterveil.data.panels import change_unit, complete_sizes, period_totals
+from counterveil.inference import Uncertainty, with_rare_events
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import TwoArms
+from counterveil.numerics.columns import TwoArms
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.privacy import Budget
 from counterveil.privacy.caveats import SmallArms, Target
 from counterveil.results.answering import Facts, settled
-from counterveil.results.effect import Linear
+from counterveil.results.arms import EventStudyResult, OutcomeEffect, OutcomesResult
+from counterveil.results.effect import Effect, Linear
 from counterveil.results.measures import OF_MEANS
-from counterveil.results.outcomes import OutcomeEffect, OutcomesResult
 from counterveil.results.question import Question, causal_caveats
 from counterveil.session import BaseSession, Gate, Kind, Plan, Released
 from counterveil.statistics.moments.contrast import (
     PAGES,
     POOLED,
     Setting,
+    centred_on_everyone,
     least_error_centre,
     moments,
     pooled_shares,
@@ -36,10 +38,10 @@ from counterveil.statistics.moments.contrast import (
 )
 from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 from counterveil.statistics.moments.trial import MEAN_PART
-from counterveil.statistics.outcome_list import NAME as EARLIER
-from counterveil.statistics.outcome_list import PAGE as EARLIER_PAGE
-from counterveil.statistics.outcome_list import PART as EARLIER_PART
-from counterveil.statistics.outcome_list import Outcomes, slopes_said, totals_by_arm, with_slopes
+from counterveil.statistics.outcome_place import NAME as EARLIER
+from counterveil.statistics.outcome_place import PAGE as EARLIER_PAGE
+from counterveil.statistics.outcome_place import PART as EARLIER_PART
+from counterveil.statistics.outcome_place import Outcomes, slopes_said, totals_by_arm, with_slopes
 
 PAGE = "statistics/moments/several_outcomes.proof.md"
 _VECTORS = ("centre", "contrast", "moment")
@@ -183,3 +185,88 @@ def _numbers(one: Contrast, plan: Plan, place: int, outcomes: Outcomes, means: b
         rows=rows,
         range=ends,
     )
+
+
+# Effects by period where everything about a person is private: a centred contrast of changes for each period.
+#
+# The share treated is released once, and then for each period a centre, the contrast and its second moment, as in
+# `contrast.py`. A person is in all of them, so that the budget is divided: of Gaussian noise, its square.
+
+
+EVENT_STUDY_PAGE = "statistics/moments/event_study.proof.md"
+
+
+def record_event_study(session: BaseSession, question: Question, place: int) -> EventStudyResult:
+    """Return the private effects of all periods relative to the one at `place`; n is public and nothing else is."""
+    study, before = session.study, session.study.before
+    assert before is not None
+    source = session.batches
+    rows, _ = complete_sizes(source)
+    others = [period for period in range(study.measured) if period != place]
+    plan = periods_plan(question, rows, others)
+
+    labels, unit = before.labels(study.outcome), change_unit(study)
+    width, reference = float(unit * OUTCOME_STEPS), labels[place]
+
+    def compute(gate: Gate) -> Facts:
+        _, since = period_totals(source, place)
+        share, effects = release_share(gate, since[place], study.treated_share), []
+        for period in others:
+            found = release_periods(gate, plan, since[period], unit, share, period)
+            known = Linear(*found, (-width, width))
+            effects.append(Effect(labels[period], known, question.level, len(others)))
+        return Facts(
+            periods=tuple(effects),
+            reference=reference,
+            place=place,
+            outcome=study.outcome,
+            earlier=before.earlier,
+            guarantee=question.guarantee(session, (EVENT_STUDY_PAGE, *PAGES[POOLED]), reference=reference),
+            method="difference in means (centred contrast)",
+            releases=(
+                ("share treated", f"sensitivity {1 / rows:.6g}"),
+                *(
+                    (f"centre, contrast and second moment at {one.name}", "one release each")
+                    for one in effects
+                ),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), SmallArms(float(LEAST_SHARE))),
+            details={"rows": rows, "share_treated": float(share[0]), "mechanism": question.mechanism},
+        )
+
+    said = {"question": "event_study", "reference": place}
+    return settled(EventStudyResult, session, question, plan, compute, said=said)
+
+
+def periods_plan(question: Question, rows: int, periods: list[int]) -> Plan:
+    """Return the split over the share treated and, alike for all periods, centre, contrast and moment."""
+    one = pooled_shares(rows, question.budget, question.mechanism)
+    shares = {"share": one["share"]}
+    for period in periods:
+        parts = {_name(what, period): part / len(periods) for what, part in one.items() if what != "share"}
+        shares |= parts
+    return Plan.split(question.budget, shares, question.mechanism)
+
+
+def _name(what: str, period: int) -> str:
+    return f"{what} {period}"
+
+
+# Proof: event_study.proof.md
+def release_periods(
+    gate: Gate,
+    plan: Plan,
+    arms: TwoArms,
+    unit: Fraction,
+    share: tuple[Fraction, float],
+    period: int,
+) -> tuple[float, Uncertainty]:
+    """Return the released contrast of one period's changes and its uncertainty."""
+    width, names = unit * OUTCOME_STEPS, (_name("centre", period), _name("contrast", period))
+    setting = centred_on_everyone(gate, plan, arms, unit, width, *share, names)
+    sensitivity = CentredContrast(width, arms.count, setting.share, setting.centre)
+    first, second = moments(arms, unit, setting)
+    effect = gate.release(names[1], first, sensitivity.mean)
+    square = gate.release(_name("moment", period), second, sensitivity.second_moment)
+    noise = plan.noise(_name("moment", period), sensitivity.second_moment / arms.count)
+    return float(effect), uncertainty_of(POOLED, setting, sensitivity, effect, square, noise)

@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.data import Sums
-from counterveil.data.encoding import outcome_unit
+from counterveil.data.domains import outcome_unit
 from counterveil.data.features import feature_map, require_covariates
 from counterveil.inference.measures import JointMeans
-from counterveil.numerics.arms import TwoArms, arm_totals
 from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import TwoArms, arm_totals
 from counterveil.numerics.products import Standard, projected
 from counterveil.numerics.public_choices import LEAST_SHARE
 from counterveil.numerics.shrinkage import denoised

@@ -56,9 +56,17 @@ from counterveil.statistics.pairs.effect import (
     release_models,
     searched,
 )
-from counterveil.statistics.pairs.models import Models
-from counterveil.statistics.pairs.rows import FEATURE_BITS, MOST_NUMBERS, PublicRows, shortened
-from counterveil.statistics.pairs.scores import SCORE_BITS, Scores, Target, best_scores
+from counterveil.statistics.pairs.models import (
+    FEATURE_BITS,
+    MOST_NUMBERS,
+    SCORE_BITS,
+    Models,
+    PublicRows,
+    Scores,
+    Target,
+    best_scores,
+    shortened,
+)
 
 EFFECTS = "effects"
 # The part of the budget that is left for functions, and of it that of models.

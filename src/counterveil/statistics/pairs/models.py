@@ -1,20 +1,209 @@
-"""Propensity and outcome models fitted to released sums; nothing here reads private rows.
+"""Public features of rows, and their sums with the private pair of treatment and outcome.
 
-Coefficients are shrunk by orders of features, as far as noise and sampling explain their size (empirical Bayes). What
-shrinkage leaves out of both models is estimated from the same sums: `Models.left_out`.
+Covariates being public, sums of features with treatments are all that a logistic regression needs, and sums with the
+outcomes of either arm all that a linear one needs: one noisy vector holds three models.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from math import log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
-from counterveil.numerics.arrays import Floats, Integers
-from counterveil.statistics.pairs.rows import CONSTANT, CURVES, LINES, PRODUCTS, TREATED, PublicRows
-from counterveil.statistics.pairs.sensitivity import LEAST_PROPENSITY
+from counterveil.data import OUTCOME_STEPS, Range, Table
+from counterveil.data.features import covariate_features
+from counterveil.numerics.arrays import Floats, Integers, sqrt_up
+from counterveil.numerics.products import WholeSum, blocks
+from counterveil.privacy import Estimand
+from counterveil.statistics.outcome_place import OUTCOME_BITS, Place, Spread
+from counterveil.statistics.pairs.sensitivity import HALVINGS, LEAST_PROPENSITY, WIDEST
+
+# Proof: pair_moments.proof.md
+
+
+# Fractional digits of features.
+FEATURE_BITS = 16
+# A rational just below the root of two: what a change of treatment weighs.
+TREATED = Fraction(181, 128)
+# What a step of an outcome is.
+_OUTCOME = Fraction(1, 1 << OUTCOME_BITS)
+# How far a change of treatment and outcome moves (TREATED A, A y, (1 - A) y), or arms' indicators and outcomes in them.
+PAIR_LENGTH = Fraction(2)
+# Orders of features: the constant, covariates, squares and hinges of numbers, products.
+CONSTANT, LINES, CURVES, PRODUCTS = range(4)
+# Standard deviations at which numbers are cut, before squares and before products.
+_CUT, _PRODUCT_CUT = 4.0, 3.0
+# A column counts where the columns before it leave this part of its length, and where no few rows carry it.
+_LEAST_NEW, _MOST_CARRIED = 0.05, 0.05
+# Scale of curves and products, the most that either take beside the squared scales of covariates, and the squared scale
+# of the constant beside all others: noise is least on the constant and most on products.
+_SCALE, _ROOM, _CONSTANT_PART = 0.7, 0.35, 0.5
+# Most features, fewest rows for each of them, and most numbers in all: they are held in memory.
+MOST_FEATURES, ROWS_A_FEATURE, MOST_NUMBERS = 250, 5, 40_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRows:
+    """Features z (n, p) with sum z z' = n I, their orders and scales, and every row's weight.
+
+    `steps` are the whole numbers nearest to 2**16 times weight, scale and z; no row of them is longer than `length`
+    times 2**16.
+    """
+
+    z: Floats
+    order: Integers
+    scale: Floats
+    weight: Floats
+    steps: Integers
+    length: Fraction
+
+    @property
+    def weighted(self) -> Floats:
+        """Every row's weight times its features."""
+        return self.z * self.weight[:, None]
+
+    def at(self, places: Integers) -> PublicRows:
+        """Return some of the rows."""
+        return replace(self, z=self.z[places], weight=self.weight[places], steps=self.steps[places])
+
+    def gram(self, weights: Floats) -> Floats:
+        """Return the sum of weights times z z'."""
+        rooted = self.z * np.sqrt(weights)[:, None]
+        return np.asarray(rooted.T @ rooted)
+
+
+def ladder(table: Table) -> tuple[PublicRows, ...]:
+    """Return the features by their richness: covariates, with curves, with products, as far as rows suffice."""
+    most = min(MOST_FEATURES, table.rows // ROWS_A_FEATURE, MOST_NUMBERS // max(table.rows, 1))
+    columns = list(_columns(table, most))
+    orders = [order for order, _ in columns]
+    richest = [one for one in (LINES, CURVES, PRODUCTS) if sum(order <= one for order in orders) <= most]
+    if not richest:
+        return ()
+    z, order = _white([(own, values) for own, values in columns if own <= richest[-1]])
+    found: dict[int, PublicRows] = {}
+    for one in richest:
+        kept = order <= one
+        found.setdefault(int(kept.sum()), _public_rows(z[:, kept], order[kept]))
+    return tuple(found.values())
+
+
+def _columns(table: Table, most: int) -> Iterator[tuple[int, Floats]]:
+    """Yield the columns and their orders: the constant, covariates, squares and hinges, products if not too many."""
+    yield CONSTANT, np.ones(table.rows)
+    if not table.study.covariates:
+        return
+    features = covariate_features(table)
+    spread = features.values.std(axis=0)
+    usual = features.values[:, spread > 0] / spread[spread > 0]
+    numeric = [isinstance(domain, Range) for domain in np.array(features.domains, dtype=object)[spread > 0]]
+    lines = np.where(numeric, np.clip(usual, -_CUT, _CUT), usual)
+    for column in lines.T:
+        yield LINES, column
+    for column in lines[:, numeric].T:
+        low, high = np.quantile(column, (1 / 3, 2 / 3))
+        yield CURVES, column**2
+        yield CURVES, np.maximum(column - high, 0.0)
+        yield CURVES, np.maximum(low - column, 0.0)
+    bounded, size = np.clip(usual, -_PRODUCT_CUT, _PRODUCT_CUT), usual.shape[1]
+    if 1 + size + 3 * sum(numeric) + size * (size - 1) // 2 > most:
+        return
+    for place in range(size):
+        for other in range(place):
+            yield PRODUCTS, bounded[:, place] * bounded[:, other]
+
+
+def _white(columns: list[tuple[int, Floats]]) -> tuple[Floats, Integers]:
+    """Return the columns in turn, each without what those before it hold, at mean square one, and their orders."""
+    matrix, order = np.column_stack([c for _, c in columns]), np.array([o for o, _ in columns])
+    q, r = np.linalg.qr(matrix)
+    length = np.sqrt((matrix**2).sum(axis=0))
+    z = q * sqrt(len(matrix)) * np.where(np.diag(r) < 0, -1.0, 1.0)
+    kept = np.abs(np.diag(r)) > _LEAST_NEW * length
+    kept &= ((z * z) ** 2).mean(axis=0) < max(_MOST_CARRIED * len(matrix), 3.0)
+    kept[0] = True
+    return z[:, kept], order[kept]
+
+
+def _public_rows(z: Floats, order: Integers) -> PublicRows:
+    scale = np.ones(len(order))
+    lines = order == LINES
+    for more in (order == CURVES, order == PRODUCTS):
+        room = _ROOM * int(lines.sum()) / max(int(more.sum()), 1)
+        scale[more] = min(_SCALE, sqrt(room))
+    scale[0] = max(1.0, sqrt(_CONSTANT_PART * float((scale[1:] ** 2).sum())))
+    return shortened(z, order, scale)
+
+
+def shortened(z: Floats, order: Integers, scale: Floats) -> PublicRows:
+    """Return features of these scales, with less weight for rows that are longer than rows are on average."""
+    longest = sqrt(float((scale**2).sum()))
+    lengths = np.sqrt(((z * scale) ** 2).sum(axis=1))
+    weight = np.minimum(1.0, longest / np.maximum(lengths, 1e-9))
+    steps = np.rint(z * scale * weight[:, None] * 2**FEATURE_BITS).astype(np.int64)
+    return PublicRows(z, order, scale, weight, steps, row_length(steps))
+
+
+def row_length(steps: Integers) -> Fraction:
+    """Return the length of the longest row in units of 2**16 steps, rounded up; rows are public."""
+    squares = int((steps * steps).sum(axis=1).max())
+    return sqrt_up(Fraction(squares, 1 << 2 * FEATURE_BITS))
+
+
+def pair_sums(
+    rows: PublicRows, treated: NDArray[np.bool_], outcome: Integers, place: Place, known: bool = False
+) -> list[Fraction]:
+    """Return sums of features times (TREATED A, A y, (1 - A) y), as exact numbers, block after block.
+
+    Where propensities are `known`, those with A are left out.
+    """
+
+    def pairs(part: slice) -> Integers:
+        own, y = treated[part], place.fixed(outcome[part])
+        return np.column_stack([own.astype(np.int64), np.where(own, y, 0), np.where(own, 0, y)])
+
+    found = _summed(rows, pairs, (TREATED, _OUTCOME, _OUTCOME))
+    return found[len(found) // 3 :] if known else found
+
+
+def arm_sums(
+    rows: PublicRows, arm: NDArray[np.intp], arms: int, outcome: Integers, place: Place
+) -> list[Fraction]:
+    """Return sums of features times every arm's indicator, then times indicator and outcome, as exact numbers."""
+
+    def pairs(part: slice) -> Integers:
+        inside = (arm[part, None] == np.arange(arms)).astype(np.int64)
+        return np.column_stack([inside, inside * place.fixed(outcome[part])[:, None]])
+
+    return _summed(rows, pairs, (Fraction(1),) * arms + (_OUTCOME,) * arms)
+
+
+def _summed(
+    rows: PublicRows, pairs: Callable[[slice], Integers], units: Sequence[Fraction]
+) -> list[Fraction]:
+    """Return sums of features times columns of whole numbers in these units, column by column."""
+    total = WholeSum()
+    for part in blocks(len(rows.steps)):
+        total.add(rows.steps[part].T @ pairs(part))
+    each = [unit / (1 << FEATURE_BITS) for unit in units]
+    return [unit * int(value) for unit, column in zip(each, total.whole().T, strict=True) for value in column]
+
+
+def pair_sensitivity(rows: PublicRows) -> Fraction:
+    """Return a bound on the Euclidean length by which a replaced pair moves the sums."""
+    return PAIR_LENGTH * rows.length
+
+
+# Propensity and outcome models fitted to released sums; nothing here reads private rows.
+#
+# Coefficients are shrunk by orders of features, as far as noise and sampling explain their size (empirical Bayes).
+# What shrinkage leaves out of both models is estimated from the same sums: `Models.left_out`.
+
 
 # Least squared size of coefficients that is allowed for, in parts of their variance.
 _LEAST_SIGNAL = 0.02
@@ -254,3 +443,190 @@ def _fit(found: Floats, bare: Floats, penalty: Floats, errors: Floats, squares: 
     taken = free @ np.diag(penalty)
     left = taken @ inverse
     return Fit(found, covariance, taken @ found, left @ errors @ left.T, float(np.trace(inverse @ bare)))
+
+
+# The score of an effect: what is released of every row once propensities and mean outcomes are known.
+#
+# A row's score is a line in its outcome for either arm, with coefficients of public and released numbers, in whole
+# numbers.
+
+
+# Proof: pair_scores.proof.md
+
+
+# Scores are whole numbers in [-2**18, 2**18]; slopes have 8 digits more. An outcome has 23 digits from the middle on.
+SCORE_BITS, _SLOPE_BITS, _MIDDLE = 18, 8, OUTCOME_STEPS // 2
+_SHIFT = _SLOPE_BITS + 23
+# Largest slope and offset, in clips.
+_STEEPEST = 1024.0
+# What is released of scores: the weight of squares beside sums, and how far a replaced pair moves both in all.
+Form = tuple[Fraction, Fraction]
+# One score a row; and a score for the mean of either arm, zero in the rows of the other one.
+WHOLE_SCORES: Form = (Fraction(1, 2), Fraction(2))
+ARM_SCORES: Form = (Fraction(1, 4), Fraction(5, 2))
+# Largest weights that are tried, for estimands whose weights have no bound.
+_CAPS = (2.5, 4.0, 6.0, 9.0, 13.0, 20.0, 50.0)
+# Rows on which the expected loss by a clip is computed.
+_SAMPLE = 400
+# How much of that loss does not cancel between the arms and sides, and the systematic error of a model where weights
+# are capped, in standard deviations of outcomes: beside fitted propensities and beside known ones.
+_ONE_SIDED, _MODEL_ERROR = (0.7, 1.0), (0.25, 0.5)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """How an estimand weights rows: the tilt of all, weights of both arms, and those of products of errors.
+
+    With an `arm`, 0 for the treated and 1 for controls, whose mean with a minus, the other one weighs nothing.
+    """
+
+    tilt: Floats
+    weights: tuple[Floats, Floats]
+    errors: tuple[Floats, Floats]
+    estimand: Estimand = Estimand.ATE
+    arm: int | None = None
+
+    @classmethod
+    def of(cls, estimand: Estimand, e: Floats) -> Target:
+        """Return the weights at these propensities."""
+        nothing = np.zeros(len(e))
+        tilt, errors = {
+            Estimand.ATE: (np.ones(len(e)), (1 - e, e)),
+            Estimand.ATT: (e, (nothing, e)),
+            Estimand.ATC: (1 - e, (1 - e, nothing)),
+            Estimand.ATO: (e * (1 - e), (e**2 * (1 - e), e * (1 - e) ** 2)),
+        }[estimand]
+        return cls(tilt, (tilt / e, tilt / (1 - e)), errors, estimand)
+
+    def of_arm(self, arm: int) -> Target:
+        """Return the part of one arm; what both make together is the effect of everyone."""
+        weights, errors = (
+            [own * (place == arm) for place, own in enumerate(both)] for both in (self.weights, self.errors)
+        )
+        return Target(self.tilt, (weights[0], weights[1]), (errors[0], errors[1]), arm=arm)
+
+    def sizes(self, e: Floats) -> tuple[float, float]:
+        """Return both arms' effective numbers of rows."""
+        size = float(self.tilt.sum())
+        one, other = (float(own @ w**2) for own, w in zip((e, 1 - e), self.weights, strict=True))
+        return size**2 / one, size**2 / other
+
+    def start(self, models: Models) -> float:
+        """Return what the models say."""
+        parts = models.treated, -models.control
+        return float(self.tilt @ (sum(parts) if self.arm is None else parts[self.arm])) / float(
+            self.tilt.sum()
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """Lines slope y + offset of either arm, treated first, cut to `clip` around `middle`; y is in [-1, 1].
+
+    The effect is `start` plus the sum of scores over `size`.
+    """
+
+    slopes: tuple[Floats, Floats]
+    offsets: tuple[Floats, Floats]
+    middle: float
+    clip: float
+    start: float
+    size: float
+    lost: float = 0.0  # by the clip, expected
+    capped: float = 0.0  # variance by capped weights
+
+    def sums(
+        self, treated: NDArray[np.bool_], outcome: Integers, form: Form = WHOLE_SCORES
+    ) -> list[Fraction]:
+        """Return the sums of v and of v^2 with its weight, v being a row's score in parts of the clip."""
+        v = self.values(treated, outcome)
+        one, squares = 1 << SCORE_BITS, sum(int((v[part] * v[part]).sum()) for part in blocks(len(v)))
+        return [Fraction(int(v.sum()), one), form[0] * Fraction(squares, one * one)]
+
+    def values(self, treated: NDArray[np.bool_], outcome: Integers) -> Integers:
+        """Return every row's score in whole numbers, clipped."""
+        (slope1, offset1), (slope0, offset0) = self._lines()
+        moved = outcome - _MIDDLE
+        raw = np.where(treated, slope1 * moved + offset1, slope0 * moved + offset0)
+        one = 1 << SCORE_BITS
+        return np.asarray(np.clip((raw + (1 << (_SHIFT - 1))) >> _SHIFT, -one, one))
+
+    def _lines(self) -> list[tuple[Integers, Integers]]:
+        """Return slopes and offsets of both arms in whole numbers; made of public and released numbers."""
+        found = []
+        for slope, offset in zip(self.slopes, self.offsets, strict=True):
+            steep = np.clip(slope / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (SCORE_BITS + _SLOPE_BITS)
+            high = np.clip((offset - self.middle) / self.clip, -_STEEPEST, _STEEPEST) * 2.0 ** (
+                SCORE_BITS + _SHIFT
+            )
+            found.append((np.rint(steep).astype(np.int64), np.rint(high).astype(np.int64)))
+        return found
+
+
+def best_scores(rows: PublicRows, models: Models, spread: Spread, target: Target, noise: float) -> Scores:
+    """Return the scores with the cap of weights and the clip of least expected error; reads no private row.
+
+    `noise` is the variance of the released sum of scores with clip 1.
+    """
+    e, size, start = models.propensity, float(target.tilt.sum()), target.start(models)
+    best: tuple[float, Scores] | None = None
+    known = int(models.score is None)
+    largest = max(float(one.max()) for one in target.weights)
+    for cap in [*(cap for cap in _CAPS if cap < largest), largest]:
+        weights = tuple(np.minimum(one, cap) for one in target.weights)
+        missed = (e * (target.weights[0] - weights[0]), (1 - e) * (target.weights[1] - weights[1]))
+        capped = (_MODEL_ERROR[known] * models.sd * float(missed[0].sum() + missed[1].sum())) ** 2
+        for miss, fit in zip(missed, models.arms, strict=True):
+            along = rows.z.T @ miss
+            capped += float(along @ fit.covariance @ along)
+        own = models.sd**2 * float(e @ weights[0] ** 2 + (1 - e) @ weights[1] ** 2)
+        lines = _lines(target.estimand, models, weights, start)
+        for middle, clip, over in _clips(lines, weights, e, spread, target.arm is None):
+            lost = _ONE_SIDED[known] * over
+            expected = own + capped + lost**2 + noise * clip**2
+            if best is None or expected < best[0]:
+                best = expected, Scores(*lines, middle, clip, start, size, lost, capped)
+    assert best is not None
+    return best[1]
+
+
+Lines = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
+
+
+def _lines(estimand: Estimand, models: Models, weights: tuple[Floats, ...], start: float) -> Lines:
+    """Return slopes and offsets of both arms."""
+    (w1, w0), e, m1, m0 = weights, models.propensity, models.treated, models.control
+    offsets = -w1 * m1, w0 * m0
+    if estimand is Estimand.ATT:
+        offsets = -w1 * (m0 + start), w0 * m0
+    elif estimand is Estimand.ATC:
+        offsets = -w1 * m1, w0 * (m1 - start)
+    elif estimand is Estimand.ATO:
+        mean = e * m1 + (1 - e) * m0
+        offsets = -w1 * (mean + start * (1 - e)), w0 * (mean - start * e)
+    return (w1, -w0), offsets
+
+
+def _clips(
+    lines: Lines, weights: tuple[Floats, ...], e: Floats, spread: Spread, centred: bool
+) -> list[tuple[float, float, float]]:
+    """Return middles, clips and what they are expected to lose; the whole range where outcomes are not searched.
+
+    Scores that are not `centred` have zero as their middle, lest rows of the other arm count.
+    """
+    if spread.distances is None or spread.shares is None:
+        ends = [slope * y + offset for slope, offset in zip(*lines, strict=True) for y in (-1.0, 1.0)]
+        low, high = min(float(end.min()) for end in ends), max(float(end.max()) for end in ends)
+        low, high = (low, high) if centred else (-max(-low, high), max(-low, high))
+        return [((low + high) / 2, max((high - low) / 2, 1e-9), 0.0)]
+    inside = spread.distances[spread.shares > 0]
+    widest = WIDEST * max(float(one.max()) for one in weights) * float(inside.max())
+    at = slice(None, None, max(1, len(e) // _SAMPLE))
+    order = [np.argsort(own, kind="stable")[at] for own in weights]
+    scores = np.concatenate([own[i] for own, i in zip(weights, order, strict=True)])
+    share = np.concatenate([e[order[0]], 1 - e[order[1]]]) * len(e) / len(order[0])
+    found = []
+    for clip in widest * 2.0 ** (-np.arange(HALVINGS) / 2):
+        over = np.maximum(np.outer(scores, spread.distances) - clip, 0.0) @ spread.shares
+        found.append((0.0, float(clip), float(share @ over)))
+    return found

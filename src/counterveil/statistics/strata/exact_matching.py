@@ -1,34 +1,23 @@
-"""Exact matching on strata with bounded weights: nobody's outcome counts more than a public number of times.
+"""What stratified estimators read: strata, and where cut points are bought, histograms first.
 
-A stratum with t treated and c controls speaks for h = min(t + c, w t, w c) people (ATE), so that no coefficient
-exceeds the limit w and every sensitivity is a public constant. The effect is the average over strata with
-weights h: where the limit does not bind these are the numbers of people. Sums of h are released as well.
-
-Lineage: subclassification on covariates (Cochran 1968) as exact matching; the limit on weights is ours.
-
-Exact matching on strata where only outcomes are private: counts are public, so are all weights.
-
-Lineage: subclassification on covariates (Cochran 1968) as exact matching.
-
-Means of both arms over strata where only outcomes are private, for ratios and odds ratios.
-
-One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`). Means are
-standardised: those of strata count with the weights that their difference has (direct standardisation).
+Everything that can fail for the sake of the data is done in `read_strata`, before budget is reserved.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 from math import sqrt
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from counterveil.data import Study
+from counterveil.data import OUTCOME_STEPS, Layout, Range, Study, Table
 from counterveil.errors import CounterveilError, refusal
-from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference import ClusterUncertainty, Uncertainty, with_rare_events
 from counterveil.inference.measures import ApartMeans
 from counterveil.numerics.arrays import Floats
 from counterveil.numerics.strata import (
@@ -42,16 +31,178 @@ from counterveil.numerics.strata import (
     unmatched_rows,
     weight_sum,
 )
-from counterveil.privacy import Budget, Estimand
+from counterveil.privacy import Budget, Estimand, Guarantee
 from counterveil.privacy.caveats import Caveat, Fact, StrataLeftOut
 from counterveil.results.answering import Facts, settled
-from counterveil.results.question import Question
+from counterveil.results.question import Question, causal_caveats, too_few_clusters
 from counterveil.results.result import MeasureResult, Result
-from counterveil.session import BaseSession, Gate, KnownSensitivityMechanism, Plan, Released
-from counterveil.session.plan import in_parallel
-from counterveil.settings import Stratified
-from counterveil.statistics.strata.data import StrataReader, read_strata
-from counterveil.statistics.strata.sensitivity import BoundedStrata, StrataOutcome
+from counterveil.session import (
+    BaseSession,
+    Gate,
+    Kind,
+    KnownSensitivityMechanism,
+    Plan,
+    Released,
+    ReleasedVector,
+)
+from counterveil.session.session import in_parallel
+from counterveil.settings import Stratified, Trial
+from counterveil.statistics.histogram import release_counts
+from counterveil.statistics.strata.sensitivity import BoundedStrata, ClusterCells, StrataOutcome
+
+# Cut points of numeric covariates that are not known in public: private quantiles, paid for.
+#
+# A noisy histogram on an even public grid over the covariate's range is released; the cut points are the
+# grid's points nearest to the quantiles of its running sum. All that follows is post-processing.
+
+
+STRATA_PAGE = "statistics/histogram.proof.md"
+# Cells of the grid on which cut points can lie.
+GRID = 64
+# What the cut points of one covariate cost, in parts of the budget.
+SHARE = Fraction(1, 20)
+MOST_BOUGHT = 19
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateCutPoints:
+    """A numeric covariate whose cut points are to be found from the data."""
+
+    name: str
+    domain: Range
+    bins: int
+
+    @property
+    def release(self) -> str:
+        """The name of the release that pays for them."""
+        return f"cut points of {self.name}"
+
+    @property
+    def points(self) -> tuple[Fraction, ...]:
+        """The inner points of the even public grid on which they lie."""
+        return tuple(self.domain.lo + self.domain.width * Fraction(k, GRID) for k in range(1, GRID))
+
+    def nearest(self, counts: NDArray[Any]) -> tuple[Fraction, ...]:
+        """Return at most bins - 1 grid points, those nearest to the quantiles of the counts, without repeats."""
+        running = np.cumsum(counts)[:-1]
+        aims = np.arange(1, self.bins) / self.bins * float(np.sum(counts))
+        places = np.unique(np.abs(running[:, None] - aims).argmin(axis=0))
+        return tuple(self.points[int(place)] for place in places)
+
+
+def bought_cuts(study: Study, settings: Stratified) -> tuple[PrivateCutPoints, ...]:
+    """Return the covariates whose cut points are bought, or raise CV-S080."""
+    found = []
+    for name, bins in (settings.cuts or {}).items():
+        domain = study.covariates.get(name)
+        wanted = settings.strata is None or name in settings.strata
+        if not isinstance(domain, Range) or domain.cuts or not wanted:
+            raise refusal("CV-S080", name=name, got="no such covariate" if domain is None else repr(domain))
+        found.append(PrivateCutPoints(name, domain, bins))
+    return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class StrataReader:
+    """The strata of one question, or what is needed to find them once cut points are released."""
+
+    session: BaseSession
+    settings: Stratified
+    bought: tuple[PrivateCutPoints, ...]
+    histograms: tuple[NDArray[np.int64], ...]
+    known: Strata
+    public: int  # strata of the layout; with bought cut points, at most so many
+
+    @property
+    def rows(self) -> int:
+        """The public number of rows."""
+        return self.known.rows
+
+    @property
+    def left(self) -> Fraction:
+        """The part of the budget that cut points leave; CV-P640 where that is nothing."""
+        if len(self.bought) > MOST_BOUGHT:
+            raise refusal("CV-P640", most_bought=MOST_BOUGHT, share=SHARE, bought=len(self.bought))
+        return 1 - SHARE * len(self.bought)
+
+    def shares(self, own: dict[str, Fraction]) -> dict[str, Fraction]:
+        """Return the shares of the budget: the estimator's own, and those of the cut points."""
+        return {cuts.release: SHARE for cuts in self.bought} | {
+            name: share * self.left for name, share in own.items()
+        }
+
+    def guarantee(self, question: Question, pages: tuple[str, ...]) -> Guarantee:
+        """Return the guarantee of a question at record level, with what cut points add."""
+        bought = ((STRATA_PAGE,), ("laplace",)) if self.bought else ((), ())
+        drawn = (question.mechanism, *bought[1])
+        return question.guarantee(self.session, (*pages, *bought[0]), mechanisms=drawn)
+
+    def releases(self) -> tuple[tuple[str, str], ...]:
+        """Return the releases of cut points, as a result lists them."""
+        return tuple((cuts.release, "histogram, sensitivity 2") for cuts in self.bought)
+
+    def kinds(self) -> dict[str, Kind]:
+        """Return what the releases of cut points are planned as."""
+        return {cuts.release: Kind.CELLS for cuts in self.bought}
+
+    def released(self, gate: Gate) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata after the cut points were released, and the cut points as details."""
+        found: dict[str, tuple[Fraction, ...]] = {}
+        for cuts, counts in zip(self.bought, self.histograms, strict=True):
+            noisy = release_counts(gate, cuts.release, counts, pure=True)
+            found[cuts.name] = cuts.nearest(noisy.floats())
+        return self._strata(found), _shown(found)
+
+    def free(self) -> tuple[Strata, dict[str, float | str]]:
+        """Return the strata where covariates are public and quantiles cost nothing."""
+        found = {
+            cuts.name: cuts.nearest(counts) for cuts, counts in zip(self.bought, self.histograms, strict=True)
+        }
+        return self._strata(found), _shown(found)
+
+    def _strata(self, found: dict[str, tuple[Fraction, ...]]) -> Strata:
+        if not found:
+            return self.known
+        layout = Layout.of(self.session.study, self.settings.strata, found)
+        return self.session.strata(layout)
+
+
+def read_strata(session: BaseSession, settings: Stratified) -> StrataReader:
+    """Return the reader of a question's strata; refuses what does not fit the study."""
+    bought = bought_cuts(session.study, settings)
+    # One bin stands for the columns still to be cut, so that everything else is read and checked now.
+    layout = Layout.of(session.study, settings.strata, {cuts.name: () for cuts in bought})
+    public = layout.public
+    for cuts in bought:
+        public *= cuts.bins
+    known = session.strata(layout, most=public)
+    histograms = tuple(session.histogram(cuts.name, cuts.points) for cuts in bought)
+    return StrataReader(session, settings, bought, histograms, known, public)
+
+
+def _shown(found: dict[str, tuple[Fraction, ...]]) -> dict[str, Any]:
+    said = "; ".join(
+        f"{name}: {', '.join(f'{float(cut):.6g}' for cut in cuts)}" for name, cuts in found.items()
+    )
+    return {"cut_points": said} if said else {}
+
+
+# Exact matching on strata with bounded weights: nobody's outcome counts more than a public number of times.
+#
+# A stratum with t treated and c controls speaks for h = min(t + c, w t, w c) people (ATE), so that no coefficient
+# exceeds the limit w and every sensitivity is a public constant. The effect is the average over strata with weights
+# h: where the limit does not bind these are the numbers of people. Sums of h are released as well.
+#
+# Lineage: subclassification on covariates (Cochran 1968) as exact matching; the limit on weights is ours.
+#
+# Exact matching on strata where only outcomes are private: counts are public, so are all weights.
+#
+# Lineage: subclassification on covariates (Cochran 1968) as exact matching.
+#
+# Means of both arms over strata where only outcomes are private, for ratios and odds ratios.
+#
+# One outcome is in one arm, so that both means are released for the price of one (`session/parallel.proof.md`). Means
+# are standardised: those of strata count with the weights that their difference has (direct standardisation).
 
 
 def caveats(study: Study, own: Fact) -> tuple[Fact, ...]:
@@ -315,3 +466,196 @@ def stratified_means(session: BaseSession, question: Question) -> MeasureResult:
         )
 
     return settled(MeasureResult, session, question, plan, compute, pages=(PAGE, "session/parallel.proof.md"))
+
+
+# A trial whose people come in clusters, where whole records are private: noisy counts and sums by cluster and arm.
+#
+# A person is in one cluster, so that noise on every cluster's count and sum costs no more than noise on one. The
+# effect and its clustered standard error are then made of released numbers alone, and the standard error holds the
+# noise: it is drawn cluster by cluster, like what clusters have in common.
+#
+# Lineage: ratio means with a variance between clusters (Liang and Zeger 1986), t intervals for few clusters.
+
+
+# Proof: cluster_cells.proof.md
+
+
+CLUSTER_PAGE = "statistics/strata/cluster_cells.proof.md"
+# The part of the budget for the counts: sums are centred on the middle of the range, where counts matter little.
+_FOR_COUNTS = Fraction(1, 3)
+# The most noise of an arm's number of people, as a part of it, that the comparison of means is trusted with: as
+# expected before anything is spent, and as released.
+_EXPECTED_NOISE, _RELEASED_NOISE = 0.15, 0.25
+# Fewest clusters of an arm.
+_FEWEST = 3
+# A public guess of the correlation within clusters and of an outcome's standard deviation, for degrees of freedom.
+_CORRELATION, _TYPICAL_SD = 0.3, 1 / 6
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterArms:
+    """Which cells of cluster times arm there are; `cluster` and `arm` (0 or 1) name them in their public order."""
+
+    cluster: NDArray[np.intp]
+    arm: NDArray[np.intp]
+    clusters: int
+
+    @classmethod
+    def of(cls, table: Table) -> ClusterArms:
+        """Return the cells: the arm that each cluster was assigned to, or both arms of each."""
+        assert table.cluster is not None
+        assert table.study.cluster is not None
+        count = int(table.cluster.max()) + 1
+        if not table.study.cluster.assigned:
+            return cls(np.repeat(np.arange(count), 2), np.tile([0, 1], count), count)
+        arm = np.zeros(count, dtype=np.intp)
+        arm[table.cluster] = table.treated
+        return cls(np.arange(count), arm, count)
+
+    @property
+    def by_arm(self) -> tuple[int, int]:
+        """The number of clusters in the control arm and in the treated one."""
+        treated = int(self.arm.sum())
+        return len(self.arm) - treated, treated
+
+    def totals(self, table: Table) -> tuple[list[int], list[int]]:
+        """Return each cell's number of rows and its sum of outcomes less the middle of their range, in steps."""
+        cell = 2 * table.cluster + table.treated  # type: ignore[operator]  # the table has clusters
+        own = 2 * self.cluster + self.arm
+        centred = (table.outcome - OUTCOME_STEPS // 2).astype(np.float64)
+        # Doubles add steps below 2**24 exactly, up to 2**29 rows.
+        counts, sums = (np.bincount(cell, values, 2 * self.clusters)[own] for values in (None, centred))
+        return [int(count) for count in counts], [int(total) for total in sums]
+
+
+def clustered_trial(session: BaseSession, question: Question) -> Result:
+    """Return the private effect in a trial of clusters; everything about a person is private, their cluster too."""
+    settings = question.settings or Trial()
+    study, cluster = session.study, session.study.cluster
+    assert cluster is not None
+    if settings.adjustment == "covariates":
+        raise _not_adjusted(study)
+    if question.open_noise:
+        # A pure guarantee is one for every delta, and many numbers released together have Laplace noise.
+        question = replace(question, mechanism="laplace")
+    table = session.table
+    cells = ClusterArms.of(table)
+    width = study.outcome_bounds.width
+    sensitivity = ClusterCells(width)
+    plan = Plan.split(
+        question.budget,
+        {"counts": _FOR_COUNTS, "sums": 1 - _FOR_COUNTS},
+        question.mechanism,
+        dict.fromkeys(("counts", "sums"), Kind.CELLS),
+    )
+    _refuse_small(study, cells, table.rows, float(plan.amount("counts", Kind.CELLS)))
+
+    def compute(gate: Gate) -> Facts:
+        people, totals = release_clusters(gate, cells, table, sensitivity)
+        noises = (people.variance, totals.variance)
+        found = compared(cells, people.floats(), totals.floats(), noises, float(width))
+        control, treated = cells.by_arm
+        return Facts(
+            estimate=found.effect,
+            uncertainty=found.uncertainty,
+            method=f"comparison of means; standard error clustered by {cluster.column}, {cells.clusters} clusters",
+            releases=(
+                ("number of people by cluster and arm", "sensitivity 2"),
+                ("sums of outcomes by cluster and arm", f"sensitivity {float(width):.6g}"),
+            ),
+            not_covered=(*causal_caveats(study, question.estimand), Caveat.CLUSTERS_DEPEND),
+            details={
+                "rows": table.rows,
+                "clusters": cells.clusters,
+                **({"clusters_treated": treated, "clusters_control": control} if cluster.assigned else {}),
+                "share_treated": found.share,
+                "degrees_of_freedom": found.uncertainty.freedom,
+                "mechanism": "laplace",
+            },
+        )
+
+    return settled(Result, session, question, plan, compute, pages=CLUSTER_PAGE, mechanisms=("laplace",))
+
+
+def release_clusters(
+    gate: Gate, cells: ClusterArms, table: Table, sensitivity: ClusterCells
+) -> tuple[ReleasedVector, ReleasedVector]:
+    """Return the released numbers of people and centred sums of outcomes, by cell."""
+    counts, sums = cells.totals(table)
+    unit = sensitivity.width / OUTCOME_STEPS
+    people = gate.release_cells("counts", [Fraction(count) for count in counts], sensitivity.counts)
+    return people, gate.release_cells("sums", [total * unit for total in sums], sensitivity.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterDifference:
+    """The difference of the arms' means, with what is known of its error; made of released numbers."""
+
+    effect: float
+    uncertainty: ClusterUncertainty
+    share: float  # of the people, in the treated arm
+
+
+def compared(
+    cells: ClusterArms, people: Floats, totals: Floats, noises: tuple[float, float], width: float
+) -> ClusterDifference:
+    """Return the difference in means and its standard error by cluster, from noisy counts and centred sums."""
+    several = np.array(cells.by_arm, dtype=np.float64)
+    size = np.bincount(cells.arm, people, 2)
+    least = sqrt(noises[0]) * np.sqrt(several) / _RELEASED_NOISE
+    # An arm whose number of people is lost in its noise has no mean: the interval is then the whole range.
+    lost = bool((size < least).any())
+    size = np.maximum(size, least)
+    mean = np.bincount(cells.arm, totals, 2) / size
+    sign = np.where(cells.arm == 1, 1.0, -1.0)
+    factor = (np.sqrt(several / (several - 1)) / size)[cells.arm]
+    left = np.bincount(cells.cluster, sign * factor * (totals - mean[cells.arm] * people), cells.clusters)
+    noise = float((factor**2 * (noises[1] + mean[cells.arm] ** 2 * noises[0])).sum())
+    variance = max(float(left @ left) - noise, 0.0)
+    freedom = _freedom(cells, people, factor, noises[1] / (width * _TYPICAL_SD) ** 2)
+    effect = float(mean[1] - mean[0])
+    # From anywhere in it, so much reaches both ends of the range of effects.
+    whole = 2 * width + abs(effect) if lost else 0.0
+    known = ClusterUncertainty(
+        None,
+        variance,
+        max(variance, width**2),
+        extra=width**2 if lost else noise,
+        bias=whole,
+        freedom=freedom,
+    )
+    return ClusterDifference(effect, known, float(size[1] / size.sum()))
+
+
+def _freedom(cells: ClusterArms, people: Floats, factor: Floats, noise: float) -> float:
+    """Return the degrees of freedom (Satterthwaite) that the released counts suggest, at least one.
+
+    `noise` is the variance of a sum's noise beside that of an outcome.
+    """
+    sizes = np.maximum(people, 0.0)
+    own = factor**2 * ((1 - _CORRELATION) * sizes + _CORRELATION * sizes**2 + noise)
+    if cells.clusters < len(cells.arm):
+        both = np.bincount(cells.cluster, own, cells.clusters)
+        return max(float(both.sum() ** 2 / (both @ both)) - 2, 1.0)
+    total, squares = np.bincount(cells.arm, own, 2), np.bincount(cells.arm, own**2, 2)
+    free = np.maximum(total**2 / squares - 1, 1.0)
+    return max(float(total.sum() ** 2 / (total**2 / free).sum()), 1.0)
+
+
+def _refuse_small(study: Study, cells: ClusterArms, rows: int, epsilon: float) -> None:
+    """Raise CV-S066 for too few clusters, CV-P681 where noisy counts would say nothing; from public numbers alone."""
+    assert study.cluster is not None
+    fewest = min(cells.by_arm)
+    needed = _FEWEST if study.cluster.assigned else 2 * _FEWEST
+    if fewest < needed:
+        arms = " in each arm" if study.cluster.assigned else ""
+        raise too_few_clusters(study.cluster.column, f"at least {needed} clusters{arms}", f"{fewest}")
+    arm = rows * fewest / len(cells.arm)
+    noise = sqrt(8.0 * fewest) / epsilon / arm
+    if noise > _EXPECTED_NOISE:
+        raise refusal("CV-P681", noise=noise, rows=rows, clusters=cells.clusters)
+
+
+def _not_adjusted(study: Study) -> CounterveilError:
+    assert study.cluster is not None
+    return refusal("CV-S026b", cluster=study.cluster.column)

@@ -13,7 +13,7 @@ import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
 from counterveil.settings import Cate
 from counterveil.statistics.moments.functions import choose_design, strength
-from counterveil.statistics.moments.kernels.unit_rows import higher_functions
+from counterveil.statistics.moments.kernels.scores import higher_functions
 
 DATA = dataset_1(3000, 3)
 POINTS = {"x1": np.linspace(0.05, 0.95, 10), "x2": np.full(10, 0.4)}

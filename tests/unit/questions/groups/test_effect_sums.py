@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterveil.questions.policy.policy import EffectSums, effect_sums
+from counterveil.questions.policy import EffectSums, effect_sums
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.scoring import AdjustedScore, MeanScore, Tallies
 

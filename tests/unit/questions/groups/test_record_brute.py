@@ -9,7 +9,7 @@ from tests.unit.statistics.moments.small_records import REST, STUDY, NotingGate,
 
 from counterveil.data.features import feature_map
 from counterveil.numerics.products import Standard
-from counterveil.questions.groups.question import LayoutPlaces, layout_of
+from counterveil.questions.groups import LayoutPlaces, layout_of
 from counterveil.statistics.moments.kernels.scores import LinearModels
 from counterveil.statistics.moments.scoring import (
     AdjustedScore,

@@ -10,7 +10,7 @@ from tests.thinned import thinned
 import counterveil as cv
 from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.numerics.public_choices import fold_rows
-from counterveil.statistics.folds.learners import effect_of_fold
+from counterveil.statistics.folds.aggregation import effect_of_fold
 from counterveil.statistics.folds.sensitivity import FoldAverage
 from counterveil.statistics.moments.sensitivity import SQUARE_WEIGHT, WeightedMoments
 

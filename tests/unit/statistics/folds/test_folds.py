@@ -16,10 +16,9 @@ from counterveil.questions.ate import AteArguments
 from counterveil.session import Plan, SeededNoise
 from counterveil.settings import ModelPair
 from counterveil.statistics.folds import aggregation as sample_and_aggregate
-from counterveil.statistics.folds.aggregation import Clip, chosen_clip, typical_around
+from counterveil.statistics.folds.aggregation import Clip, chosen_clip, effect_of_fold, typical_around
 from counterveil.statistics.folds.kernels import ols_effect
-from counterveil.statistics.folds.learners import effect_of_fold
-from counterveil.statistics.moments.weighted_sums import WeightedMeans
+from counterveil.statistics.moments.records import WeightedMeans
 
 STUDY = cv.Study(
     treatment="t",

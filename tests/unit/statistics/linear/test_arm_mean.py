@@ -8,7 +8,7 @@ import pytest
 from tests.thinned import examples, thinned
 
 from counterveil.data import OUTCOME_STEPS, Study, Table
-from counterveil.statistics.linear.arm_design import ArmsDesign, WeightedArm, exact_values, plain_arms
+from counterveil.statistics.linear.arm_means import ArmsDesign, WeightedArm, exact_values, plain_arms
 
 LEVELS = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)
 WIDTH = 4

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from counterveil.data import Study, Table
-from counterveil.numerics.linear_form import paired_variance
-from counterveil.statistics.linear.arm_pair import split_by_arm
+from counterveil.numerics.products import paired_variance
+from counterveil.statistics.linear.arm_means import split_by_arm
 from counterveil.statistics.linear.effect import LinearEffect
 from counterveil.statistics.linear.kernels.residual_variance import Spectrum, residual_variance
 

@@ -8,7 +8,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.numerics.linear_form import cluster_form, linear_form
+from counterveil.numerics.products import cluster_form, linear_form
 
 BITS = 1  # outcomes 0, 1, 2 are 0, 1/2 and 1 of the range
 VALUES = (0, 1, 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.thinned import thinned
 
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.columns import arm_totals
 from counterveil.statistics.linear.sensitivity import MeanContrast
 
 VALUES = (0, 1, 2)  # 0, 1/2 and 1 of the range

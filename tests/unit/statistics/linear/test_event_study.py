@@ -11,7 +11,7 @@ import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.data.panels import changes_from
 from counterveil.results.question import Question
-from counterveil.statistics.linear.event_study import comparison, periods_plan
+from counterveil.statistics.linear.several_outcomes import comparison, periods_plan
 
 PERIODS = ("a", "b", "y")
 TREATED = (1, 1, 0, 0)

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "property" / "numerics"))
 from definitions import coefficients_by_definition, match_sets_by_definition
 from tests.thinned import examples
 
-from counterveil.numerics.linear_form import linear_form, paired_variance
 from counterveil.numerics.matching import matching_coefficients
+from counterveil.numerics.products import linear_form, paired_variance
 from counterveil.statistics.linear.effect import WithBias
 from counterveil.statistics.linear.sensitivity import LinearEstimate
 

@@ -11,8 +11,8 @@ from tests.unit.statistics.moments.small_records import NotingGate
 
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
-from counterveil.numerics.arms import arm_totals
-from counterveil.statistics.linear.place import Interval
+from counterveil.numerics.columns import arm_totals
+from counterveil.statistics.linear.effect import Interval
 from counterveil.statistics.linear.sensitivity import MeanContrast
 from counterveil.statistics.outcome_place import count_octaves
 

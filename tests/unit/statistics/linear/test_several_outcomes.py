@@ -11,7 +11,7 @@ import pytest
 from counterveil.data import Study, Table
 from counterveil.results.question import Question
 from counterveil.statistics.linear.several_outcomes import design, effects_plan
-from counterveil.statistics.outcome_list import Outcomes
+from counterveil.statistics.outcome_place import Outcomes
 
 RANGES = {"a": (0, 1), "b": (-1, 4)}
 ARM = [1, 1, 0, 0, 0]

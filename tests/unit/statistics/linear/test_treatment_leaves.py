@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.special import expit
 
-from counterveil.statistics.linear.kernels import treatment_leaves as kernel
-from counterveil.statistics.linear.kernels.treatment_leaves import treatment_leaves
+from counterveil.statistics.linear.kernels import balancing as kernel
+from counterveil.statistics.linear.kernels.balancing import treatment_leaves
 
 N = 4000
 

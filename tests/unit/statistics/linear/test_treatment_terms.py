@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from counterveil.statistics.linear.kernels.treatment_terms import treatment_terms
+from counterveil.statistics.linear.kernels.balancing import treatment_terms
 
 N = 4000
 

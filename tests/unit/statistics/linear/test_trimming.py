@@ -9,8 +9,8 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError, StudyError
 from counterveil.privacy.caveats import KeptPeople
-from counterveil.questions.pooled.pool import check_document
-from counterveil.statistics.linear.trimming import crump_limit, trimmed
+from counterveil.questions.pooled import check_document
+from counterveil.statistics.linear.weighting_design import crump_limit, trimmed
 
 STUDY = cv.Study("t", "y", (0, 1), {"x": cv.Range(-3, 3)})
 

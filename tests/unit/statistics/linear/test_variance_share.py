@@ -8,7 +8,7 @@ import pytest
 
 from counterveil.privacy import Budget
 from counterveil.session import Plan
-from counterveil.statistics.linear.budget import variance_share
+from counterveil.statistics.linear.effect import variance_share
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from counterveil.errors import ParameterError
-from counterveil.statistics.linear.kernels.weight_features import FeatureShares, parted_features
+from counterveil.statistics.linear.kernels.balancing import FeatureShares, parted_features
 
 KINDS = ["number", "binary", "label", "number"]
 

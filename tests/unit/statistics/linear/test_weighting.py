@@ -9,12 +9,12 @@ import counterveil as cv
 from counterveil.data import Table
 from counterveil.datasets import synth
 from counterveil.errors import ParameterError, StudyError
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Estimand
 from counterveil.privacy.caveats import Caveat, KnownScore
 from counterveil.questions.plan import Assumptions, simulate
 from counterveil.results.question import Question
-from counterveil.statistics.linear.outcome_variance import chosen_residual_variance, fitting_shape
+from counterveil.statistics.linear.effect import chosen_residual_variance, fitting_shape
 from counterveil.statistics.linear.weighting import adjusted_table, weighting_design
 from counterveil.statistics.linear.weighting_design import weighted
 

@@ -6,7 +6,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.statistics.linear.matching_design import scored
-from counterveil.statistics.linear.spline_score import spline_score
+from counterveil.statistics.linear.weighting_design import spline_score
 
 
 def attached(t, **columns):

@@ -18,7 +18,7 @@ from counterveil.statistics.moments.arm_balance import (
     release_moments,
     score_of,
 )
-from counterveil.statistics.moments.arm_sensitivity import SQUARES, ArmBalance
+from counterveil.statistics.moments.sensitivity import SQUARES, ArmBalance
 
 NUMBERS, BINARY, LABELS = {"x": cv.Range(-1, 1)}, {"b": cv.Binary()}, {"c": cv.Categories(["u", "v", "w"])}
 REST = [(0.1, 0, "u", 0, 0.0), (0.2, 1, "v", 1, 0.5), (-0.3, 0, "w", 0, 0.1), (0.4, 1, "u", 1, -0.2)]

@@ -10,7 +10,7 @@ from tests.unit.statistics.moments.small_records import NotingGate, largest_chan
 from counterveil.data.features import counted_features
 from counterveil.numerics.products import Standard
 from counterveil.statistics.histogram import COUNTS_L1
-from counterveil.statistics.moments.adjusted import (
+from counterveil.statistics.moments.doubly_robust import (
     Centre,
     RowScale,
     release_arm_grams,
@@ -20,9 +20,9 @@ from counterveil.statistics.moments.adjusted import (
     release_place,
     release_sizes,
 )
-from counterveil.statistics.moments.arm_sensitivity import ArmGrams, FeatureMoments
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore
+from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore
 from counterveil.statistics.moments.records import TableRecords
+from counterveil.statistics.moments.sensitivity import ArmGrams, FeatureMoments
 
 STANDARD = Standard(np.full(5, 0.1), np.full(5, 0.5), 2.0, 6.0)
 LINES = ArmLines(np.array([[0.1, 0.3, -0.2, 0.1, 0.0, 0.05], [-0.2, 0.1, 0.4, 0.0, -0.3, 0.1]]))

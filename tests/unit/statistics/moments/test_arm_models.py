@@ -8,7 +8,7 @@ import pytest
 
 from counterveil.numerics.products import Column, FeatureMap, Standard
 from counterveil.privacy import Budget, Estimand
-from counterveil.statistics.moments.adjusted import (
+from counterveil.statistics.moments.doubly_robust import (
     ArmDesign,
     ArmFit,
     ArmResiduals,

@@ -13,7 +13,7 @@ from counterveil.statistics.moments.functions import (
     release_size,
     release_statistics,
 )
-from counterveil.statistics.moments.kernels.unit_rows import STATISTIC_BITS, shortened, statistics
+from counterveil.statistics.moments.kernels.scores import STATISTIC_BITS, shortened, statistics
 from counterveil.statistics.moments.sensitivity import DIAGONAL, SQUARE, ArmStatistics
 
 GRID = list(product((-1.0, 0.2, 1.0), ("u", "w"), (0, 1), (-1.0, 0.0, 1.0)))

@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS
 from counterveil.errors import CounterveilError
-from counterveil.numerics.arms import Arm, cell_totals
+from counterveil.numerics.columns import Arm, cell_totals
 from counterveil.statistics.moments.arms import bounds, three_sums
 
 WEIGHTS = (Fraction(1), Fraction(1, 3))

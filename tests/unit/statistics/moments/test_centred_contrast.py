@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.columns import arm_totals
 from counterveil.statistics.moments.contrast import Setting, moments
 from counterveil.statistics.moments.sensitivity import CentredContrast, ShareAndMean
 

@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.errors import ParameterError
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget, Proof
 from counterveil.privacy.caveats import Caveat, Target
 from counterveil.session import Gate, SeededNoise

@@ -7,7 +7,7 @@ import pytest
 
 from counterveil.audit import all_record_replacements, l2, largest_change
 from counterveil.numerics.propensity import logistic_scores
-from counterveil.published.proved_weighting import STEPS, Weighing
+from counterveil.published.weighting import STEPS, Weighing
 from counterveil.statistics.moments.kernels.scores import GRID_BITS, moments
 from counterveil.statistics.moments.sensitivity import (
     ARM_COUNT_FACTOR,

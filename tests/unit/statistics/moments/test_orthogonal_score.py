@@ -8,9 +8,8 @@ import pytest
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change, records
 
 from counterveil.numerics.products import Standard
-from counterveil.statistics.moments.adjusted import WHOLE, RowScale, release_arm_score
-from counterveil.statistics.moments.kernels.arm_scores import ArmLines, ArmScore, Average
-from counterveil.statistics.moments.kernels.scores import LinearModels
+from counterveil.statistics.moments.doubly_robust import WHOLE, RowScale, release_arm_score
+from counterveil.statistics.moments.kernels.scores import ArmLines, ArmScore, Average, LinearModels
 from counterveil.statistics.moments.orthogonal import release_residuals, release_score
 from counterveil.statistics.moments.records import TableRecords
 from counterveil.statistics.moments.sensitivity import OrthogonalScore

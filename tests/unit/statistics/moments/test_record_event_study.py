@@ -7,10 +7,10 @@ import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.columns import arm_totals
 from counterveil.results.question import Question
 from counterveil.statistics.moments.contrast import release_share
-from counterveil.statistics.moments.event_study import periods_plan, release
+from counterveil.statistics.moments.several_outcomes import periods_plan, release_periods
 
 STEPS = 2**24
 PLACES = (0, 1)
@@ -41,7 +41,7 @@ def run(data):
         steps = np.array([row[1 + period] for row in data], dtype=np.int64) * STEPS // 2
         arms = arm_totals(treated, steps)
         share = share or release_share(gate, arms, None)
-        release(gate, plan, arms, Fraction(1, STEPS), share, period)
+        release_periods(gate, plan, arms, Fraction(1, STEPS), share, period)
     return gate
 
 

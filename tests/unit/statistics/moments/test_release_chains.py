@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
-from counterveil.numerics.arms import arm_totals
+from counterveil.numerics.columns import arm_totals
 from counterveil.privacy import Budget
 from counterveil.statistics.moments import contrast
 

@@ -8,8 +8,7 @@ from tests.unit.statistics.moments.test_regression_moments import COLUMNS, GRID
 
 from counterveil.inference.moments import NoisyMoments
 from counterveil.privacy import Budget
-from counterveil.statistics.moments.regression import RowPlan, Rows, logarithm
-from counterveil.statistics.moments.robust import release_sandwich
+from counterveil.statistics.moments.regression import RowPlan, Rows, logarithm, release_sandwich
 
 NAMES = ("Intercept", *COLUMNS.names)
 

@@ -8,8 +8,8 @@ from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, l
 
 from counterveil.data import OUTCOME_STEPS
 from counterveil.statistics.outcome_place import OUTCOME_BITS, WHOLE, Place
-from counterveil.statistics.pairs import rows as module
-from counterveil.statistics.pairs.rows import (
+from counterveil.statistics.pairs import models as module
+from counterveil.statistics.pairs.models import (
     FEATURE_BITS,
     arm_sums,
     ladder,

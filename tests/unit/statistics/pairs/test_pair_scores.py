@@ -11,9 +11,16 @@ from tests.unit.statistics.pairs.small_pairs import exchanged, exchanged_arms, l
 from counterveil.privacy import Budget, Estimand
 from counterveil.statistics.outcome_place import WHOLE, Spread
 from counterveil.statistics.pairs.effect import Sought, chosen, release_scores
-from counterveil.statistics.pairs.models import Fit, Models
-from counterveil.statistics.pairs.rows import ladder
-from counterveil.statistics.pairs.scores import ARM_SCORES, SCORE_BITS, WHOLE_SCORES, Target, best_scores
+from counterveil.statistics.pairs.models import (
+    ARM_SCORES,
+    SCORE_BITS,
+    WHOLE_SCORES,
+    Fit,
+    Models,
+    Target,
+    best_scores,
+    ladder,
+)
 
 TABLE = table()
 ROWS = ladder(TABLE)[0]

@@ -9,7 +9,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.statistics.strata.cluster_cells import ClusterArms, compared
+from counterveil.statistics.strata.exact_matching import ClusterArms, compared
 from counterveil.statistics.strata.sensitivity import ClusterCells
 
 VALUES = (0, OUTCOME_STEPS // 2, OUTCOME_STEPS)

@@ -11,7 +11,7 @@ import numpy as np
 
 import counterveil as cv
 from counterveil.published.asking import EffectForm
-from counterveil.published.smooth_sensitivity import (
+from counterveil.published.strata import (
     match_in_order,
     printed_noise_scale,
     printed_smooth_change,

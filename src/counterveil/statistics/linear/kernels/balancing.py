@@ -1,48 +1,682 @@
-"""Newton's method on the dual of the capped weighting problem.
+"""Bends and products of covariates that treatment follows beyond a line in them, found by score tests.
 
-For arms a with features F_a (m_a, p), reference weights r_a and targets c_a, the primal is
-
-    minimise  sum_a [ kappa/2 |u_a|^2 + 1/2 |w_a - r_a|^2 ] - kappa alike u_1'u_0 + gamma/2 t^2
-    over      u_a = F_a'w_a - c_a,  0 <= w_a <= t,  1'w_a = 1,  t >= floor.
-
-With multipliers lam_a for u_a and nu_a for the sum, the inner minimum has the closed
-form w_a = clip(s_a, 0, t), s_a = r_a - F_a lam_a + nu_a, where the best cap solves
-sum (s - t)_+ = gamma t or is the floor. The dual is concave, once differentiable and piecewise
-quadratic in only (p + 1) numbers an arm: a Newton step needs the Gram matrix of the rows strictly
-between 0 and t, plus one rank-one term through which the cap moves with all rows that touch it. What two arms have
-in common couples their multipliers by a multiple of the identity.
-The cap is thus found together with the weights; the optimum over t is global because the primal
-is jointly convex in (w, t).
-
-Weights of a linear effect estimate that trade balance, variance and the largest weight.
-
-The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals
-+1 and -1, and outcomes in an interval of length B. Its error has three parts, here in units of B^2:
-
-    rho^2 (|u_1|^2 + |u_0|^2 - 2 alike u_1'u_0)  +  sigma^2 |w - reference|^2  +  noise_variance * max|w|^2,
-
-with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
-squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
-whose correlation between the arms is `arm_correlation`; the second is the variance of the outcomes around that
-mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and
-`balance_weights` returns its global minimum with a certificate. Nothing here reads an outcome.
+Outcomes that follow the same terms bias an estimate whose weights do not balance them, and no other term biases it by
+more than chance does. Candidates are steps, squares and cubes of numbers and products of any two columns. A candidate
+is tested against the residuals of a logistic model (Rao 1948), the columns of the model being projected out; the ones
+that stand out are added to the model, and the rest are tested again. Nothing here reads an outcome.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import combinations, pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag
+from scipy.linalg import block_diag, cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
+from scipy.special import expit, logit
 
 from counterveil.errors import refusal
 from counterveil.numerics import columns as column_products
+from counterveil.numerics.arrays import Floats
+from counterveil.numerics.columns import StandardColumns, varying, write_levels
+from counterveil.numerics.columns import scores as scores_of
 from counterveil.numerics.products import Kind
+
+Lines = NDArray[np.floating]
+Places = NDArray[np.intp]
+
+# Chosen by `python -m experiments.outcome_level.redrawn --tuning`.
+# Rounds of tests, and how many terms each may add: fewer where rows are many and columns cost time.
+_ROUNDS, _TAKEN, _TAKEN_OF_MANY, _MANY_ROWS = 2, 8, 4, 50_000
+# Standard errors at which a term stands out, and the most that it may go with one that was taken.
+_STANDS_OUT, _ALIKE = 3.0, 0.6
+# Where numbers are cut into steps.
+_STEPS = (0.2, 0.4, 0.6, 0.8)
+# Rows that these places are read off.
+_RANKED = 512
+# Bends and products that are tested closely, for each that may be taken, and rows that they are found among.
+_CLOSELY, _ROUGHLY = 4, 20_000
+# Rows times columns times candidates that a round of tests multiplies: with more rows every k-th is read, but no
+# fewer than so many.
+_WORK, _FEWEST_ROWS = 6e7, 4000
+# Standard deviations below which a column is constant.
+_CONSTANT = 1e-6
+# Scores nearer to 0 or 1 than this count as that near.
+_LEAST = 1e-3
+# Squares and products all enter the model where there are so few of them, and so many rows for each: a bend of many
+# covariates is in none of them alone.
+_MOST_QUADRATIC, _ROWS_EACH = 40, 50
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentTerm:
+    """A function of one column or two: a step at `cut`, a power, or a product with the column `other`."""
+
+    column: int
+    power: int = 1
+    cut: float | None = None
+    other: int | None = None
+
+    def of(self, standard: Lines) -> Lines:
+        """Return its values (n,) on standardised columns (d, n)."""
+        own = standard[self.column]
+        if self.cut is not None:
+            return np.asarray(own > self.cut, standard.dtype)
+        return np.asarray(own**self.power if self.other is None else own * standard[self.other])
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentTerms:
+    """Standardised terms (m, n), and the direction (n,) in which treatment follows bends and products; None if none."""
+
+    columns: Lines
+    direction: Floats | None
+
+
+def treatment_terms(
+    lines: Lines, numbers: Places, treated: NDArray[np.bool_], scores: NDArray[np.floating]
+) -> TreatmentTerms:
+    """Return the terms of centred columns (d, n) that treatment (n,) follows beyond the fitted scores (n,).
+
+    `numbers` are the places of the columns of which steps and powers are taken.
+    """
+    rows = len(treated)
+    deviation = np.sqrt(np.einsum("ij,ij->i", lines, lines, dtype=np.float64) / rows)
+    kept = np.flatnonzero(deviation > _CONSTANT)
+    numbers = np.flatnonzero(np.isin(kept, numbers))
+    tested = max(len(kept) * (len(_STEPS) + 2) * max(len(numbers), 1) + len(kept) ** 2, 1)
+    stride = max(1, min(round(rows * tested / _WORK), rows // _FEWEST_ROWS))
+    standard = np.ascontiguousarray(lines[kept, ::stride]) / deviation[kept, None].astype(lines.dtype)
+    model = _Model(standard, treated[::stride], scores[::stride])
+    candidates = _Candidates(standard, numbers, model.curvature)
+    taken = _TAKEN if rows < _MANY_ROWS else _TAKEN_OF_MANY
+    for done in range(1, _ROUNDS + 1):
+        model.add(*_outstanding(model, candidates, taken))
+        if len(model.terms) < done * taken or done == _ROUNDS:
+            break
+        model.look()
+    outstanding = len(model.terms)
+    model.add(*_quadratic(standard, numbers, rows, model.terms))
+    whole = np.empty((len(model.terms), rows), np.float32)
+    for place, term in enumerate(model.terms):
+        own = TreatmentTerm(0, term.power, term.cut, None if term.other is None else 1)
+        pair = [term.column] if term.other is None else [term.column, term.other]
+        whole[place] = own.of(lines[kept[pair]] / deviation[kept[pair], None].astype(lines.dtype))
+    whole = _standardised(whole)
+    return TreatmentTerms(
+        whole[:outstanding], scores_of(whole, 0, rows, model.slopes) if model.terms else None
+    )
+
+
+def _bends(standard: Lines, numbers: Places) -> tuple[list[TreatmentTerm], Lines]:
+    """Return steps, squares and cubes of the numbers, with their values (c, n), steps first."""
+    own = standard[numbers]
+    few = np.sort(own[:, :: max(1, own.shape[1] // _RANKED)], axis=1)
+    cuts = few[:, (np.array(_STEPS) * (few.shape[1] - 1)).astype(np.intp)]
+    terms = [
+        TreatmentTerm(int(j), cut=float(cut))
+        for step in range(len(_STEPS))
+        for j, cut in zip(numbers, cuts[:, step], strict=True)
+    ]
+    terms += [TreatmentTerm(int(j), power) for power in (2, 3) for j in numbers]
+    values = np.empty((len(terms), own.shape[1]), standard.dtype)
+    for step in range(len(_STEPS)):
+        np.greater(own, cuts[:, step, None], out=values[step * len(own) : (step + 1) * len(own)])
+    squares = values[len(_STEPS) * len(own) :][: len(own)]
+    np.multiply(own, own, out=squares)
+    np.multiply(squares, own, out=values[(len(_STEPS) + 1) * len(own) :])
+    return terms, values
+
+
+class _Candidates:
+    """Bends of numbers and products of two columns (d, n), ordered roughly by how far treatment follows them.
+
+    Every so many rows are read, and the spreads are those under the first model, which later ones hardly change.
+    """
+
+    def __init__(self, standard: Lines, numbers: Places, curvature: Lines) -> None:
+        self.whole, self.stride = standard, max(1, standard.shape[1] // _ROUGHLY)
+        self.standard = np.ascontiguousarray(standard[:, :: self.stride])
+        curvature = curvature[:: self.stride]
+        self.bends, self.values = _bends(self.standard, numbers)
+        within, total = self.values @ curvature, float(curvature.sum())
+        self.means = self.values.mean(axis=1)
+        steps = len(_STEPS) * len(numbers)
+        squares = np.append(within[:steps], np.square(self.values[steps:]) @ curvature)
+        spread = squares + self.means * (self.means * total - 2.0 * within)
+        self.spread = np.sqrt(np.maximum(spread, _LEAST * total))
+        rooted = np.square(self.standard) * np.sqrt(curvature)
+        self.of_pairs = np.sqrt(np.maximum(rooted @ rooted.T, _LEAST * total))
+
+    def nearest(self, left: Lines, count: int) -> tuple[list[TreatmentTerm], Lines]:
+        """Return the bends and the products that what is `left` of treatment seems to follow most, `count` of each.
+
+        Their values (2 count, n) are standardised.
+        """
+        left = left[:: self.stride]
+        gain = np.abs(self.values @ left - self.means * float(left.sum())) / self.spread
+        near = np.argsort(-gain, kind="stable")[:count]
+        apart = np.triu(np.abs((self.standard * left) @ self.standard.T) / self.of_pairs, 1)
+        pairs = np.argsort(-apart, axis=None, kind="stable")[: min(count, len(apart) * (len(apart) - 1) // 2)]
+        one, other = np.unravel_index(pairs, apart.shape)
+        terms = [self.bends[k] for k in near]
+        terms += [TreatmentTerm(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+        values = np.empty((len(terms), self.whole.shape[1]), self.whole.dtype)
+        for line, term in zip(values, terms, strict=True):
+            line[:] = term.of(self.whole)
+        return terms, _standardised(values)
+
+
+def _quadratic(
+    standard: Lines, numbers: Places, rows: int, known: list[TreatmentTerm]
+) -> tuple[list[TreatmentTerm], Lines]:
+    """Return the squares of numbers and products of two columns that are not known, where they are few beside rows."""
+    one, other = np.triu_indices(len(standard), 1)
+    if not 0 < len(one) + len(numbers) <= min(_MOST_QUADRATIC, rows / _ROWS_EACH):
+        return [], standard[:0]
+    every = [TreatmentTerm(int(j), 2) for j in numbers]
+    every += [TreatmentTerm(int(j), other=int(k)) for j, k in zip(one, other, strict=True)]
+    terms = [term for term in every if term not in known]
+    values = np.array([term.of(standard) for term in terms], standard.dtype).reshape(-1, standard.shape[1])
+    return terms, _standardised(values)
+
+
+def _standardised(values: Lines) -> Lines:
+    """Return lines (c, n) less their means over their deviations; zero where they are constant."""
+    mean = values.mean(axis=1, keepdims=True, dtype=np.float64)
+    values = values - mean.astype(values.dtype)
+    deviation = np.sqrt(np.einsum("ij,ij->i", values, values, dtype=np.float64) / values.shape[1])
+    values *= np.where(deviation > _CONSTANT, 1.0 / np.maximum(deviation, _CONSTANT), 0.0)[:, None].astype(
+        values.dtype
+    )
+    return values
+
+
+class _Model:
+    """A logistic model of treatment (n,): an offset (n,), columns (a, n) with slopes, the last of them `terms`."""
+
+    def __init__(self, standard: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> None:
+        # In double precision: what rounding does to slopes must not show in weights.
+        self.treated = treated.astype(np.float64)
+        self.offset = logit(np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST))
+        self.columns = np.concatenate([np.ones((1, len(self.offset))), standard])
+        self.weights, self.terms = np.zeros(len(self.columns)), list[TreatmentTerm]()
+        self.look()
+
+    def look(self) -> None:
+        """Find what is left of treatment under the present weights, and the curvature there."""
+        chance = expit(self.offset + self.weights @ self.columns)
+        self.left, self.curvature = self.treated - chance, chance * (1.0 - chance)
+        self.root = np.sqrt(self.curvature)
+        self.bent = self.columns * self.root
+        self.products = self.bent @ self.bent.T
+        self._factor()
+        self.moved = False
+
+    def _factor(self) -> None:
+        # As if every slope had been drawn with a standard deviation of one.
+        self.factor: tuple[Floats, bool] = cho_factor(
+            self.products + np.eye(len(self.products)), lower=True, check_finite=False
+        )
+
+    @property
+    def slopes(self) -> Floats:
+        """Slopes (m,) of the terms."""
+        return self.weights[len(self.weights) - len(self.terms) :]
+
+    def add(self, terms: list[TreatmentTerm], values: Lines) -> None:
+        """Take these terms in, if there are any, by one step of Newton's; what is left has to be looked at again."""
+        if not terms:
+            return
+        if self.moved:
+            self.look()
+        bent = values * self.root
+        cross = self.bent @ bent.T
+        self.terms += terms
+        self.products = np.block([[self.products, cross], [cross.T, bent @ bent.T]])
+        self.columns = np.concatenate([self.columns, values])
+        self.weights = np.append(self.weights, np.zeros(len(terms)))
+        self._factor()
+        self.weights = self.weights + cho_solve(self.factor, self.columns @ self.left - self.weights)
+        self.moved = True
+
+    def tests(self, values: Lines) -> Floats:
+        """Return for candidates (c, n) how many standard errors treatment follows them by, beyond the model."""
+        # Which terms are taken does not hang on last digits.
+        bent = values * self.root.astype(values.dtype)
+        cross = (self.bent.astype(values.dtype) @ bent.T).astype(np.float64)
+        held = solve_triangular(self.factor[0], cross, lower=True, check_finite=False)
+        variance = np.einsum("ij,ij->i", bent, bent) - np.einsum("ij,ij->j", held, held)
+        gain = values @ self.left.astype(values.dtype) - cross.T @ cho_solve(
+            self.factor, self.columns @ self.left
+        )
+        fine = variance > _LEAST * float(self.curvature.sum())
+        return np.where(fine, np.abs(gain) / np.sqrt(np.where(fine, variance, 1.0)), 0.0)
+
+
+def _outstanding(model: _Model, candidates: _Candidates, taken: int) -> tuple[list[TreatmentTerm], Lines]:
+    """Return the candidates that stand out, at most `taken`, with their values (k, n)."""
+    terms, values = candidates.nearest(model.left, _CLOSELY * taken)
+    found = model.tests(values)
+    before = model.columns[len(model.columns) - len(model.terms) :]
+    chosen: list[int] = []
+    for k in np.argsort(-found, kind="stable"):
+        if found[k] < _STANDS_OUT or len(chosen) == taken:
+            break
+        arm_correlation = np.abs(np.concatenate([before, values[chosen]]) @ values[k])
+        if not len(arm_correlation) or float(arm_correlation.max()) < _ALIKE * values.shape[1]:
+            chosen.append(int(k))
+    return [terms[k] for k in chosen], values[chosen]
+
+
+# Groups of rows that treatment follows beyond its score: the leaves of small trees, grown on treatment alone.
+#
+# Outcomes that jump where a covariate passes a value, and by more or less as another one does, are in no line, square
+# or single product. Where treatment follows the same jumps, trees grown on what a score leaves of treatment find the
+# groups of rows between them. Trees are boosted (Friedman 2001) by second-order steps, every split being the one of
+# largest gain, and nothing is drawn at random. Nothing here reads an outcome.
+
+
+Inside = NDArray[np.bool_]
+Pairs = NDArray[np.intp]
+
+# How many trees at most, how deep, and how much of its fit each takes off: chosen by hand on the studies of
+# `python -m experiments.outcome_level.leaves --tuning`, which have 4,802 rows.
+_TREES, _DEPTH, _RATE = 10, 3, 0.3
+# Rows for each tree: of few rows many leaves follow chance, and what is left of their imbalance lengthens intervals.
+_TREATMENT_LEAVES_ROWS_EACH = 400
+# Where columns are cut: at so many evenly placed ranks.
+_CUTS = 15
+# The part of the rows that a step has on either side at least, and the rows that a leaf has.
+_LEAST_PART, _LEAST_ROWS = 0.01, 40
+# What is added to the curvature of a leaf, so that a small one moves little.
+_HOLD = 1.0
+# Rows that splits are found among.
+_READ = 10_000
+# Standard errors by which treatment in a leaf must be off its scores. Of 0, 1 and 2 (all, three quarters, half of the
+# leaves), tried by hand, 2 erred least on settings 6 and 9 of ACIC 2016; `python -m experiments.causal.expected --acic
+# FOLDER` prints what is taken.
+_LEAST_OFF = 2.0
+# Scores nearer to 0 or 1 than this count as that near.
+
+
+def treatment_leaves(lines: Lines, treated: NDArray[np.bool_], scores: NDArray[np.floating]) -> Inside:
+    """Return the leaves (m, n), true for the rows inside, of trees that treatment (n,) follows beyond its scores (n,).
+
+    `lines` (d, n) are columns to cut. Leaves in which treatment is as its scores say are left out.
+    """
+    rows = lines.shape[1]
+    some = slice(None, None, max(1, rows // _READ))
+    cuts = [_cuts(line) for line in lines[:, some]]
+    codes = np.array(
+        [np.searchsorted(cut, line) for cut, line in zip(cuts, lines[:, some], strict=True)], np.uint8
+    )
+    if not any(map(len, cuts)):
+        return np.empty((0, rows), np.bool_)
+    bins = max(map(len, cuts)) + 1
+    # Two columns at a time, the last with itself: sums by both codes give those by either.
+    pairs = codes[::2].astype(np.intp) * bins + codes[[*range(1, len(codes), 2), -1][: -(-len(codes) // 2)]]
+    chances = np.clip(scores.astype(np.float64), _LEAST, 1.0 - _LEAST)
+    beyond, variance = treated - chances, chances * (1.0 - chances)
+    margin, found = logit(chances[some]), dict[bytes, Inside]()
+    for _ in range(min(max(rows // _TREATMENT_LEAVES_ROWS_EACH, 1), _TREES)):
+        fitted = expit(margin)
+        place, leaves = _grown(lines, cuts, pairs, some, treated[some] - fitted, fitted * (1.0 - fitted))
+        sums = [
+            np.bincount(place[some], part, leaves)
+            for part in (treated[some] - fitted, fitted * (1.0 - fitted))
+        ]
+        margin += (_RATE * sums[0] / (sums[1] + _HOLD))[place[some]]
+        off = np.bincount(place, beyond, leaves) ** 2 / (np.bincount(place, variance, leaves) + _HOLD)
+        inside = [place == leaf for leaf in np.flatnonzero(off >= _LEAST_OFF**2)]
+        found |= {leaf.tobytes(): leaf for leaf in inside}
+    return np.array(list(found.values()), np.bool_).reshape(-1, rows)
+
+
+def _grown(
+    lines: Lines, cuts: list[Lines], pairs: Pairs, some: slice, left: Floats, curvature: Floats
+) -> tuple[NDArray[np.uint8], int]:
+    """Return the leaf of one tree that every row is in, and how many there are; some rows find the splits."""
+    place, leaves, bins = np.zeros(lines.shape[1], np.uint8), 1, max(map(len, cuts)) + 1
+    for _ in range(_DEPTH):
+        for leaf, split in enumerate(_splits(pairs, bins, place[some], left, curvature, leaves)):
+            if split is not None:
+                column, cut = split
+                place[(place == leaf) & (lines[column] > cuts[column][cut])] = leaves
+                leaves += 1
+    return place, leaves
+
+
+def _cuts(line: Lines) -> Lines:
+    """Return the values at which a column (n,) is cut, in order: rows above are on the far side."""
+    rows, ordered = len(line), np.sort(line)
+    ranks = np.arange(1, _CUTS + 1) * rows // (_CUTS + 1)
+    # The value at a rank may be that of many rows: the cut is below them, or above.
+    tried = np.unique(np.concatenate([ordered[ranks], ordered[np.searchsorted(ordered, ordered[ranks]) - 1]]))
+    shares = 1.0 - np.searchsorted(ordered, tried, side="right") / rows
+    kept, last = list[int](), 1.0
+    for place, share in enumerate(shares):
+        if _LEAST_PART <= share <= 1.0 - _LEAST_PART and last - share > _LEAST_PART / 2:
+            kept.append(place)
+            last = share
+    return tried[kept]
+
+
+def _splits(
+    pairs: Pairs, bins: int, place: NDArray[np.uint8], left: Floats, curvature: Floats, leaves: int
+) -> list[tuple[int, int] | None]:
+    """Return for each leaf the column and the cut of largest gain, None where no cut gains."""
+    by_pair, first = np.empty((leaves, len(pairs), 2, bins, 3)), place.astype(np.intp) * bins**2
+    for own, pair in zip(by_pair.swapaxes(0, 1), pairs, strict=True):
+        at = first + pair
+        parts = [np.bincount(at, part, leaves * bins**2) for part in (left, curvature, None)]
+        both = np.stack(parts, axis=1).reshape(leaves, bins, bins, 3)
+        own[:, 0], own[:, 1] = both.sum(axis=2), both.sum(axis=1)
+    sums = by_pair.reshape(leaves, -1, bins, 3)
+    whole = sums[:, :1].sum(axis=2)[:, :, None]
+    far = sums[:, :, ::-1].cumsum(axis=2)[:, :, -2::-1]
+    near = whole - far
+    gain = _fit(far) + _fit(near) - _fit(whole)
+    gain[np.minimum(far[..., 2], near[..., 2]) < _LEAST_ROWS] = 0.0
+    best = gain.reshape(leaves, -1).argmax(axis=1)
+    most = gain.reshape(leaves, -1).max(axis=1)
+    return [
+        divmod(int(at), bins - 1) if gained > 0.0 else None for at, gained in zip(best, most, strict=True)
+    ]
+
+
+def _fit(sums: Floats) -> Floats:
+    """Return how much better a leaf of these sums fits with a step of its own, but for a factor."""
+    return np.asarray(sums[..., 0] ** 2 / (np.maximum(sums[..., 1], 0.0) + _HOLD))
+
+
+# The features that balancing weights balance: covariates, their squares, the propensity score, what treatment
+# follows.
+#
+# The features are a guess, made before any outcome is seen, of how the mean outcome varies: each block (linear,
+# squares, products, score, strata, terms, direction, bends, leaves) receives a share of its supposed variance, spread
+# evenly over the block's columns; of the bends the slow ones receive more. The linear part of the score deserves a
+# share of its own, for it is the direction in which the arms differ most and an unbalanced outcome is biased. So do
+# the terms that treatment follows beyond a line (`treatment_terms`), their sum as it enters treatment, cosines of the
+# score's rank, which an outcome may follow that bends along the score, and groups of rows between jumps that
+# treatment follows (`treatment_leaves`).
+
+
+ColumnKind = Literal["number", "binary", "label"]
+
+# Scores nearer to 0 or 1 than this count as that near.
+_SCORE_CLIP = 1e-3
+# Rows that ranks of scores are read off, and rows whose cosines are made together.
+_WEIGHT_FEATURES_RANKED, _TOGETHER = 4096, 2048
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureShares:
+    """How the supposed variance of the mean outcome is divided among the blocks, up to a common factor.
+
+    `linear`: all covariates. `squares`: squares of the numbers. `score`: the logit of the propensity
+    score. `strata`: indicators of `strata_count` equal-sized groups of the score. `products`: products of two
+    of the `products_of` numbers or two-label covariates that go with the score most. `terms` and `direction`: what
+    treatment follows beyond a line, each and as a sum. `bends`: cosines of the score's rank, `bends_count` of them.
+    `leaves`: groups of rows between jumps that treatment follows.
+    """
+
+    linear: float = 0.7
+    squares: float = 0.3
+    score: float = 0.1
+    strata: float = 0.0
+    strata_count: int = 10
+    products: float = 0.0
+    products_of: int = 5
+    terms: float = 0.0
+    direction: float = 0.0
+    bends: float = 0.0
+    bends_count: int = 5
+    leaves: float = 0.0
+
+    def __post_init__(self) -> None:
+        counts = ("strata_count", "products_of", "bends_count")
+        shares = [getattr(self, f.name) for f in fields(self) if f.name not in counts]
+        fine = all(math.isfinite(s) and s >= 0.0 for s in shares) and sum(shares) > 0.0
+        if not fine or min(self.strata_count, self.products_of, self.bends_count) < 2:
+            raise refusal("CV-P265", what=self)
+
+
+def parted_features(
+    covariates: NDArray[np.floating],
+    kinds: Sequence[ColumnKind],
+    scores: NDArray[np.float64],
+    shares: FeatureShares | None = None,
+    dtype: type[np.floating] = np.float32,
+    total: float | None = None,
+    followed: TreatmentTerms | None = None,
+    leaves: Inside | None = None,
+) -> tuple[NDArray[np.floating], int]:
+    """Return the centred (n, p) feature matrix; its columns' variances are the shares divided evenly.
+
+    With it comes how many of the first columns are made of covariates alone: lines, squares and products.
+
+    With a `total` variances are multiplied by what makes them add up to it. `followed` are the terms that treatment
+    follows and `leaves` (m, n) the groups of rows, where they have a share.
+
+    `covariates` is (n, d); a column of kind "label" holds whole-number codes from 0 and becomes one
+    indicator a code, which together count as one column; they follow the other covariates. `scores` (n,)
+    are propensity scores in (0, 1). Constant columns are left out. The matrix is kept column by
+    column; covariates are read fastest if they are kept like that, too.
+    """
+    shares = shares or FeatureShares()
+    _check(covariates, kinds, scores)
+    raw, logit = np.ascontiguousarray(covariates.T, np.float64), _logit(scores)
+    blocks = list(_covariate_blocks(raw, kinds, logit, shares))
+    own = sum(len(block.variances) for block in blocks)
+    blocks += [
+        *_leaf_blocks(leaves, shares),
+        *_term_blocks(followed, shares),
+        *_score_blocks(logit, shares, followed),
+    ]
+    ends = np.cumsum([0, *(len(block.variances) for block in blocks)])
+    lines = np.empty((int(ends[-1]), len(covariates)), dtype)
+    held = sum(float(block.variances.sum()) for block in blocks)
+    scale = 1.0 if total is None or held == 0.0 else math.sqrt(total / held)
+    for first, end in pairwise(ends):
+        # Dropped once it is written, with what it was made of.
+        block = blocks.pop(0)
+        block.write(scale * np.sqrt(block.variances), lines[first:end])
+    return lines.T, own
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Features of one kind, by the variances (k,) that they are to have.
+
+    `write` takes deviations (k,), and writes centred features that have them to lines (k, n).
+    """
+
+    variances: Floats
+    write: Callable[[Floats, Lines], object]
+
+
+def _covariate_blocks(
+    raw: Floats, kinds: Sequence[ColumnKind], logit: Floats, shares: FeatureShares
+) -> Iterator[_Block]:
+    """Yield the linear block, labels last, then squares and products; `raw` is (d, n)."""
+    each = shares.linear / max(len(kinds), 1)
+    plain = StandardColumns.of(raw, np.array([j for j, kind in enumerate(kinds) if kind != "label"], np.intp))
+    if shares.linear > 0.0:
+        yield _plain(plain, each)
+        yield from (_indicators(raw[j], each) for j, kind in enumerate(kinds) if kind == "label")
+    near, mean, variance = plain.sums(logit - logit.mean())
+    number = np.array([kinds[j] == "number" for j in plain.which], np.bool_)
+    if shares.squares > 0.0 and number.any():
+        kept = number & varying(mean, variance)
+        yield _squares(plain.only(kept), mean[kept], variance[kept], shares.squares / int(number.sum()))
+    chosen = np.argsort(-np.abs(near), kind="stable")[: shares.products_of]
+    if shares.products > 0.0 and len(chosen) > 1:
+        standard = [plain.clipped(k) for k in np.sort(chosen)]
+        pairs = list(combinations(standard, 2))
+        products = np.array([one * other for one, other in pairs])
+        yield _plain(StandardColumns.of(products, np.arange(len(pairs))), shares.products / len(pairs))
+
+
+def _term_blocks(followed: TreatmentTerms | None, shares: FeatureShares) -> Iterator[_Block]:
+    """Yield the terms that treatment follows, which are standardised."""
+    if followed is None or not len(followed.columns) or shares.terms == 0.0:
+        return
+    lines = followed.columns
+    yield _Block(
+        np.full(len(lines), shares.terms / len(lines)),
+        lambda deviations, out: np.multiply(lines, deviations[:, None], out=out, casting="same_kind"),
+    )
+
+
+def _leaf_blocks(leaves: Inside | None, shares: FeatureShares) -> Iterator[_Block]:
+    """Yield the groups of rows between jumps that treatment follows."""
+    if leaves is None or not len(leaves) or shares.leaves == 0.0:
+        return
+    part = leaves.mean(axis=1)
+    kept = (part > 0.0) & (part < 1.0)
+    inside, part = leaves[kept], part[kept]
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        high = deviations / np.sqrt(part * (1.0 - part))
+        for line, rows, mean, size in zip(lines, inside, part, high, strict=True):
+            line[:] = np.where(rows, (1.0 - mean) * size, -mean * size)
+
+    yield _Block(np.full(len(inside), shares.leaves / len(leaves)), write)
+
+
+def _score_blocks(logit: Floats, shares: FeatureShares, followed: TreatmentTerms | None) -> Iterator[_Block]:
+    """Yield the columns made from the propensity score and from the sum of the terms."""
+    if shares.strata > 0.0:
+        inner = np.quantile(logit, np.linspace(0.0, 1.0, shares.strata_count + 1)[1:-1])
+        yield _indicators(np.searchsorted(inner, logit).astype(np.float64), shares.strata)
+    if shares.score > 0.0:
+        yield _plain(StandardColumns.of(logit[None], np.zeros(1, np.intp)), shares.score)
+    if shares.direction > 0.0 and followed is not None and followed.direction is not None:
+        along = followed.direction.astype(np.float64)[None]
+        yield _plain(StandardColumns.of(along, np.zeros(1, np.intp)), shares.direction)
+    if shares.bends > 0.0:
+        yield _cosines(logit, shares.bends_count, shares.bends)
+
+
+def _cosines(logit: Floats, count: int, share: float) -> _Block:
+    """Return cos(pi j r), j = 2, ..., count + 1, of the score's rank r in (0, 1), slow ones with more of the share.
+
+    The first cosine is left out: it is nearly the score itself. All are made wherever they are read, a few rows at a
+    time.
+    """
+    known, rows = np.sort(logit[:: max(1, len(logit) // _WEIGHT_FEATURES_RANKED)]), len(logit)
+    first = np.cos(np.pi * np.interp(logit, known, (np.arange(len(known)) + 0.5) / len(known)))
+    mean, variance = np.zeros(count), np.zeros(count)
+    for part in _parts(rows):
+        mean += _waves(first[part], count).sum(axis=1) / rows
+    for part in _parts(rows):
+        beyond = _waves(first[part], count) - mean[:, None]
+        variance += np.einsum("ij,ij->i", beyond, beyond) / rows
+    kept = np.flatnonzero(varying(mean, variance))
+    slow = np.asarray((kept + 2.0) ** -2, np.float64)
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        factor = deviations / np.sqrt(variance[kept])
+        for part in _parts(rows):
+            waves = _waves(first[part], count)[kept]
+            lines[:, part] = (waves - mean[kept, None]) * factor[:, None]
+
+    return _Block(share * slow / max(float(slow.sum()), np.finfo(float).tiny), write)
+
+
+def _waves(first: Floats, count: int) -> Floats:
+    """Return the cosines (count, n) from the first one (n,)."""
+    waves = np.empty((count, len(first)))
+    last, now = np.ones_like(first), first
+    for wave in waves:
+        wave[:] = 2.0 * first * now - last
+        last, now = now, wave
+    return waves
+
+
+def _parts(rows: int) -> Iterator[slice]:
+    return (slice(start, start + _TOGETHER) for start in range(0, rows, _TOGETHER))
+
+
+def _plain(columns: StandardColumns, share: float | Floats) -> _Block:
+    """Return columns as they are, each with this share, or with its own."""
+    return _Block(
+        np.broadcast_to(np.asarray(share, np.float64), columns.which.shape).copy(),
+        lambda deviations, lines: columns.write(deviations / columns.deviation, lines),
+    )
+
+
+def _squares(columns: StandardColumns, mean: Floats, variance: Floats, share: float) -> _Block:
+    """Return the squares of columns, of these means and variances, each with this share."""
+    return _Block(
+        np.full(len(columns.which), share),
+        lambda deviations, lines: columns.write_squares(mean, deviations / np.sqrt(variance), lines),
+    )
+
+
+def _indicators(codes: Floats, share: float) -> _Block:
+    """Return one indicator a level, scaled by one factor so that their variances add up to the share."""
+    mean = np.bincount(codes.astype(np.intp)) / len(codes)
+    variance = mean * (1.0 - mean)
+    levels = np.flatnonzero(variance > 0.0)
+    mean, variance = mean[levels], variance[levels]
+
+    def write(deviations: Floats, lines: Lines) -> None:
+        factor = deviations / np.sqrt(variance)
+        write_levels(codes, levels, -mean * factor, (1.0 - mean) * factor, lines)
+
+    return _Block(variance * (share / max(float(variance.sum()), np.finfo(float).tiny)), write)
+
+
+def _logit(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    clipped = np.clip(scores, _SCORE_CLIP, 1.0 - _SCORE_CLIP)
+    return np.asarray(np.log(clipped / (1.0 - clipped)))
+
+
+def _check(
+    covariates: NDArray[np.floating], kinds: Sequence[ColumnKind], scores: NDArray[np.float64]
+) -> None:
+    shape = covariates.shape
+    if len(shape) != 2 or scores.shape != shape[:1] or len(kinds) != shape[1] or shape[0] == 0:
+        raise refusal("CV-P262b", shape=shape, kinds=len(kinds), scores=scores.shape)
+    strange = sorted(set(kinds) - {"number", "binary", "label"})
+    if strange:
+        raise refusal("CV-P266", got=", ".join(map(repr, strange)))
+
+
+# Newton's method on the dual of the capped weighting problem.
+#
+# For arms a with features F_a (m_a, p), reference weights r_a and targets c_a, the primal is
+#
+# minimise sum_a [ kappa/2 |u_a|^2 + 1/2 |w_a - r_a|^2 ] - kappa alike u_1'u_0 + gamma/2 t^2 over u_a = F_a'w_a - c_a,
+# 0 <= w_a <= t, 1'w_a = 1, t >= floor.
+#
+# With multipliers lam_a for u_a and nu_a for the sum, the inner minimum has the closed form w_a = clip(s_a, 0, t),
+# s_a = r_a - F_a lam_a + nu_a, where the best cap solves sum (s - t)_+ = gamma t or is the floor. The dual is
+# concave, once differentiable and piecewise quadratic in only (p + 1) numbers an arm: a Newton step needs the Gram
+# matrix of the rows strictly between 0 and t, plus one rank-one term through which the cap moves with all rows that
+# touch it. What two arms have in common couples their multipliers by a multiple of the identity. The cap is thus
+# found together with the weights; the optimum over t is global because the primal is jointly convex in (w, t).
+#
+# Weights of a linear effect estimate that trade balance, variance and the largest weight.
+#
+# The estimate is sum_i w_i Y_i with w_i >= 0 for treated rows, w_i <= 0 for control rows, arm totals +1 and -1, and
+# outcomes in an interval of length B. Its error has three parts, here in units of B^2:
+#
+# rho^2 (|u_1|^2 + |u_0|^2 - 2 alike u_1'u_0) + sigma^2 |w - reference|^2 + noise_variance * max|w|^2,
+#
+# with u_a the totals of the features in arm a under the weights' sizes, less their target. The first is the expected
+# squared bias when an arm's mean outcome is linear in the features with independent coefficients of variance rho^2,
+# whose correlation between the arms is `arm_correlation`; the second is the variance of the outcomes around that
+# mean; the third is noise whose scale is proportional to the largest weight. The sum is convex, and `balance_weights`
+# returns its global minimum with a certificate. Nothing here reads an outcome.
+
 
 # One arm of a weighting problem: its rows of the feature matrix, which is kept column by column.
 #
@@ -168,7 +802,7 @@ def inverse_root(matrix: Matrix) -> Matrix:
 # Added to a sum's curvature, relative to the arm's size, so that the factorisation exists.
 _RIDGE = 1e-12
 # Rows gathered at once.
-_TOGETHER = 512
+_BALANCING_TOGETHER = 512
 # A Newton step is kept whole when it leaves at most this share of the slope it started from; a searched one stops at
 # the other share.
 _WHOLE_STEP, _SEARCHED_STEP = 0.5, 0.1
@@ -385,8 +1019,8 @@ class _Curvature:
     def _rows(self, rows: Rows) -> Iterator[NDArray[np.floating]]:
         """Yield Z' of these rows, (p+1, k), a few at a time."""
         held = self.arm.held
-        for first in range(0, len(rows), _TOGETHER):
-            part = rows[first : first + _TOGETHER]
+        for first in range(0, len(rows), _BALANCING_TOGETHER):
+            part = rows[first : first + _BALANCING_TOGETHER]
             Z = np.empty((self.arm.width + 1, len(part)), held.kind)
             Z[:-1] = held.columns[:, held.start + part]
             Z[-1] = -1.0
@@ -591,7 +1225,7 @@ def balance_weights(
     `arm_rows(features, treated)` where it is at hand.
     """
     settings = settings or WeightSettings()
-    _check(features, treated, noise_variance)
+    _balancing_check(features, treated, noise_variance)
     pair = arm_rows(features, treated, precision(settings, len(treated))) if rows is None else rows
     moments = _Moments.of(pair)
     arm_correlation = (
@@ -738,7 +1372,9 @@ def _magnitudes(reference: Vector | None, treated: NDArray[np.bool_]) -> Vector 
     return magnitudes
 
 
-def _check(features: NDArray[np.floating], treated: NDArray[np.bool_], noise_variance: float) -> None:
+def _balancing_check(
+    features: NDArray[np.floating], treated: NDArray[np.bool_], noise_variance: float
+) -> None:
     if features.ndim != 2 or treated.shape != (len(features),) or treated.dtype != np.bool_:
         raise refusal("CV-P262", features=features.shape, treated=treated.shape, dtype=treated.dtype)
     if not treated.any() or treated.all():

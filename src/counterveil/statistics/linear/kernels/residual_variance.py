@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from counterveil.errors import CounterveilError, refusal
 from counterveil.numerics.arrays import Floats
-from counterveil.numerics.linear_form import exact_dot
-from counterveil.numerics.products import gram, times
+from counterveil.numerics.products import exact_dot, gram, times
 from counterveil.statistics.linear.kernels.balancing import ArmRows, inverse_root, solve_positive
 
 # The least cost of a ridge line through outcomes in [0, 1], which one outcome moves by little more than 1.

@@ -5,14 +5,16 @@ All parameters are public or were released before; a row's terms depend on that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from counterveil.numerics.arrays import Floats, Integers
-from counterveil.numerics.products import WholeSum, projected, steps
+from counterveil.numerics.bases import Axis, Basis, Term
+from counterveil.numerics.products import WholeSum, projected, squared_lengths, steps, sums, whole_gram
 
 Block = tuple[Floats, Floats, Floats]  # u (rows, m), treatment 0 or 1, outcome
 
@@ -167,3 +169,286 @@ def counts_between(edges: Floats, values: Iterable[Floats]) -> NDArray[np.int64]
     for block in values:
         total += np.bincount(np.searchsorted(edges, np.nan_to_num(block), "right"), minlength=len(total))
     return total
+
+
+# Rows of two arms: exact sums of their second moments and residuals, and the score of every row.
+#
+# All parameters are public or were released before; a row's terms depend on that row alone. Outcomes are in units of
+# a released scale, around a released centre.
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLines:
+    """Lines on u = (1, z) that predict the outcome in each arm, (2, m): the untreated first."""
+
+    values: Floats
+
+    def residual(self, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return every row's outcome less the prediction for its own arm."""
+        control, treated = (projected(u, line) for line in self.values)
+        return np.asarray(y - np.where(t == 1, treated, control))
+
+
+@dataclass(frozen=True, slots=True)
+class ArmScore:
+    """The augmented inversely weighted score of a row (Robins, Rotnitzky and Zhao 1994), less an effect.
+
+    Weights are lines on u, (2, m), one for each arm; `people` says how much a row of each arm counts in the population
+    asked about.
+    """
+
+    lines: ArmLines
+    weights: Floats
+    people: tuple[float, float]
+    effect: float
+
+    def of(self, u: Floats, t: Floats, y: Floats) -> Floats:
+        """Return the score of every row; its mean plus the effect is the estimate."""
+        control, treated, own = self._parts(u, t, y)
+        counts = np.where(t == 1, self.people[1], self.people[0])
+        return np.asarray(counts * (treated - control - self.effect) + np.where(t == 1, own, -own))
+
+    def average(self, u: Floats, t: Floats, y: Floats, level: float) -> Floats:
+        """Return every row's score of the average of both arms' means, less a level; everyone is asked about."""
+        control, treated, own = self._parts(u, t, y)
+        return np.asarray((treated + control + own) / 2 - level)
+
+    def _parts(self, u: Floats, t: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what both lines predict, and the weighted residual of a row's own arm."""
+        control, treated = (projected(u, line) for line in self.lines.values)
+        for_control, for_treated = (projected(u, line) for line in self.weights)
+        own = np.where(t == 1, for_treated * (y - treated), for_control * (y - control))
+        return control, treated, own
+
+
+def arm_residual_sums(
+    row_blocks: Iterable[Block], lines: ArmLines, clip: float, reach: float
+) -> tuple[list[int], int]:
+    """Return the sums of u rho / (reach clip) over the untreated, then over the treated, and of (rho / clip)^2.
+
+    Residuals rho are clipped to [-clip, clip]; |u| <= reach. The first are in units of 2**-(2 TERM_BITS), the second
+    of 4**-TERM_BITS.
+    """
+    total, square = WholeSum(), 0
+    for u, t, y in row_blocks:
+        rho = whole(lines.residual(u, t, y) / clip)
+        # |direction| and |rho| are at most 2**20, so that 4096 products stay below 2**53: doubles add them exactly.
+        direction = steps(u / reach, TERM_BITS)
+        sums = [(rho * (t == arm)).astype(np.float64) @ direction for arm in (0, 1)]
+        total.add(np.concatenate(sums).astype(np.int64))
+        square += int((rho * rho).sum())
+    return list(np.atleast_1d(total.whole())), square
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """Where scores of the average of both arms' means lie: a level, and a clip around it."""
+
+    level: float
+    clip: float
+
+
+def arm_score_sums(
+    row_blocks: Iterable[Block], score: ArmScore, clip: float, average: Average | None = None
+) -> tuple[int, int, int]:
+    """Return the sums of scores over `clip`, clipped to one, and of their squares, in 2**- and 4**-TERM_BITS.
+
+    The third is that of (1 + s)/2 in 2**-(1 + TERM_BITS), s being scores of an `average` over its clip.
+    """
+    total = square = other = 0
+    for u, t, y in row_blocks:
+        r = whole(score.of(u, t, y) / clip)
+        total, square = total + int(r.sum()), square + int((r * r).sum())
+        if average is not None:
+            other += int((_ONE + whole(score.average(u, t, y, average.level) / average.clip)).sum())
+    return total, square, other
+
+
+def score_sizes(row_blocks: Iterable[Block], score: ArmScore) -> Iterator[Floats]:
+    """Yield the sizes of the scores, a block at a time."""
+    for u, t, y in row_blocks:
+        yield np.abs(score.of(u, t, y))
+
+
+def whole(part: Floats) -> NDArray[np.int64]:
+    """Return parts of a bound in whole steps, inside [-1, 1] whatever was computed; what is no number counts as 0."""
+    found: NDArray[np.int64] = np.trunc(np.clip(np.nan_to_num(part), -1.0, 1.0) * _ONE).astype(np.int64)
+    return found
+
+
+# Rows of features brought to a length of at most one, and exact sums of their products.
+#
+# A row longer than `length` is shortened to it, and its outcome with it: a weight in a regression that depends on
+# covariates alone. Then all rows are divided by `length`.
+
+
+# Rows of length at most one, the arm of each, and outcomes in [-1, 1].
+UnitBlock = tuple[Floats, NDArray[np.intp], Floats]
+
+# Rows and outcomes are taken in steps of 2**-STATISTIC_BITS, residuals and rows beside them of 2**-TERM_BITS.
+STATISTIC_BITS = 20
+
+
+def shortened(features: Floats, length: float) -> tuple[Floats, Floats]:
+    """Return features / length, no row longer than one but for rounding, and the factor of every row's outcome."""
+    size = lengths(features)
+    factor = length / np.maximum(size, length)
+    return features * (factor / length)[:, None], factor
+
+
+def lengths(rows: Floats) -> Floats:
+    """Return the Euclidean length of every row."""
+    return np.asarray(np.sqrt(squared_lengths(rows)))
+
+
+def _predicted(u: Floats, arm: NDArray[np.intp], weights: Floats) -> Floats:
+    """Return u.weights[arm] of every row."""
+    found = [projected(u, line) for line in weights]
+    return found[0] if len(found) == 1 else np.asarray(np.choose(arm, found))
+
+
+def _steps(values: Floats, bits: int) -> Floats:
+    """Return the values in whole steps of 2**-bits, truncated towards zero; scaling by a power of two is exact."""
+    found = values * 2.0**bits
+    return np.trunc(found, out=found)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Exact sums over the rows of every arm, in units of 4**-STATISTIC_BITS: u u', u v, and v v of all arms."""
+
+    grams: tuple[list[list[int]], ...]
+    products: tuple[list[int], ...]
+    square: int
+
+
+def statistics(row_blocks: Iterable[UnitBlock], arms: int) -> Statistics:
+    """Return the sums of u u' and u v by arm and of v v, every factor truncated towards zero."""
+    total = [WholeSum() for _ in range(arms)]
+    for u, arm, v in row_blocks:
+        stacked = _steps(np.column_stack((u, v)), STATISTIC_BITS)
+        for place in range(arms):
+            total[place].add(whole_gram(stacked[arm == place] if arms > 1 else stacked))
+    found = [each.whole().tolist() for each in total]
+    return Statistics(
+        tuple([row[:-1] for row in each[:-1]] for each in found),
+        tuple([row[-1] for row in each[:-1]] for each in found),
+        sum(each[-1][-1] for each in found),
+    )
+
+
+def gradient(row_blocks: Iterable[UnitBlock], weights: Floats, clip: float) -> tuple[list[int], int]:
+    """Return the sums of u rho by arm, one after another, and of rho rho, in units of 4**-TERM_BITS.
+
+    rho is (v - u.weights[arm]) / clip, clipped to [-1, 1]; `weights` has one row an arm.
+    """
+    arms, size = weights.shape
+    total = [0] * (arms * size)
+    square = 0
+    for u, arm, v in row_blocks:
+        residual = v - _predicted(u, arm, weights)
+        rho = np.trunc(np.clip(residual / clip, -1.0, 1.0) * 2.0**TERM_BITS)
+        direction = _steps(u, TERM_BITS)
+        # Whole numbers whose sums stay below 2**53: exact in doubles, in any order.
+        by_arm = (
+            np.array([np.where(arm == place, rho, 0.0) for place in range(arms)]) if arms > 1 else rho[None]
+        )
+        for place, value in enumerate(sums(direction, by_arm).ravel()):
+            total[place] += int(value)
+        square += int((rho.astype(np.int64) ** 2).sum())
+    return total, square
+
+
+def sizes(row_blocks: Iterable[UnitBlock], weights: Floats, edges: Floats) -> NDArray[np.int64]:
+    """Return how many rows have |v - u.weights[arm]| in each cell between the edges; one cell lies above the last."""
+    counts = np.zeros(len(edges) + 1, dtype=np.int64)
+    for u, arm, v in row_blocks:
+        residual = np.abs(v - _predicted(u, arm, weights))
+        counts += np.bincount(np.searchsorted(edges, residual), minlength=len(counts))
+    return counts
+
+
+# The linear space in which matrices of second moments of given features lie, found at public points.
+#
+# Products of polynomials repeat: of the entries of a matrix of second moments fewer are free than there are. Noise
+# outside the space of possible matrices can be taken out without looking at any row.
+
+
+_NEGLIGIBLE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSpan:
+    """An orthonormal basis (rank, entries) of the possible upper triangles, off-diagonal entries times root two."""
+
+    size: int
+    rows: Floats
+
+    @classmethod
+    def of(cls, features: Floats) -> MomentSpan:
+        """Return the space spanned by f f' over the rows f of features at public points."""
+        size = features.shape[1]
+        i, j = np.triu_indices(size)
+        _, values, vectors = np.linalg.svd(
+            features[:, i] * features[:, j] * np.where(i == j, 1.0, sqrt(2.0)), full_matrices=False
+        )
+        return cls(size, vectors[values > _NEGLIGIBLE * values[0]])
+
+    @property
+    def part(self) -> float:
+        """Share of symmetric noise that stays when it is projected: the rank over the number of entries."""
+        return len(self.rows) / (self.size * (self.size + 1) / 2)
+
+    def project(self, matrix: Floats) -> Floats:
+        """Return the nearest symmetric matrix in the space."""
+        i, j = np.triu_indices(self.size)
+        weight = np.where(i == j, 1.0, sqrt(2.0))
+        found = np.zeros_like(matrix)
+        found[i, j] = (self.rows.T @ (self.rows @ (matrix[i, j] * weight))) / weight
+        return np.asarray(found + np.triu(found, 1).T)
+
+
+# What a basis of finite degree leaves out, judged by the size of its highest functions.
+#
+# Weights of smooth and of kinked functions fall off with the order. Beyond the last order of a covariate they are
+# taken to go on from the larger of the last two, falling like the power -3/2 of the order, with random signs.
+
+
+_FALL = 1.5  # coefficients are supposed to fall with this power of their order
+_MORE = 6  # further orders that are counted
+_FAMILIES = ("legendre", "cosine")
+
+
+def higher_functions(basis: Basis) -> Basis | None:
+    """Return the next orders of every covariate's own functions, all of weight one; None where there are none."""
+    axes, terms = [], []
+    for axis in basis.axes:
+        if axis.family in _FAMILIES:
+            axes.append(replace(axis, size=axis.size + _MORE))
+            last = len(axes) - 1
+            terms += [Term((last,), (axis.size + more,), axis.size + more + 1) for more in range(_MORE)]
+    return Basis(tuple(axes), tuple(terms), (0.0, *(1.0,) * len(terms))) if terms else None
+
+
+def higher_variances(basis: Basis, weights: Floats, covariance: Floats) -> Floats:
+    """Return the variance of every function of `higher_functions`, the constant (which has none) first."""
+    squares = (weights**2 + np.diag(covariance)) * basis.scale**2
+    starts = np.cumsum((0, *basis.sizes))
+    found = [0.0]
+    for place, axis in enumerate(basis.axes):
+        if axis.family not in _FAMILIES:
+            continue
+        last = max((_square(basis, squares, starts, place, axis, back) for back in (1, 2)), default=0.0)
+        orders = np.arange(axis.size + 1, axis.size + _MORE + 1)
+        found += list(last * (axis.size / orders) ** (2 * _FALL))
+    return np.array(found)
+
+
+def _square(
+    basis: Basis, squares: Floats, starts: NDArray[np.int64], place: int, axis: Axis, back: int
+) -> float:
+    """Return the squared weight of a covariate's own function `back` orders from the end, 0 if there is none."""
+    for number, term in enumerate(basis.terms):
+        if term.axes == (place,) and term.groups == (axis.size - back,):
+            return float(squares[starts[number + 1]])
+    return 0.0

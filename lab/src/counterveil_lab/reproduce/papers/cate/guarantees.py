@@ -19,9 +19,11 @@ from counterveil.published.cate import (
     FeatureBox,
     InfluenceSettings,
     KernelSettings,
+    PublishedFunction,
+    batch_factor,
+    cate_functional,
+    published_factor,
 )
-from counterveil.published.finite_queries import published_factor
-from counterveil.published.gaussian_process import PublishedFunction, batch_factor, cate_functional
 from counterveil.session import SeededNoise
 from counterveil_lab.reproduce.papers.cate.neighbours import Neighbours, finding, finite_target, kernel_target
 from counterveil_lab.reproduce.protocol import Cell, Row

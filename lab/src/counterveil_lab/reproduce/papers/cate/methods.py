@@ -19,7 +19,7 @@ from counterveil.numerics.public_choices import fold_rows
 from counterveil.privacy import Budget, Number
 from counterveil.published.cate import FeatureBox
 from counterveil.questions.ate import ate
-from counterveil.questions.cate.cate import cate
+from counterveil.questions.cate import cate
 from counterveil.results.functions import CateAnswers, default_delta
 from counterveil.session import SeededNoise
 from counterveil.settings import Cate, DoublyRobust

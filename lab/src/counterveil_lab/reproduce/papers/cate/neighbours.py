@@ -23,14 +23,17 @@ from counterveil.published.cate import (
     LEMMA,
     FeatureBox,
     InfluenceSettings,
+    Kernel,
     KernelSettings,
+    PublishedFunction,
     StageModels,
     StageRows,
     SupremumSearch,
+    batch_factor,
     fitted_nuisances,
+    published,
+    published_factor,
 )
-from counterveil.published.finite_queries import published, published_factor
-from counterveil.published.gaussian_process import Kernel, PublishedFunction, batch_factor
 
 Floats = NDArray[np.float64]
 

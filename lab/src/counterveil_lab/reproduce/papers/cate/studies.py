@@ -22,14 +22,17 @@ from counterveil.published.cate import (
     FeatureBox,
     InfluenceSettings,
     KernelSettings,
+    PublishedFunction,
     StageModels,
     StageRows,
     StageSettings,
+    batch_factor,
     fitted_effect,
     fitted_nuisances,
+    public_centres,
+    published,
+    published_factor,
 )
-from counterveil.published.finite_queries import published, published_factor
-from counterveil.published.gaussian_process import PublishedFunction, batch_factor, public_centres
 from counterveil.results.functions import Queries, read_queries
 from counterveil_lab.reproduce.papers.cate.medical import mimic, tcga
 from counterveil_lab.reproduce.rivals.plain import groups

@@ -13,7 +13,7 @@ from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
 from counterveil.datasets import Dataset, ihdp, nsw
 from counterveil.privacy import Estimand
-from counterveil.published import proved_weighting as proved
+from counterveil.published import weighting as proved
 from counterveil.published import weighting as published
 from counterveil.published.asking import ACCEPT, PublishedQuestion
 from counterveil.published.matching import fit_without_intercept
@@ -100,7 +100,7 @@ def one_run(family: str, run: int, epsilons: tuple[float, ...]) -> list[dict[str
         for name in (HAJEK, HT):
             design = proved.design_of(table.study, table.rows, asked, centred=name == HAJEK)
             gate = Gate(design.plan, SeededNoise(seed + 1))
-            _, weighing, weighted = proved.release(gate, table, design, Estimand.ATE)
+            _, weighing, weighted = proved.release_proved(gate, table, design, Estimand.ATE)
             values[name] = proved.effect_of(table.study, weighing, weighted)[0]
         found.append({name: value * OUTCOME_UNIT[family] for name, value in values.items()})
     return found

@@ -6,7 +6,7 @@ from itertools import combinations_with_replacement, product
 
 import numpy as np
 
-from counterveil.published.smooth_sensitivity import printed_log_sd, printed_smooth_change, printed_smoothness
+from counterveil.published.strata import printed_log_sd, printed_smooth_change, printed_smoothness
 from counterveil.published.strata_sensitivity import StratumCounts, local_change
 from counterveil_lab.attacks.gallery import Claimed
 from counterveil_lab.attacks.refuted_papers import papers

@@ -13,7 +13,7 @@ from math import log
 
 import numpy as np
 
-from counterveil.published.smooth_sensitivity import (
+from counterveil.published.strata import (
     match_in_order,
     printed_log_sd,
     printed_noise_scale,

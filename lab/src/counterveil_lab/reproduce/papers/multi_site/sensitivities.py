@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Drawing
 
 import counterveil as cv
 from counterveil.datasets import synth_strata
-from counterveil.published.smooth_sensitivity import printed_smooth_change, printed_smoothness
+from counterveil.published.strata import printed_smooth_change, printed_smoothness
 from counterveil.published.strata_sensitivity import StratumCounts, smooth_change
 from counterveil.report.pictures import GREY, canvas, pyplot
 from counterveil_lab.reproduce.papers.multi_site.errors import AGGREGATIONS, ALPHA_NAMES, MEAN, SD, line

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 import counterveil as cv
 from counterveil.data import Table
 from counterveil.data.features import UnitFeatures
-from counterveil.numerics.linear_form import linear_form
+from counterveil.numerics.products import linear_form
 from counterveil.privacy import Budget, Unit
 from counterveil.published import matching as published
 from counterveil.published.asking import EffectForm, PublishedQuestion
@@ -21,9 +21,7 @@ from counterveil.published.proved_matching import PaperNumbers
 from counterveil.results.result import Result
 from counterveil.session import BaseSession, Gate, Kind, Plan, SeededNoise
 from counterveil.settings import Matching, Weighting
-from counterveil.statistics.linear.budget import effect_plan
-from counterveil.statistics.linear.clustered import effect_of
-from counterveil.statistics.linear.effect import LinearEffect
+from counterveil.statistics.linear.effect import LinearEffect, effect_of, effect_plan
 from counterveil.statistics.linear.kernels.balancing import (
     WeightSettings,
     arm_rows,

@@ -19,10 +19,10 @@ from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.ate import answer as average_effect
 from counterveil.questions.choices import CateMethod, Protects
-from counterveil.questions.groups.groups import cell_ratios
-from counterveil.questions.groups.question import (
+from counterveil.questions.groups import (
     LayoutPlaces,
     caveats,
+    cell_ratios,
     chosen_form,
     layout_of,
     record_details,
@@ -50,8 +50,8 @@ from counterveil.results.question import (
 )
 from counterveil.session import BaseSession, BitSource, Gate
 from counterveil.settings import Bins, Cate, FoldQueries, Series
-from counterveil.settings.ranges import Settings
-from counterveil.statistics.folds.queries import fold_queries
+from counterveil.settings.methods import Settings
+from counterveil.statistics.folds.aggregation import fold_queries
 from counterveil.statistics.linear.functions import function_pays, series
 from counterveil.statistics.moments.functions import choose_design, r_learner, strength, t_learner
 from counterveil.statistics.moments.scoring import scoring

@@ -30,7 +30,7 @@ from counterveil.data import (
     public_points,
     silence,
 )
-from counterveil.data.labels import Label, LabelIndex
+from counterveil.data.domains import Label, LabelIndex
 from counterveil.errors import CounterveilError, refusal, shown
 from counterveil.inference.measures import NoisyRatio
 from counterveil.numerics.arrays import Flags, Floats
@@ -39,7 +39,7 @@ from counterveil.privacy import Number
 from counterveil.privacy.caveats import Caveat
 from counterveil.questions.asking import Arguments, Asked, ask_once, asks
 from counterveil.questions.choices import PolicyMethod, Protects
-from counterveil.questions.groups.question import (
+from counterveil.questions.groups import (
     caveats,
     checked_cost,
     chosen_form,
@@ -49,16 +49,14 @@ from counterveil.questions.groups.question import (
     settled_scores,
 )
 from counterveil.results.answering import Facts
-from counterveil.results.codec import load, refusing, save
-from counterveil.results.effect import Effect
+from counterveil.results.effect import Effect, load, refusing, save
 from counterveil.results.functions import CateModel
 from counterveil.results.groups import PolicyValue, TargetingCurve, point
-from counterveil.results.identity import described
-from counterveil.results.question import Question, refuse_few_clusters
+from counterveil.results.question import Question, described, refuse_few_clusters
 from counterveil.session import BaseSession, BitSource, Gate, fixed_ambient_generators
 from counterveil.settings import Groups
-from counterveil.settings.ranges import is_number
-from counterveil.statistics.folds.learners import learner_name
+from counterveil.settings.methods import is_number
+from counterveil.statistics.folds.aggregation import learner_name
 from counterveil.statistics.histogram import release_counts
 from counterveil.statistics.moments.kernels.scores import counts_between
 from counterveil.statistics.moments.records import Part, Records, TableRecords

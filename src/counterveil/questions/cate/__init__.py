@@ -1,1 +1,0 @@
-"""Effects as functions of the covariates and at queries."""

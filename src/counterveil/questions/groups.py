@@ -1,0 +1,744 @@
+"""Questions about groups, policies and curves, checked before any data or budget is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from counterveil.accounting import Ledger
+from counterveil.data import Backend, Layout, Range, Study, Sums, Table, silence, strata_codes
+from counterveil.data.domains import Domain, outcome_unit
+from counterveil.data.features import feature_map, require_covariates
+from counterveil.errors import CounterveilError, refusal
+from counterveil.inference import Uncertainty, with_rare_events
+from counterveil.inference.measures import NoisyRatio, RatioDifference
+from counterveil.numerics.columns import Arm, TwoArms, cell_totals
+from counterveil.numerics.products import LinearForm, linear_form
+from counterveil.privacy import Estimand, Number, Unit, exact, show
+from counterveil.privacy.caveats import Caveat, Fact, confounding
+from counterveil.questions.asking import Arguments, Asked, ask_once, asks
+from counterveil.questions.choices import GroupsMethod, Mechanism, Protects
+from counterveil.results.answering import Answer, Facts, settled
+from counterveil.results.arms import refuse_several_arms
+from counterveil.results.effect import Effect, Known, Linear
+from counterveil.results.groups import GroupsResult
+from counterveil.results.question import (
+    LARGEST_OUTCOME,
+    Question,
+    adjusted_caveats,
+    refuse_extremes,
+    refuse_few_clusters,
+    refuse_other_settings,
+    refuse_shape,
+    refuse_undeclared_trial,
+    refuse_unknown_method,
+)
+from counterveil.session import BaseSession, BitSource, Gate, Kind, Plan, Released
+from counterveil.session.session import in_branches
+from counterveil.settings import DifferenceInMeans, Groups, Matching, Weighting
+from counterveil.statistics.linear import difference_in_means
+from counterveil.statistics.linear import effect as linear_effect
+from counterveil.statistics.linear import effect as weighting_variance
+from counterveil.statistics.linear.effect import LinearEffect, VarianceForm
+from counterveil.statistics.linear.kernels.residual_variance import ResidualVariance
+from counterveil.statistics.linear.sensitivity import LinearEstimate, MeanContrast
+from counterveil.statistics.linear.weighting import matched_effect, weighted_effect
+from counterveil.statistics.moments.orthogonal import Design, affordable, fewest_rows
+from counterveil.statistics.moments.records import Part
+from counterveil.statistics.moments.scoring import (
+    COUNT_NOISE,
+    SUM_NOISE,
+    Score,
+    Scoring,
+    Tallies,
+    cell_variances,
+    model_errors,
+    scoring,
+    term_noise,
+)
+from counterveil.statistics.pairs.effect import asked, pair_effects, provenance
+
+# By what is protected, the methods and the type of their settings.
+METHODS: dict[Unit, dict[str, type | None]] = {
+    Unit.OUTCOME: {
+        "difference_in_means": DifferenceInMeans,
+        "weighting": Weighting,
+        "matching": Matching,
+    },
+    Unit.TREATMENT_AND_OUTCOME: {"adjusted": None},
+    Unit.RECORD: dict.fromkeys(("arms", "adjusted"), Groups),
+}
+# Policies and curves need one score a person.
+ONE_SCORE = ("scores", "adjusted")
+
+
+def refuse_ungrouped(study: Study, question: Question, known: Mapping[str, type | None]) -> None:
+    """Raise the error of what the methods of a question cannot answer."""
+    refuse_shape(study, question.unit)
+    refuse_several_arms(study)
+    refuse_extremes(study, question.budget)
+    method = question.method
+    refuse_unknown_method(method, ("auto", *known), f" with protects={question.unit.value!r}")
+    if method in ("weighting", "matching", "adjusted"):
+        require_covariates(study, method)
+    refuse_other_settings(question, known.get(method, Groups if question.unit is Unit.RECORD else None))
+
+
+def refuse_without_scores(study: Study, question: Question, what: str) -> None:
+    """Raise the same for a policy or a curve, which protect records only."""
+    if question.unit is not Unit.RECORD:
+        raise refusal("CV-P543", what=what, unit=question.unit.value)
+    refuse_ungrouped(study, question, dict.fromkeys(ONE_SCORE, Groups))
+
+
+def checked_cost(cost: Number) -> float:
+    """Return the cost of one treatment, in units of the outcome, or raise CV-P663 for one beyond every outcome."""
+    found = exact(cost, "cost")
+    if abs(found) > LARGEST_OUTCOME:
+        raise refusal("CV-P663", largest_outcome=float(LARGEST_OUTCOME), found=show(found))
+    return float(found)
+
+
+# Which form answers a question about groups, policies and curves: what `auto` chooses, from public numbers.
+
+
+# Supposed of trials when forms are compared: outcomes' standard deviation and how far their mean lies from the middle
+# of their range, in parts of half of it; the part of their variance that covariates explain; and the part of the
+# budget that sums of adjusted scores get. Scores are taken as far as they reach: clips are found from rows alone.
+_SD, _OFF, _EXPLAINED, _CELLS = 0.35, 0.5, 0.2, Fraction(3, 5)
+# Where this fraction of the rows would afford models, a trial is adjusted.
+_PLENTY = 8
+
+
+def chosen_form(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> Question:
+    """Return the question with the form that `auto` chooses; reads declarations and public numbers."""
+    if question.method == "auto":
+        question = replace(question, method=_auto(study, question, rows, layout, cells))
+    if question.method == "adjusted":
+        _require_affordable(study, question, rows)
+    return replace(question, mechanism=_arm_noise(question)) if question.method == "arms" else question
+
+
+def _arm_noise(question: Question) -> str:
+    """Return the noise of sums by arm: terms of a row add up to one, so that pure noise is the smaller for them."""
+    return "staircase" if question.open_noise else question.mechanism
+
+
+def _auto(study: Study, question: Question, rows: int, layout: Layout | None, cells: int) -> str:
+    if study.randomised is not True:
+        if layout is not None and set(layout.names) == set(study.covariates):
+            return "arms"  # groups of all covariates: nothing is left to adjust for
+        if not study.covariates:
+            refuse_undeclared_trial(study)
+        return "adjusted"
+    # With a declared share the models cannot bias the effect, and they take away variance.
+    adjusts = study.treated_share is not None and study.covariates and _cheap(study, question, rows)
+    if layout is None:
+        return "adjusted" if adjusts else "scores"
+    forms = ("arms", "adjusted") if adjusts else ("arms",)
+    return min(forms, key=lambda form: _expected(form, study, question, rows / cells))
+
+
+def _expected(form: str, study: Study, question: Question, size: float) -> float:
+    """Return the supposed variance of a group's effect in a trial, in squares of half the range."""
+    e = 0.5 if study.treated_share is None else float(study.treated_share)
+    sampling = _SD**2 / (e * (1 - e)) / size
+    if form == "arms":
+        sd = term_noise(question.budget, _arm_noise(question), Fraction(1), models=False) / size
+        own = (SUM_NOISE * sd) ** 2 + (COUNT_NOISE * sd * _OFF) ** 2
+        return sampling + own * (1 / e**2 + 1 / (1 - e) ** 2)
+    sd = term_noise(question.budget, question.mechanism, _CELLS, models=True) / size
+    return (1 - _EXPLAINED) * sampling + (SUM_NOISE * sd * (1 + _OFF) / min(e, 1 - e)) ** 2
+
+
+def _design(study: Study, question: Question, rows: int) -> Design:
+    return Design(rows, feature_map(study, 1).size, question.budget, question.mechanism)
+
+
+def _cheap(study: Study, question: Question, rows: int) -> bool:
+    """Return whether models cost little: they would be affordable with a fraction of the rows."""
+    return affordable(_design(study, question, max(rows // _PLENTY, 1)))
+
+
+def _require_affordable(study: Study, question: Question, rows: int) -> None:
+    design = _design(study, question, rows)
+    if not affordable(design):
+        raise refusal(
+            "CV-P544", design=fewest_rows(design), features=design.features, budget=design.budget, rows=rows
+        )
+
+
+# Public groups: which covariates make them, what each is called, and which one a row is in.
+
+
+Codes = NDArray[np.int64]
+By = str | Sequence[str] | Mapping[str, Sequence[Any] | None]
+
+# More groups than this are a function of the covariates: `cate` is for those.
+_MOST_GROUPS = 2000
+
+
+def layout_of(study: Study, by: By) -> Layout:
+    """Return the layout of the groups: covariates by name, cut points where they are given."""
+    if isinstance(by, str):
+        by = (by,)
+    names = tuple(by) if isinstance(by, Mapping | Sequence) else ()
+    if not names or not all(isinstance(name, str) for name in names):
+        raise refusal("CV-P541b", by=by)
+    cuts: dict[str, tuple[Fraction, ...]] = {}
+    if isinstance(by, Mapping):
+        for name, points in by.items():
+            if points is not None and not isinstance(points, Sequence):
+                raise _no_cut_points(name, points)
+            if points is not None:
+                cuts[name] = tuple(exact(point, f"a cut point of {name!r}") for point in points)
+    layout = Layout.of(study, names, cuts)
+    if layout.public > _MOST_GROUPS:
+        raise refusal("CV-P542", most_groups=_MOST_GROUPS, public=layout.public)
+    return layout
+
+
+def _no_cut_points(name: str, points: object) -> CounterveilError:
+    return refusal("CV-P541", name=name, points=points)
+
+
+def group_names(layout: Layout) -> tuple[str, ...]:
+    """Return what every group is called, in the order of their places."""
+    labels = [_labels(name, domain) for name, domain in zip(layout.names, layout.domains, strict=True)]
+    return tuple(", ".join(parts) for parts in product(*labels))
+
+
+def _labels(name: str, domain: Domain) -> list[str]:
+    if not isinstance(domain, Range):
+        return [f"{name}={label}" for label in domain.labels]
+    ends = [domain.lo, *domain.cuts, domain.hi]
+    last = len(ends) - 2
+    return [
+        f"{name} in [{show(ends[place])}, {show(ends[place + 1])}{']' if place == last else ')'}"
+        for place in range(last + 1)
+    ]
+
+
+@dataclass(slots=True)
+class LayoutPlaces:
+    """The group of every row of a block."""
+
+    layout: Layout
+    in_turn: bool = False
+
+    def __call__(self, part: Part) -> Codes:
+        """Return the places of a block's rows."""
+        return strata_codes(part.batch.take(part.rows), self.layout)
+
+
+# What results about groups, policies and curves say in words: methods, releases, and what is not covered.
+
+
+METHOD_TEXTS = {
+    "arms": "difference of the arms' means in every group",
+    "adjusted": "mean doubly robust score of every group",
+}
+_WORDS = {
+    "centre": "mean outcome, share treated",
+    "histogram": "histogram of the scores, for their clip",
+    "ranks": "histogram of the ranking, for its quantiles",
+    "norms": "histogram of the rows' lengths",
+    "gram": "second moments of covariates, treatment and outcome",
+    "cells": "number, sum and squares of the clipped scores in every cell",
+}
+
+
+def settled_scores(
+    kind: type[Answer],
+    session: BaseSession,
+    question: Question,
+    found: Scoring,
+    compute: Callable[[Gate], Facts],
+    said: Mapping[str, Any],
+    remarks: tuple[str, ...] = (),
+) -> Answer:
+    """Return the settled answer of private scores, whose pages name the noise too."""
+    asked = (kind, session, question, found.plan, compute)
+    return settled(*asked, pages=found.pages, remarks=remarks, mechanisms=(), said=said)
+
+
+def release_words(found: Scoring) -> tuple[tuple[str, str], ...]:
+    """Return what was released and what part of the budget it took."""
+    parts = found.plan.parts
+    mechanism = "Gaussian noise"
+    return tuple(
+        (
+            _WORDS.get(name, "moments of the outcome's residuals"),
+            f"{parts[name]:.0%} of the budget; "
+            + (mechanism if not found.pure else f"{found.plan.kind(name).value} of pure noise"),
+        )
+        for name, _ in found.plan.amounts
+    )
+
+
+def record_details(found: Scoring) -> dict[str, float | str]:
+    """Return the single figures of a request that protects records."""
+    details: dict[str, float | str] = {
+        "rows": found.source.rows,
+        "mechanism": "laplace" if found.pure else "gaussian",
+    }
+    if found.form == "adjusted":
+        details["features"] = found.features.size
+    return details
+
+
+def caveats(study: Study, form: str, by: tuple[str, ...] = ()) -> tuple[Fact, ...]:
+    """Return what the intervals do not cover."""
+    last = Caveat.CLAMPING, Caveat.CLIPPED_SCORES, Caveat.COVERAGE_MEASURED
+    if form == "adjusted" and study.treated_share is None:
+        beyond = Caveat.OTHER_THAN_FEATURES, Caveat.EXTREME_PROPENSITIES
+        return Caveat.UNDECLARED_COVARIATES, *beyond, *last
+    return (*_unadjusted(study, by), *last)
+
+
+def _unadjusted(study: Study, by: tuple[str, ...]) -> tuple[Caveat, ...]:
+    """Return what leaves room for confounders where nothing but the groups is adjusted for."""
+    if study.randomised is True:
+        return ()
+    left = [name for name in study.covariates if name not in by]
+    return (Caveat.CONFOUNDING_WITHIN_GROUPS if left or not by else Caveat.CONFOUNDING,)
+
+
+# Effects of groups where only outcomes are private: a linear estimate in every group, each with the whole budget.
+#
+# Who is in which group and in which arm is public, so that an outcome moves the numbers of one group alone.
+
+
+_FEWEST = 2  # people in either arm of a group that has an effect
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMeans:
+    """The difference of the arms' means in one group."""
+
+    sensitivity: MeanContrast
+    share: Fraction
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of the group's treated and of its other rows."""
+        return self.sensitivity.treated, self.sensitivity.control
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLinear:
+    """A weighted or matched effect in one group."""
+
+    table: Table
+    form: LinearForm
+    variance_form: VarianceForm
+    sensitivity: LinearEstimate
+    share: Fraction
+
+    @classmethod
+    def of(cls, effect: LinearEffect, rows: Table, question: Question) -> GroupLinear:
+        """Return the statistic of a public linear estimator of a group's rows."""
+        table = effect.table or rows
+        form, variance_form = linear_form(effect.coefficients), effect.variance_form()
+        bounds = linear_effect.sensitivity_of(table, form, variance_form)
+        share = effect.share
+        if share is None:
+            share = linear_effect.chosen_share(bounds, question, effect.expected_part)
+        return cls(table, form, variance_form, bounds, share)
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Number of the group's treated and of its other rows."""
+        treated = int(self.table.treated.sum())
+        return treated, self.table.rows - treated
+
+    def release(self, gate: Gate, names: tuple[str, str]) -> tuple[Released, Released | None]:
+        """Return the released effect and, where it is paid for, its variance."""
+        variance_form = self.variance_form if self.share > 0 else None
+        return linear_effect.release(gate, self.table, self.form, variance_form, self.sensitivity, names)
+
+
+def outcome_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+    """Return the private effects of all groups that have two people in either arm."""
+    question = replace(question, method=_chosen(session.study, question, layout))
+    statistics: Mapping[int, GroupMeans | GroupLinear]
+    # Rows that do not fit are refused before anything is spent.
+    if question.method == "difference_in_means":
+        session.attach_batches()
+        statistics = _means(session.batches, question, layout)
+    else:
+        session.attach(f"groups with method={question.method!r}")
+        statistics = _adjusted(session.table, question, layout)
+    for one in statistics.values():
+        refuse_few_clusters(session.study, "groups", question.method, sum(one.sizes), " in every group")
+    if not statistics:
+        raise refusal("CV-S110", layout=layout.describe())
+    plan = groups_plan(question, [one.share for one in statistics.values()])
+    means = question.method == "difference_in_means"
+    names, study = group_names(layout), session.study
+    pages = [difference_in_means.PAGE if means else linear_effect.EFFECT_PAGE]
+    by_arm = any(
+        isinstance(one, GroupLinear) and isinstance(one.variance_form, ResidualVariance)
+        for one in statistics.values()
+    )
+    pages += [weighting_variance.PAGE] if by_arm else []
+
+    def compute(gate: Gate) -> Facts:
+        found = release(gate, session.batches, layout, statistics)
+        return Facts(
+            groups=_outcome_effects(session.study, question, names, statistics, found),
+            by=layout.names,
+            method=f"{question.method.replace('_', ' ')} in every group",
+            releases=(("effect and variance of every group", "the whole budget in every group"),),
+            not_covered=_caveats(study, question, layout) + ((Caveat.UNEVEN_VARIANCE,) if by_arm else ()),
+            details={"rows": session.batches.rows, "mechanism": question.mechanism},
+            left_out=tuple(name for place, name in enumerate(names) if place not in statistics),
+        )
+
+    return settled(
+        GroupsResult,
+        session,
+        question,
+        plan,
+        compute,
+        pages=(*pages, "session/branches.proof.md"),
+        said={"question": "groups", "by": layout.describe()},
+    )
+
+
+def _outcome_effects(
+    study: Study,
+    question: Question,
+    names: Sequence[str],
+    statistics: Mapping[int, GroupMeans | GroupLinear],
+    found: Sequence[tuple[Released, Released | None]],
+) -> tuple[Effect, ...]:
+    """Return every group's effect with its error; without a released variance the largest one stands in."""
+    width, effects = float(study.outcome_range[1] - study.outcome_range[0]), []
+    for (place, one), (effect, variance) in zip(statistics.items(), found, strict=True):
+        cap = float(one.sensitivity.variance_cap)
+        known = (cap, None) if variance is None else (float(variance), variance.noise)
+        plain = Uncertainty(effect.noise, known[0], cap, known[1])
+        error = with_rare_events(plain, study.outcome_range, one.sizes)
+        released = Linear(float(effect), error, (-width, width))
+        effects.append(Effect(names[place], released, question.level, len(statistics), float(sum(one.sizes))))
+    return tuple(effects)
+
+
+def _means(source: Backend, question: Question, layout: Layout) -> dict[int, GroupMeans]:
+    """Return the statistics of the groups that have an effect, by their places; sizes of arms are public."""
+    (counts,) = source.run(partial(group_sizes, layout=layout))
+    found = {}
+    for place, (control, treated) in enumerate(counts.reshape(-1, 2)):
+        if min(control, treated) >= _FEWEST:
+            bounds = MeanContrast(source.study.outcome_bounds.width, int(treated), int(control))
+            found[place] = GroupMeans(bounds, difference_in_means.chosen_share(bounds, question))
+    return found
+
+
+def group_sizes(block: Table, layout: Layout) -> Sums:
+    """Return how many rows every group has in either arm, those without treatment first."""
+    return (np.bincount(_cells(block, layout), minlength=2 * layout.public),)
+
+
+def group_sums(block: Table, layout: Layout) -> Sums:
+    """Return the same with sums and sums of squares of outcomes beside them."""
+    return (cell_totals(_cells(block, layout), 2 * layout.public, block.outcome),)
+
+
+def _cells(block: Table, layout: Layout) -> NDArray[np.int64]:
+    return 2 * strata_codes(block, layout) + block.treated
+
+
+def release(
+    gate: Gate,
+    source: Backend,
+    layout: Layout,
+    statistics: Mapping[int, GroupMeans | GroupLinear],
+) -> list[tuple[Released, Released | None]]:
+    """Return every group's released effect and, where it is paid for, its variance."""
+    linear = [one for one in statistics.values() if isinstance(one, GroupLinear)]
+    if linear:
+        return [one.release(gate, release_names(k)) for k, one in enumerate(linear)]
+    (sums,) = source.run(partial(group_sums, layout=layout))
+    unit, found = outcome_unit(source.study.outcome_bounds), []
+    for k, (place, one) in enumerate(statistics.items()):
+        assert isinstance(one, GroupMeans)
+        arms = TwoArms(Arm(*sums[2 * place + 1]), Arm(*sums[2 * place]))
+        names = release_names(k)
+        found.append(difference_in_means.release(gate, arms, unit, one.sensitivity, one.share > 0, names))
+    return found
+
+
+def groups_plan(question: Question, shares: Sequence[Fraction]) -> Plan:
+    """Return the plan under which every group spends the whole budget on its own outcomes."""
+    branches: list[tuple[Mapping[str, Fraction], Mapping[str, Kind]]] = []
+    for place, share in enumerate(shares):
+        effect, variance = release_names(place)
+        branches.append(({effect: 1 - share, variance: share}, {}))
+    return in_branches(question.budget, question.mechanism, branches)
+
+
+def release_names(place: int) -> tuple[str, str]:
+    """Return what the two releases of a group are called in its plan."""
+    return f"effect of group {place}", f"variance of group {place}"
+
+
+def _chosen(study: Study, question: Question, layout: Layout) -> str:
+    left = _left(study, layout)
+    if question.method != "auto":
+        return question.method if left or question.method == "difference_in_means" else "difference_in_means"
+    return "difference_in_means" if study.randomised is True or not left else "weighting"
+
+
+def _left(study: Study, layout: Layout) -> list[str]:
+    """Return the covariates that may still differ within a group."""
+    return [
+        name
+        for name, domain in study.covariates.items()
+        if name not in layout.names or isinstance(domain, Range)
+    ]
+
+
+def _adjusted(table: Table, question: Question, layout: Layout) -> dict[int, GroupLinear]:
+    """Return the weighted or matched statistics of the groups that have an effect, by their places."""
+    maker, found = weighted_effect if question.method == "weighting" else matched_effect, {}
+    for place, rows in enumerate(_group_rows(table, layout)):
+        own = _rows_of(table, rows, layout)
+        treated = int(own.treated.sum())
+        if min(treated, own.rows - treated) >= _FEWEST:
+            found[place] = GroupLinear.of(maker(own, question), own, question)
+    return found
+
+
+def _group_rows(table: Table, layout: Layout) -> list[np.ndarray[tuple[int], np.dtype[np.intp]]]:
+    codes = strata_codes(table, layout)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(1, layout.public))
+    return list(np.split(order, ends))
+
+
+def _rows_of(table: Table, rows: np.ndarray[tuple[int], np.dtype[np.intp]], layout: Layout) -> Table:
+    """Return a group's rows, without the covariates that are the same for all of them."""
+    study = table.study
+    kept = _left(study, layout)
+    rules = {
+        name: rule for name, rule in study.missing.items() if name not in set(study.covariates) - set(kept)
+    }
+    smaller = study.changed(covariates={name: study.covariates[name] for name in kept}, missing=rules)
+    return replace(
+        table,
+        study=smaller,
+        arm=table.arm[rows],
+        treated=table.treated[rows],
+        outcome=table.outcome[rows],
+        covariates={name: table.covariates[name][rows] for name in kept},
+        measures=(),
+    )
+
+
+def _caveats(study: Study, question: Question, layout: Layout) -> tuple[Fact, ...]:
+    if question.method == "difference_in_means":
+        left = tuple(name for name in layout.names if name not in _left(study, layout))
+        return (*confounding(caveats(study, "arms", left)), Caveat.CLAMPING)
+    return adjusted_caveats(study, Caveat.IMBALANCE_WITHIN_GROUPS)
+
+
+# Effects by group: `groups(...)`.
+
+
+# Effects of groups where everything about a person is private: one release for all groups together.
+
+
+def record_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+    """Return the private effects of all groups; which group a person is in is private too."""
+    found = scoring(session.study, session.batches, question)
+
+    def compute(gate: Gate) -> Facts:
+        cells, score = found.run(gate, LayoutPlaces(layout), layout.public)
+        effects = _effects(session, question, layout, cells, score)
+        return Facts(
+            groups=effects,
+            by=layout.names,
+            method=METHOD_TEXTS[question.method],
+            releases=release_words(found),
+            not_covered=caveats(session.study, question.method, layout.names),
+            details=record_details(found),
+        )
+
+    said = {"question": "groups", "by": layout.describe()}
+    return settled_scores(GroupsResult, session, question, found, compute, said)
+
+
+def cell_ratios(cells: Tallies, score: Score, unit: float, limit: float) -> list[NoisyRatio]:
+    """Return what is known about the mean score of every cell; `unit` is half the outcome's range."""
+    variances = cell_variances(cells)
+    shift, extra = model_errors(cells, score)
+    return [
+        NoisyRatio(
+            total=float(cells.totals[place] - shift[place]) * unit,
+            size=float(cells.sizes[place]),
+            row_variance=float(variances[place]) * unit**2,
+            total_sd=cells.total_sd * unit,
+            size_sd=cells.size_sd,
+            offset=(cells.centre + score.offset) * unit,
+            extra=float(extra[place]) * unit**2,
+            bias=(score.bias + cells.lost) * unit,
+            limit=limit,
+            heavy=cells.heavy,
+        )
+        for place in range(len(cells.sizes))
+    ]
+
+
+def _effects(
+    session: BaseSession, question: Question, layout: Layout, cells: Tallies, score: Score
+) -> tuple[Effect, ...]:
+    low, high = session.study.outcome_range
+    width = float(high - low)
+    arms = question.method == "arms"
+    ratios = cell_ratios(cells, score, width / 2, width / 2 if arms else width)
+    names = group_names(layout)
+    if not arms:
+        known: list[Known] = list(ratios)
+        sizes = cells.sizes
+        size_sd = cells.size_sd
+    else:
+        known = [RatioDifference(ratios[2 * g + 1], ratios[2 * g]) for g in range(len(names))]
+        sizes = cells.sizes.reshape(-1, 2).sum(axis=1)
+        size_sd = cells.size_sd * float(np.sqrt(2))
+    return tuple(
+        Effect(name, known[place], question.level, len(names), float(sizes[place]), size_sd)
+        for place, name in enumerate(names)
+    )
+
+
+# Groups where treatment and outcome are private: who is in which is public, and a pair moves the sums of one alone.
+
+
+# Rows of a group that has an effect.
+_GROUPS_FEWEST = 30
+
+
+def pair_groups(session: BaseSession, question: Question, layout: Layout) -> GroupsResult:
+    """Return the private effects of the groups that have enough rows."""
+    table, names = session.table, group_names(layout)
+    codes = strata_codes(table, layout)
+    places = np.flatnonzero(np.bincount(codes, minlength=layout.public) >= _GROUPS_FEWEST)
+    if not len(places):
+        raise refusal("CV-S110b", layout=layout.describe(), fewest=_GROUPS_FEWEST)
+    rows = [np.flatnonzero(codes == place) for place in places]
+    question, choice = asked(session, replace(question, method="adjusted"), len(places))
+    width = float(session.study.outcome_range[1] - session.study.outcome_range[0])
+
+    def compute(gate: Gate) -> Facts:
+        found = pair_effects(gate, table, choice, Estimand.ATE, rows)
+        known = [Linear(one.estimate, one.uncertainty, (-width, width)) for one in found]
+        effects = tuple(
+            Effect(names[place], one, question.level, len(places), float(len(own)))
+            for place, one, own in zip(places, known, rows, strict=True)
+        )
+        return Facts(
+            provenance(session, question, choice, {}),
+            groups=effects,
+            by=layout.names,
+            left_out=tuple(name for place, name in enumerate(names) if place not in places),
+        )
+
+    said = {"question": "groups", "by": layout.describe()}
+    return settled(GroupsResult, session, question, choice.plan, compute, said=said)
+
+
+@asks
+def groups(
+    data: object,
+    study: Study,
+    *,
+    by: By,
+    protects: Protects,
+    epsilon: Number,
+    delta: Number = 0,
+    method: GroupsMethod = "auto",
+    level: float = 0.95,
+    mechanism: Mechanism | None = None,
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None,
+    ledger: str | Path | Ledger | None = None,
+    dataset: str | None = None,
+    request_id: str | None = None,
+    noise: BitSource | None = None,
+) -> GroupsResult:
+    """Return the private effects of public groups; all groups together cost what one does.
+
+    Args:
+        data: as for `counterveil.ate`.
+        study: column roles, public bounds and categories.
+        by: a covariate, several (crossed), or a mapping to cut points: {"age": (40, 65), "sex": None}.
+        protects: "outcome" (groups, arms and covariates are public), "treatment and outcome" (groups and covariates
+            are) or "record" (nothing is).
+        epsilon: privacy loss to spend on all groups together.
+        method: "auto"; with outcomes protected "difference_in_means", "weighting" or "matching"; with
+            records protected "arms" (trials) or "adjusted" (covariates); between the two "adjusted".
+        level: confidence level of the intervals, single or simultaneous.
+        settings: those of the method, such as `cv.settings.Weighting()`; with records protected `cv.settings.Groups`.
+        delta, mechanism, ledger, dataset, request_id, noise: as for `counterveil.ate`.
+    """
+    asked = GroupsArguments(
+        by=by,
+        protects=protects,
+        epsilon=epsilon,
+        delta=delta,
+        method=method,
+        level=level,
+        mechanism=mechanism,
+        settings=settings,
+        request_id=request_id,
+    )
+    return ask_once(asked, data, study, ledger, dataset, noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsArguments(Arguments[GroupsResult]):
+    """The private effects of public groups; see `counterveil.groups` for the arguments."""
+
+    name: ClassVar[str] = "groups"
+    units: ClassVar[tuple[Unit, ...]] = tuple(Unit)
+    by: By
+    delta: Number = 0
+    method: GroupsMethod = "auto"
+    mechanism: Mechanism | None = None
+    settings: DifferenceInMeans | Groups | Matching | Weighting | None = None
+
+    def checked(self, study: Study) -> Asked[GroupsResult]:
+        """Return the checked question; nothing here looks at data or budget."""
+        layout_of(study, self.by)  # refuses what makes no groups
+        question = self.question(self.delta, self.method, self.mechanism, self.settings)
+        refuse_ungrouped(study, question, METHODS[question.unit])
+        return Asked(question.budget, partial(answer_groups, question=question, by=self.by))
+
+
+@silence()
+def answer_groups(session: BaseSession, question: Question, by: By) -> GroupsResult:
+    """Return the answer of the form that the question names, or that public numbers choose."""
+    layout = layout_of(session.study, by)
+    session.admit(question.uses(session.study, "groups"))
+    rule = session.account().rule
+    if question.unit is Unit.OUTCOME:
+        return outcome_groups(session, question.in_pure_noise(rule), layout)
+    if question.unit is Unit.TREATMENT_AND_OUTCOME:
+        session.attach(f"groups with method={question.method!r}")
+        return pair_groups(session, question, layout)
+    question = replace(question, open_noise=question.open_noise and rule == "sum")
+    session.attach_batches()
+    # Which group a cluster is in is private: there must be enough for groups of equal size.
+    mean = session.batches.rows // layout.public
+    refuse_few_clusters(session.study, "groups", question.method, mean, " a group")
+    chosen = chosen_form(session.study, question, session.batches.rows, layout, layout.public)
+    return record_groups(session, chosen, layout)

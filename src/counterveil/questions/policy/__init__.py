@@ -1,1 +1,0 @@
-"""Values of treatment rules and targeting curves."""
