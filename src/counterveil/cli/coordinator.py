@@ -116,7 +116,7 @@ def run(
     If fewer sites than the quorum answer, the exit code is 8. Run it again to ask the missing sites; a site that
     has answered does not pay twice.
     """
-    from counterveil.federation.coordinator import run_study
+    from counterveil.federation.sum_round import run_study
 
     check_target(report)
     opened = _open(folder)

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from counterveil.errors import CounterveilError, ParameterError, refusal
 from counterveil.federation import messages as refusals
-from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError, judged
+from counterveil.federation.judging import COPY, NOT_AN_ANSWER, Expected, SetAsideError
+from counterveil.federation.judging_tables import judged
 from counterveil.federation.messages import Reply, SiteRequest
 from counterveil.federation.study_files import StudyFolder, check_pooling
 from counterveil.federation.summed import agreed, most_rows
@@ -317,42 +318,3 @@ def _weight_limits(folder: StudyFolder, results: Mapping[str, Any]) -> WeightLim
         own={site: max(study.max_weight, share) for site, share in shares.items()},
         min_variance=least,
     )
-
-
-# One run of a study on Flower, from the first process to the last reply, with its times.
-
-
-# This machine alone, or every network it is on; a firewall can say more.
-_LISTEN = ("127.0.0.1", "0.0.0.0")
-
-
-def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float]:
-    """Ask the sites that have not answered yet and return how many seconds each part took."""
-    from counterveil.federation.engines.flower.wire import prepare
-
-    if listen not in _LISTEN:
-        raise refusal(
-            "CV-P600", what="the address to listen on", expected=" or ".join(_LISTEN), got=repr(listen)
-        )
-    start = time.monotonic()
-    with folder.running():
-        prepare(folder.path / "flower")
-        from counterveil.federation.engines.flower.link import FlowerLink
-
-        loaded = time.monotonic()
-        with FlowerLink(folder, listen) as link:
-            ready = time.monotonic()
-            tell(f"listening on {folder.study.address}")
-            if folder.study.colluding:
-                from counterveil.federation.sum_round import run_sum
-
-                run_sum(folder, link, tell, Clock())
-            else:
-                Round(folder, link, tell).run()
-            answered = time.monotonic()
-    return {
-        "load": loaded - start,
-        "link": ready - loaded,
-        "answers": answered - ready,
-        "stop": time.monotonic() - answered,
-    }

@@ -14,7 +14,7 @@ methods that locate outcomes in their range may have less noise than any rule on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import isclose, sqrt
@@ -597,11 +597,14 @@ def _judging_check_extra(means: JointMeans, off: float) -> None:
     hold(scale * least * (1 - NEAR) <= means.known.extra <= scale * (off**2 + least) * (1 + NEAR))
 
 
-def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Any:
-    """Return the result of a reply, or raise the reason for setting the site aside.
-
-    `max_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
-    """
+def judged_by(
+    check_several: Callable[[Ask, dict[str, Any], Any], None],
+    request: SiteRequest,
+    reply: Reply,
+    max_rows: int | None,
+    known: Head | None,
+) -> Any:
+    """Return the result of a reply; `check_several` judges answers of several effects."""
     if not reply.answers(request) or reply.result is None:
         raise SetAsideError(NOT_AN_ANSWER)
     of_one = request.ask.question == "ate"
@@ -615,20 +618,15 @@ def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head
     try:
         _check_question(request, result)
         _check_rows(result, max_rows)
-        checked = _checked(request, result) if of_one else _checked_answer(request, result)
+        if of_one:
+            result = _checked(request, result)
+        else:
+            check_several(request.ask, request.declaration, result)
     except (UnreadableError, KeyError, ArithmeticError, ValueError):
         # Numbers so large or so small that nothing can be computed from them are nobody's.
         raise SetAsideError(OTHER_NOISE) from None
     _check_head(reply.head, known)
-    return checked
-
-
-def _checked_answer(request: SiteRequest, answer: Any) -> Any:
-    """Return an answer of several effects whose released numbers fit."""
-    from counterveil.federation.judging_tables import check_answer
-
-    check_answer(request.ask, request.declaration, answer)
-    return answer
+    return result
 
 
 def _check_question(request: SiteRequest, result: Any) -> None:

@@ -34,10 +34,11 @@ from counterveil.federation.judging import (
     check_difference,
     check_place,
     hold,
+    judged_by,
     most_mu,
     sensitivity_of,
 )
-from counterveil.federation.messages import Ask
+from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.inference import NoiseDistribution, Uncertainty
 from counterveil.inference.measures import NoisyRatio, RatioDifference
 from counterveil.inference.survival import NoisyTables
@@ -108,6 +109,14 @@ def check_declared(declaration: Mapping[str, Any], ask: Ask) -> None:
 
 def _undeclared(expected: str, got: str) -> CounterveilError:
     return refusal("CV-P600", what="the declaration", expected=expected, got=got)
+
+
+def judged(request: SiteRequest, reply: Reply, max_rows: int | None, known: Head | None) -> Any:
+    """Return the result of a reply, or raise the reason for setting the site aside.
+
+    `max_rows` is what the study file says of the site, `known` the last end of its ledger that was seen.
+    """
+    return judged_by(check_answer, request, reply, max_rows, known)
 
 
 def check_answer(ask: Ask, declaration: dict[str, Any], answer: Any) -> None:

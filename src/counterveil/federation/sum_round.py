@@ -6,11 +6,13 @@ them compute the same.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from counterveil.bounded_reading import Fields, UnreadableError
+from counterveil.errors import refusal
 from counterveil.federation.coordinator import Clock, Round, SiteEngine, Teller, read_reply
 from counterveil.federation.masking import Member, Step, read_numbers, sum_request, total_of
 from counterveil.federation.messages import Reply, SiteRequest
@@ -119,3 +121,40 @@ def run_sum(folder: StudyFolder, engine: SiteEngine, tell: Teller, clock: Clock)
 
 def _said(reply: Reply, names: tuple[str, ...]) -> Fields:
     return Fields.of("a part", (reply.result or {}).get("summed"), names)
+
+
+# One run of a study on Flower, from the first process to the last reply, with its times.
+
+
+# This machine alone, or every network it is on; a firewall can say more.
+_LISTEN = ("127.0.0.1", "0.0.0.0")
+
+
+def run_study(folder: StudyFolder, listen: str, tell: Teller) -> dict[str, float]:
+    """Ask the sites that have not answered yet and return how many seconds each part took."""
+    from counterveil.federation.engines.flower.wire import prepare
+
+    if listen not in _LISTEN:
+        raise refusal(
+            "CV-P600", what="the address to listen on", expected=" or ".join(_LISTEN), got=repr(listen)
+        )
+    start = time.monotonic()
+    with folder.running():
+        prepare(folder.path / "flower")
+        from counterveil.federation.engines.flower.link import FlowerLink
+
+        loaded = time.monotonic()
+        with FlowerLink(folder, listen) as link:
+            ready = time.monotonic()
+            tell(f"listening on {folder.study.address}")
+            if folder.study.colluding:
+                run_sum(folder, link, tell, Clock())
+            else:
+                Round(folder, link, tell).run()
+            answered = time.monotonic()
+    return {
+        "load": loaded - start,
+        "link": ready - loaded,
+        "answers": answered - ready,
+        "stop": time.monotonic() - answered,
+    }

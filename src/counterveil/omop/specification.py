@@ -19,7 +19,7 @@ from counterveil.privacy import Number
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class RecordTable:
     """A table of dated records, with its columns of concepts and days."""
 
     table: str
@@ -28,12 +28,12 @@ class Records:
 
 
 RECORDS = {
-    "condition": Records("condition_occurrence", "condition_concept_id", "condition_start_date"),
-    "drug": Records("drug_exposure", "drug_concept_id", "drug_exposure_start_date"),
-    "procedure": Records("procedure_occurrence", "procedure_concept_id", "procedure_date"),
-    "observation": Records("observation", "observation_concept_id", "observation_date"),
-    "visit": Records("visit_occurrence", "visit_concept_id", "visit_start_date"),
-    "measurement": Records("measurement", "measurement_concept_id", "measurement_date"),
+    "condition": RecordTable("condition_occurrence", "condition_concept_id", "condition_start_date"),
+    "drug": RecordTable("drug_exposure", "drug_concept_id", "drug_exposure_start_date"),
+    "procedure": RecordTable("procedure_occurrence", "procedure_concept_id", "procedure_date"),
+    "observation": RecordTable("observation", "observation_concept_id", "observation_date"),
+    "visit": RecordTable("visit_occurrence", "visit_concept_id", "visit_start_date"),
+    "measurement": RecordTable("measurement", "measurement_concept_id", "measurement_date"),
 }
 # The columns that every study has.
 PERSON, TARGET, OUTCOME, DAYS, EVENT = "person_id", "target", "outcome", "days", "event"

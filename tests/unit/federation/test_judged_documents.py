@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.federation.judging import Expected, SetAsideError, judged
+from counterveil.federation.judging import Expected, SetAsideError
+from counterveil.federation.judging_tables import judged
 from counterveil.federation.messages import Ask, Head, Reply, SiteRequest
 from counterveil.privacy import Proof
 from counterveil.privacy.caveats import Target

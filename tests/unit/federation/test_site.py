@@ -9,7 +9,7 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import batches
-from counterveil.federation.judging import judged
+from counterveil.federation.judging_tables import judged
 from counterveil.federation.messages import Ask, Reply, SiteRequest
 from counterveil.federation.site import Site
 from counterveil.federation.site_files import APPROVED, REJECTED
