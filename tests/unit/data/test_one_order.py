@@ -121,12 +121,12 @@ def test_equal_rows_are_one_table(order, name, tmp_path, monkeypatch):
         assert reduced(joined_tables(list(streamed.batches()))) == reduced(cells)
 
 
-CELLS = [(column, name) for name in CONTAINERS for column in ("visit", "y", "age", "site", "arm")]
+PLACES = [(column, name) for name in CONTAINERS for column in ("visit", "y", "age", "site", "arm")]
 
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("column", "name"), thinned_rows(CELLS, *(one for one in CELLS if one[0] == "visit"), *CELLS[1::3])
+    ("column", "name"), thinned_rows(PLACES, *(one for one in PLACES if one[0] == "visit"), *PLACES[1::3])
 )
 def test_a_cell_of_one_person_changes_nobody_else(column, name, tmp_path):
     """In every container that can hold it; what is refused tells no more than that."""

@@ -6,7 +6,7 @@ import pytest
 
 import counterveil.numerics as numerics
 from counterveil.errors import InternalError, ParameterError
-from counterveil.numerics import matching as match_walk
+from counterveil.numerics import matching
 from counterveil.numerics.matching import adaptive_limit, arm_limits, matching_coefficients
 
 SEVEN_TREATED = np.array([True] * 3 + [False] * 4)
@@ -90,9 +90,9 @@ def outcomes():
 
 def test_plain_python_gives_the_same_bits_as_the_extension(monkeypatch):
     pytest.importorskip("counterveil.numerics._walk", reason="the extension was not built")
-    assert match_walk.walk is not match_walk.plain_walk
+    assert matching.walk is not matching.plain_walk
     built = outcomes()
-    monkeypatch.setattr(match_walk, "walk", match_walk.plain_walk)
+    monkeypatch.setattr(matching, "walk", matching.plain_walk)
     assert outcomes() == built
 
 
@@ -100,7 +100,7 @@ def test_without_the_extension_the_walk_is_plain(monkeypatch):
     monkeypatch.setitem(sys.modules, "counterveil.numerics._walk", None)
     monkeypatch.delitem(sys.modules, "counterveil.numerics.matching")
     fresh = importlib.import_module("counterveil.numerics.matching")
-    monkeypatch.setattr(numerics, "match_walk", match_walk)
+    monkeypatch.setattr(numerics, "matching", matching)
     assert fresh.walk is fresh.plain_walk
 
 
