@@ -1,4 +1,4 @@
-"""The ledger's refusals."""
+"""Accounts of a ledger: refusals, the chain of entries, and what each account allows and has spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The joint cost of several releases whose privacy parameters were fixed in advance.
+"""What several releases cost together: fixed in advance, or chosen one after another.
+
+The joint cost of several releases whose privacy parameters were fixed in advance.
 
 Every rule below is valid on its own, so the smallest figure is valid too. Later releases may
 depend on earlier outputs; their privacy parameters may not (that is the ledger's case, see

@@ -1,4 +1,4 @@
-"""The anchors of one ledger: where they are, whether the ledger still holds what they hold, and moving them."""
+"""The ledger: opening, spending, verification, and the anchors that hold its head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit says, as text and as data."""
+"""What an audit examines, and what it says, as text and as data."""
 
 from __future__ import annotations
 

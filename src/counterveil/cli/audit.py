@@ -1,4 +1,4 @@
-"""The commands that check claims, run by the laboratory: `audit` attacks our own releases, `reproduce` runs papers."""
+"""The commands that check claims, export answers, and serve the console."""
 
 from __future__ import annotations
 

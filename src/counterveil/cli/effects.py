@@ -1,4 +1,4 @@
-"""The commands that estimate effects and spend a budget: estimate, arms, groups, cate and policy-value."""
+"""The commands that answer questions: effects, arms, groups, functions, policies, regressions."""
 
 from __future__ import annotations
 

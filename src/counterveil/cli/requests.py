@@ -1,4 +1,4 @@
-"""The options that several commands share, each written once, and the decorator that adds them to a command."""
+"""Options that several commands share, and how a command's question is asked."""
 
 from __future__ import annotations
 

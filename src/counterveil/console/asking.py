@@ -1,4 +1,4 @@
-"""Asking: a form, one page that says the price and what becomes public, and then the request itself."""
+"""Planning and asking: forms, the price and what becomes public, and then the request itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The console's refusals, and the status of every answer that is one."""
+"""Visits to the console: refusals, people and their links, sessions."""
 
 from __future__ import annotations
 

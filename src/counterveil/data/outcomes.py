@@ -1,4 +1,6 @@
-"""Subsets of rows: a small language of conditions over columns, read and applied without evaluating code.
+"""Parts of a study: subsets of rows, persons, changes and several outcomes, times to an event.
+
+Subsets of rows: a small language of conditions over columns, read and applied without evaluating code.
 
 A condition is made of comparisons joined by `and`, `or` and `not`:
 

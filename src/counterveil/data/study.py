@@ -1,4 +1,4 @@
-"""Studies as documents: plain dictionaries, JSON and TOML."""
+"""A study: what is declared of columns, as arguments, formulas, dictionaries, JSON and TOML."""
 
 from __future__ import annotations
 

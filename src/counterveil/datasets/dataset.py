@@ -1,4 +1,4 @@
-"""A data set with its study, its source, and the true effect if it is known."""
+"""Data sets with their studies: simulated, semi-synthetic, trials and observational ones."""
 
 from __future__ import annotations
 

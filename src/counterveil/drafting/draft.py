@@ -1,4 +1,4 @@
-"""Which part each column of a file plays, from its name, its type, a codebook and people's answers; no row is read."""
+"""A draft: which part each column plays, the study file that is written, and its checks. No row is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Survival curves from a table of events and censorings by time cell, and the errors of sampling and noise.
+"""Survival curves, restricted means, tests and hazard ratios from noisy tables of events by time cell.
+
+Survival curves from a table of events and censorings by time cell, and the errors of sampling and noise.
 
 A block is an arm, or an arm of a stratum. Its table has (K + 1) J + 1 entries: events by cause and cell, censorings by
 cell, and people who were followed to the horizon; K is 1 without competing risks. With d events among E people at risk,

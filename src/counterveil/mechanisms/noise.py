@@ -1,4 +1,4 @@
-"""Sources of random bits (the operating system, or a seed for tests), grids, and the exact sampler."""
+"""Sources of random bits, grids, the exact sampler, and its fast form for vectors."""
 
 from __future__ import annotations
 

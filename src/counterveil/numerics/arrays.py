@@ -1,4 +1,4 @@
-"""Types of arrays, and square roots of rationals that are never too small or never too large."""
+"""Types of arrays, bounds of square roots, and linear algebra on one thread."""
 
 from __future__ import annotations
 

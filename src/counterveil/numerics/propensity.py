@@ -1,4 +1,4 @@
-"""How much of the treatment each covariate explains beyond the others: partial R^2 of a linear regression."""
+"""Propensity scores, and how much of the treatment each covariate explains beyond the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privacy budgets as exact rationals: 0.1 three times is 0.3, to the last bit."""
+"""Privacy budgets as exact rationals, and the guarantee that an answer carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the two forms of DP-CATE share: their settings, and what stands around their numbers.
+"""The published forms of private CATE: finite queries, and functions.
+
+What the two forms of DP-CATE share: their settings, and what stands around their numbers.
 
 Where the paper is ambiguous, both readings are a choice.
 

@@ -1,4 +1,4 @@
-"""Table 1 of a study whose covariates and treatments are public: exact figures by arm, free of charge."""
+"""How a question is declared once and asked everywhere; Table 1, which is free of charge."""
 
 from __future__ import annotations
 

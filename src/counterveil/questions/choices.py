@@ -1,4 +1,4 @@
-"""What the arguments of questions may be, for editors that complete them; texts in variables are taken too."""
+"""What arguments of questions may be, and how a call is written again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about groups, policies and curves, checked before any data or budget is touched."""
+"""Effects by group: `groups(...)`, checked before any data or budget is touched."""
 
 from __future__ import annotations
 

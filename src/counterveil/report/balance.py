@@ -1,4 +1,4 @@
-"""Balance and overlap of the arms as text and as pictures of a page; shown only where covariates are public."""
+"""Balance, overlap and Table 1 as text and as pictures; shown only where covariates are public."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ratios, odds ratios, lifts and numbers needed to treat in words, from the facts of a result."""
+"""Measures, several results side by side, and survival in words, from the facts of a result."""
 
 from __future__ import annotations
 

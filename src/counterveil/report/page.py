@@ -1,4 +1,4 @@
-"""A view as Markdown, without its pictures; other programs make DOCX or PDF of it."""
+"""A view as Markdown, and as a page of HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people write them; every report, page, table and picture takes them from here."""
+"""Numbers, documents and text as people read them; every report, page, table and picture takes numbers from here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the single figures of a result are called in print; their keys in `details` are identifiers."""
+"""What a result shows: its figures by name, in order."""
 
 from __future__ import annotations
 

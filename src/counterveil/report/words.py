@@ -1,4 +1,4 @@
-"""How to ask a question again: the study as a file, and the calls that ask the same of it."""
+"""The words of an answer, and how to ask its question again."""
 
 from __future__ import annotations
 

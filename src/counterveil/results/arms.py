@@ -1,4 +1,4 @@
-"""The answer about several arms: a mean for each, and an effect for each but the reference."""
+"""The answers about several arms, several outcomes, and periods."""
 
 from __future__ import annotations
 

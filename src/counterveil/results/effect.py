@@ -1,4 +1,4 @@
-"""One row of a result's table of effects: a released number, its error and its intervals."""
+"""One row of a table of effects, and how answers are stored and read."""
 
 from __future__ import annotations
 

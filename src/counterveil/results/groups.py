@@ -1,4 +1,4 @@
-"""The answer about groups: an effect for each, its intervals, one guarantee for all."""
+"""The answers about groups, and about ratios of sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What measures of two means are called, and what is said of their estimates."""
+"""Measures of two means: what they are called, and what a result computes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer about one effect: a difference, or the same released numbers on the scale of a measure."""
+"""The answer about one effect, and several results side by side."""
 
 from __future__ import annotations
 

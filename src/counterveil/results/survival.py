@@ -1,4 +1,4 @@
-"""The answer about times to an event: curves of both arms, their difference, restricted means and the log-rank test."""
+"""The answers about times to an event and about quantiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request will draw, fixed in advance: the split of its budget over named releases."""
+"""The session: plans fix what a request draws, the gate draws it; the table, budget and ledger behind both."""
 
 from __future__ import annotations
 

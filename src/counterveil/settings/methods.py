@@ -1,4 +1,4 @@
-"""What a setting may be: its range in words and as a test, kept with the field and checked in one place."""
+"""The settings of methods, and what each may be, checked in one place."""
 
 from __future__ import annotations
 

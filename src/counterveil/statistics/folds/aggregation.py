@@ -1,4 +1,4 @@
-"""Learners for folds: what may be passed, and how one is run without a word about the rows getting out."""
+"""Sample and aggregate: learners in folds, queries, and their private average."""
 
 from __future__ import annotations
 

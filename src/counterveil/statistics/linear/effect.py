@@ -1,4 +1,4 @@
-"""How a budget is split over an effect, its variance and the place of outcomes, decided from public numbers."""
+"""An effect with public weights where outcomes are private: budget, place, variance, release; clusters."""
 
 from __future__ import annotations
 

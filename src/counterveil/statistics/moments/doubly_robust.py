@@ -1,4 +1,6 @@
-"""How the private effect from moments by arm spends its budget: functions of public numbers alone.
+"""The doubly robust effect of records: how its budget is spent, and its releases.
+
+How the private effect from moments by arm spends its budget: functions of public numbers alone.
 
 The releases of the private effect from moments by arm: each one pass over blocks of rows, then the gate.
 

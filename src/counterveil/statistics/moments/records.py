@@ -1,4 +1,4 @@
-"""Rows as features, treatment and outcome, a block at a time, and passes over them."""
+"""Rows as features, treatment and outcome, a block at a time, passes over them, and weighted sums."""
 
 from __future__ import annotations
 

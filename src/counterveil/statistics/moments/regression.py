@@ -1,4 +1,6 @@
-"""The columns whose second moments are released for regressions: their names, their place in a row, and their units.
+"""Second moments for regressions, and robust errors at their own price.
+
+The columns whose second moments are released for regressions: their names, their place in a row, and their units.
 
 Covariates are features in [-1, 1] (`FeatureMap`), then come logarithms of some, a flag for every arm but the reference,
 the outcome and further ones. With a released centre c and scale s they become z = (x - c) / s, and interactions are

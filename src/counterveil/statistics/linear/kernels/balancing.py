@@ -1,4 +1,6 @@
-"""Bends and products of covariates that treatment follows beyond a line in them, found by score tests.
+"""Features of weighting, and the weights that balance them.
+
+Bends and products of covariates that treatment follows beyond a line in them, found by score tests.
 
 Outcomes that follow the same terms bias an estimate whose weights do not balance them, and no other term biases it by
 more than chance does. Candidates are steps, squares and cubes of numbers and products of any two columns. A candidate
