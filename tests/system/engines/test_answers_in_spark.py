@@ -16,6 +16,7 @@ from counterveil.data.batches import rows_of_source
 from counterveil.errors import DataError
 
 
+@pytest.mark.slow
 def test_few_answers_reach_this_process_and_no_bit_changes(monkeypatch, request, tmp_path):
     database = make("spark", request, tmp_path)
     table = database.table("people_many", people(True))

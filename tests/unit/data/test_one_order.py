@@ -126,7 +126,7 @@ PLACES = [(column, name) for name in CONTAINERS for column in ("visit", "y", "ag
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
-    ("column", "name"), thinned_rows(PLACES, *(one for one in PLACES if one[0] == "visit"), *PLACES[1::3])
+    ("column", "name"), thinned_rows(PLACES, *(one for one in PLACES[::10]), *PLACES[1::4])
 )
 def test_a_cell_of_one_person_changes_nobody_else(column, name, tmp_path):
     """In every container that can hold it; what is refused tells no more than that."""
