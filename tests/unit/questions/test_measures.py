@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import counterveil as cv
+from counterveil.accounting import Ledger
 from counterveil.errors import ParameterError, StudyError
 from counterveil.results import MeasureResult, Result
 
@@ -189,3 +190,31 @@ def test_ratios_of_records_are_adjusted_by_the_released_models(delta):
     assert rows["y"][t].mean() / rows["y"][~t].mean() > high  # unadjusted
     low, high = found.as_measure("difference").interval()
     assert low < 0.12 < high
+
+
+def test_the_released_score_of_records_moves_both_means_apart(monkeypatch):
+    """Half of it to either side, the average of both staying where it is."""
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1, 1, 2000)
+    t = (rng.random(2000) < 0.5 + 0.3 * x).astype(int)
+    data = {"t": t, "y": (rng.random(2000) < 0.2 + 0.1 * t + 0.1 * x).astype(float), "x": x}
+    declared = cv.Study("t", "y", (0, 1), {"x": cv.Range(-1, 1)}, control=0, randomised=False)
+    keep = Ledger.release
+
+    def means(score):
+        def release(self, reservation, name, bounds, draw):
+            found = keep(self, reservation, name, bounds, draw)
+            return [score, *found[1:]] if name == "score" else found
+
+        monkeypatch.setattr(Ledger, "release", release)
+        with cv.open_ledger(":memory:", create=True) as ledger:
+            ledger.register("people", cv.Budget(20, "1e-3"))
+            words = {"protects": "record", "method": "doubly_robust", "measure": "ratio", "delta": "1e-6"}
+            asked = cv.ate(
+                data, declared, **words, epsilon=20, noise=cv.SeededNoise(1), ledger=ledger, dataset="people"
+            )
+        return asked.numbers.values
+
+    (one, other), (more, less) = means("0/1"), means("1/100")  # hexadecimal
+    assert more - one == pytest.approx(other - less, abs=1e-9)
+    assert more - one > 0.01
