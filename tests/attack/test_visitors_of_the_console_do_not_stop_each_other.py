@@ -243,10 +243,13 @@ def test_a_study_that_nobody_foresaw_or_can_read_is_one_line_of_the_list(steward
 @pytest.mark.parametrize(
     "odd",
     [
-        "".join(f"a{number} = 1\n" for number in range(12_000)) + STUDY,
+        pytest.param("".join(f"a{number} = 1\n" for number in range(12_000)) + STUDY, marks=pytest.mark.slow),
         STUDY + "".join(f"a{number} = 1\n" for number in range(12_000)),
         STUDY + "".join(f"a{number} = {{range=[0,1]}}\n" for number in range(500)) + 'score = "binary"\n',
-        STUDY + "[missing]\n" + "".join(f'a{number} = "drop"\n' for number in range(8_000)),
+        pytest.param(
+            STUDY + "[missing]\n" + "".join(f'a{number} = "drop"\n' for number in range(8_000)),
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["keys", "covariates", "one of many", "rules"],
 )
