@@ -568,8 +568,8 @@ class Ledger:
         records may spend; all of it if omitted. Without an access policy, the first request fixes one.
         """
         refusals.check_name("dataset", dataset)
-        for granted in (budget, record_budget):
-            if granted is not None and not isinstance(granted, Budget):
+        for granted in (budget, budget if record_budget is None else record_budget):
+            if not isinstance(granted, Budget):
                 raise refusal("CV-P662", got=granted)
         levels = Levels.granted(budget, record_budget, rule)
         with self._writing():

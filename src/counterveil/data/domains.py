@@ -73,9 +73,10 @@ def plain_number(value: Fraction) -> int | float | str:
     if value.denominator == 1:
         whole = value.numerator
         # TOML and JSON readers need not keep integers beyond 64 bits.
-        return whole if abs(whole) < 2**63 else str(whole)
+        return whole if abs(whole) < 2**63 else str(Decimal(whole))
     double = double_meaning(value)
-    return str(value) if double is None else double
+    # Python writes no int of more than 4,300 digits; a decimal has no limit.
+    return f"{Decimal(value.numerator)}/{Decimal(value.denominator)}" if double is None else double
 
 
 def checked_label(label: object, role: str) -> Label:

@@ -259,13 +259,13 @@ class Policy:
             elif isinstance(wanted, list) and wanted:
                 kept[name] = ("among", *wanted)
             else:
-                raise _refusal("name=(low, high) or name=[label, ...]", f"{name}={wanted!r}")
+                raise _refusal("name=(low, high) or name=[label, ...]", f"{name}={shown(wanted)}")
         if not kept:
             raise _refusal("at least one condition", "none")
         said = " and ".join(
             f"{wanted[1]:g} <= {name} < {wanted[2]:g}"
             if wanted[0] == "between"
-            else f"{name} is {' or '.join(map(str, wanted[1:]))}"
+            else f"{name} is {' or '.join(one if isinstance(one, str) else shown(one) for one in wanted[1:])}"
             for name, wanted in kept.items()
         )
         return cls(f"treat where {said}", conditions=kept)

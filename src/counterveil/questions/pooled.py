@@ -949,9 +949,8 @@ _SITE = "site"
 
 def kind_of_all(sources: Any) -> type | None:
     """Return the kind of several answers, None where they are of one effect each, or of nothing that is known."""
-    first = (
-        next(iter(sources.values() if isinstance(sources, Mapping) else sources), None) if sources else None
-    )
+    listed = [*sources.values()] if isinstance(sources, Mapping) else sources
+    first = next(iter(listed), None) if isinstance(listed, Sequence) and not isinstance(listed, str) else None
     if isinstance(first, tuple(KINDS.values())):
         return type(first)
     if not isinstance(first, Mapping | str) and not hasattr(first, "__fspath__"):

@@ -23,6 +23,6 @@ def test_from_omop_tables_to_an_output_check(tmp_path):
     assert (folder / "pooled.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     for name in end_to_end.HOSPITALS:
         out = folder / "out" / name
-        described = json.loads((out / "sacro" / "results.json").read_text(encoding="utf-8"))
+        described = json.loads((out / "sacro" / "outputs.json").read_text(encoding="utf-8"))
         assert described["results"]
         assert list((out / "registry").iterdir())
