@@ -82,8 +82,10 @@ def tau_squared_interval(estimates: Floats, variances: Floats, level: float) -> 
 
 def i_squared_of(tau_squared: float, variances: Floats) -> float:
     """Return the part of the variance of estimates that is between sites, for a typical variance within (Higgins)."""
-    weights = 1 / variances
-    typical = (len(variances) - 1) * weights.sum() / (weights.sum() ** 2 - (weights**2).sum())
+    # Products of pairs, smallest first: the square of the sum less the squares would cancel.
+    weights = np.sort(1 / variances)
+    pairs = 2 * float(weights[1:] @ np.cumsum(weights)[:-1])
+    typical = (len(variances) - 1) * weights.sum() / pairs
     return float(tau_squared / (tau_squared + typical))
 
 

@@ -84,6 +84,8 @@ def test_intervals_for_the_variance_between_sites():
     assert low == pytest.approx(2 / (-2 * np.log(0.025)) - 0.25)
     assert high == pytest.approx(2 / (-2 * np.log(0.975)) - 0.25)
     assert i_squared_of(0.75, variances) == pytest.approx(0.75)
+    # Variances far apart leave no warning and no zero to divide by.
+    assert 0 < i_squared_of(1.0, np.array([1e-30, 1.0, 2.0])) < 1
     rng, sds, hits = np.random.default_rng(0), np.array([0.1, 0.2, 0.5, 1.0, 0.1]), 0
     for _ in range(300):
         low, high = tau_squared_interval(rng.normal(0, np.sqrt(0.09 + sds**2)), sds**2, 0.9)
