@@ -16,9 +16,9 @@ import counterveil as cv
 
 # The effect of a person is 0.9 (1 + 0.3 x), x uniform from -1 to 3.
 EFFECT = 0.9 * 1.3
-DRAWS = 60
-# Of 60 intervals that cover 95 times in a hundred, fewer than 50 cover with a chance of 2e-4.
-LEAST = 50
+DRAWS = 40
+# Of 40 intervals that cover 95 times in a hundred, fewer than 32 cover with a chance of 1.3e-4.
+LEAST = 32
 DECLARED = {"randomised": True, "treated_share": Fraction(1, 5)}
 SETTINGS = {
     "stratified": cv.settings.Stratified,
@@ -77,9 +77,7 @@ def test_intervals_cover_the_effect(name):
     [
         ("difference_in_means", "outcome", "effect", None),
         ("trial", "record", "contrast", cv.settings.Trial("none", "pooled")),
-        ("trial", "record", "contrast", cv.settings.Trial("none", "arms")),
         ("stratified", "outcome", "effect", cv.settings.Stratified(strata=("site",))),
-        ("weighting", "outcome", "effect", None),
     ],
 )
 def test_noise_has_the_distribution_that_the_result_claims(passed, method, protects, release, settings):

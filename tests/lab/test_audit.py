@@ -36,13 +36,6 @@ def test_an_audit_without_power_has_another_exit_code(tmp_path):
     assert "| `mechanism/response of 2` | 1 |" in (tmp_path / "p.md").read_text()
 
 
-def test_the_gallery_is_printed_and_written(tmp_path):
-    shown = run("--gallery", "--page", str(tmp_path / "gallery.md"))
-    assert shown.exit_code == 0
-    assert "11 of 11 claims refuted" in shown.stdout
-    assert (tmp_path / "gallery.md").read_text().count("\n## ") == 11
-
-
 def test_the_pages_of_the_repository_are_those_that_the_command_writes(root, tmp_path):
     run("--gallery", "--page", str(tmp_path / "gallery.md"))
     pages = (tmp_path / "gallery.md", root / "docs/explanation/claims-that-fail.md")

@@ -10,6 +10,10 @@ from pathlib import Path
 from tools.mutants.mutant import Mutant
 
 
+# Where statements stand: functions and classes are in no expression.
+_STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
 class NotPlantableError(Exception):
     """The fault has no place, or more than one."""
 
@@ -85,7 +89,7 @@ def _program(text: str) -> str:
 
 
 def _places(tree: ast.AST, path: Path, name: str) -> Iterator[Place]:
-    for node in ast.iter_child_nodes(tree):
+    for node in (one for field in _STATEMENTS for one in getattr(tree, field, ())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             own = f"{name}.{node.name}"
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])

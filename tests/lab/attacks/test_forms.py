@@ -18,7 +18,7 @@ from counterveil.privacy import Budget
 from counterveil.questions import asking
 from counterveil.questions.asking import table_one
 from counterveil.results.result import Result
-from counterveil_lab.attacks.asking import Computation, Watch, WatchedCurator
+from counterveil_lab.attacks.asking import Watch, WatchedCurator
 from counterveil_lab.attacks.catalogue import CATALOGUE
 from counterveil_lab.attacks.command import chosen, examine_form
 from counterveil_lab.attacks.losses import Loss, gaussian_epsilon
@@ -148,12 +148,6 @@ def test_losses_of_gaussian_noise_add_up_in_squares():
     exact = float(epsilon_of(Fraction(1, 2), Fraction(1, 10**6)))
     assert total.at(1e-6) == pytest.approx(0.5 + exact, rel=1e-9)
     assert gaussian_epsilon(0.5, 0.0) == np.inf
-
-
-def test_a_computation_that_is_refused_before_it_is_charged_is_none():
-    one = CATALOGUE["ate/difference_in_means/outcome"]
-    data = next(one.pools())[0]
-    assert Computation.of(one.asked(one.budget), data | {"t": np.ones(12)}) is None
 
 
 def test_an_unknown_name_is_refused():

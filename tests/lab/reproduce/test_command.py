@@ -46,13 +46,6 @@ def test_a_run_that_was_interrupted_goes_on_where_it_stopped(tmp_path):
     assert [*ran, *rest] == PAPER.figures[0].cells(False)
 
 
-def test_claims_are_judged_both_ways(tmp_path):
-    whole = Run(PAPER, tmp_path)
-    run_cells(whole, PAPER.figures)
-    found = [judged.verdict for _, judged in write_results(whole)]
-    assert found == [Verdict.REPRODUCED, Verdict.NOT_REPRODUCED]
-
-
 def test_claims_of_unfinished_figures_cannot_be_checked(tmp_path):
     paper, _ = counting(PAPER, 4)
     with pytest.raises(KeyboardInterrupt):
@@ -78,15 +71,6 @@ def test_the_command_writes_tables_pictures_and_the_page(tmp_path):
     page = (folder / "page.md").read_text(encoding="utf-8")
     assert "| AIM is above zero. | Figure 1 | not reproduced | 0.58 | the other way round |" in page
     assert "![First figure](first.png)" in page
-
-
-def test_a_second_run_and_one_picture_give_the_same_files(tmp_path):
-    run("tiny", "--out", tmp_path, "--figure", "first", "--quick")
-    before = (tmp_path / "tiny" / "first.svg").read_bytes()
-    shown = run("tiny", "--out", tmp_path, "--figure", "first", "--quick")
-    assert shown.exit_code == 0
-    assert (tmp_path / "tiny" / "first.svg").read_bytes() == before
-    assert not (tmp_path / "tiny" / "second.csv").exists()
 
 
 def test_interrupting_the_command_says_that_nothing_is_lost(tmp_path, monkeypatch):

@@ -5,7 +5,6 @@ import itertools
 import math
 from fractions import Fraction
 
-import numpy as np
 import pytest
 from scipy.special import ndtr
 
@@ -17,7 +16,7 @@ from counterveil.accounting.composition import (
     gaussian_equivalent,
     loss_distribution_epsilon,
 )
-from counterveil.errors import BudgetError, ParameterError
+from counterveil.errors import BudgetError
 from counterveil.numerics.arrays import sqrt_up
 from counterveil.numerics.gaussian_profile import epsilon_of
 from counterveil.privacy import ApproximateEvent, GaussianEvent, LaplaceEvent, PureEvent, ResponseEvent
@@ -179,8 +178,3 @@ def test_no_figure_is_said_plainly(events, delta):
 def test_impossible_releases_are_refused(event):
     with pytest.raises(BudgetError, match="CV-B006"):
         compose([event], Fraction(1, 2))
-
-
-def test_delta_must_be_a_number():
-    with pytest.raises(ParameterError, match="CV-P003"):
-        compose([PureEvent(Fraction(1))], float(np.nan))

@@ -43,18 +43,6 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     return float(ndtr(mu / 2 - epsilon / mu) - math.exp(epsilon) * ndtr(-mu / 2 - epsilon / mu))
 
 
-def test_a_loss_distribution_is_not_a_filter():
-    """Two second draws, each within budget when fixed beforehand; chosen by the first answer they are not."""
-    d = Fraction(1, 100)
-    p = Fraction(3, 4)  # first draw: randomized response with e^epsilon = 3, budget (ln 3, d)
-    variation = Fraction(4, 3) * d  # second draw (a): its delta above loss ln 3 is its total variation
-    fixed_a = p * variation
-    fixed_b = d  # second draw (b) shows everything with probability d
-    chosen_by_the_answer = p * variation + (1 - p) * d
-    assert fixed_a == fixed_b == d
-    assert chosen_by_the_answer == Fraction(5, 4) * d > d
-
-
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, 1e-5), (3, 1e-6)])
 def test_adaptive_gaussian_analysts_stay_within_delta(epsilon, delta):
     """After the first draw the analyst spends the rest only where that hurts most; integrated exactly."""

@@ -36,12 +36,6 @@ def test_honest_gaussian_noise_passes(toys):
     assert report.passed, str(report)
 
 
-def test_honest_geometric_noise_passes(toys):
-    testers = (ExactTester(Points.integers(-80, 80)), ThresholdTester())
-    report = run(Budget(1), toys.Geometric(1.0), testers, [(4, 5), (0, 1)])
-    assert report.passed, str(report)
-
-
 def test_honest_vector_noise_passes(toys):
     pair = (np.zeros(3), np.array([0.0, 1.0, 0.0]))
     testers = (ExactTester(Cloud()), ThresholdTester(), ThresholdTester(projections=(LikelihoodRatio(),)))

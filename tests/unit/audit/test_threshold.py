@@ -4,13 +4,8 @@ from scipy.stats import binom
 
 from counterveil.audit import LikelihoodRatio, ThresholdTester
 from counterveil.audit.threshold import (
-    Event,
-    choose_events,
-    cut_points,
-    log_excess,
     lower_bound,
     upper_bound,
-    wilson,
 )
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
@@ -29,57 +24,6 @@ def test_clopper_pearson_limits_cover_for_every_probability(trials, error):
         weights = binom.pmf(hits, trials, probability)
         assert weights[low > probability].sum() <= error * (1 + 1e-9)
         assert weights[high < probability].sum() <= error * (1 + 1e-9)
-
-
-def test_clopper_pearson_limits_at_the_ends():
-    assert lower_bound(0.0, 10, 0.05) == 0
-    assert upper_bound(10.0, 10, 0.05) == 1
-    assert upper_bound(0.0, 10, 0.05) == pytest.approx(1 - 0.05 ** (1 / 10))
-    assert lower_bound(10.0, 10, 0.05) == pytest.approx(0.05 ** (1 / 10))
-
-
-def test_wilson_limits_enclose_the_share():
-    low, high = wilson(np.array([0.0, 5.0, 10.0]), 10, 2.0)
-    assert low[0] == pytest.approx(0, abs=1e-15)
-    assert high[2] == pytest.approx(1)
-    assert low[1] < 0.5 < high[1]
-
-
-def test_the_excess_takes_delta_off_first():
-    assert log_excess(np.array([0.5]), np.array([0.1]), 0.2)[0] == pytest.approx(np.log(3))
-    assert log_excess(np.array([0.1]), np.array([0.5]), 0.2)[0] == 0
-
-
-def test_events_count_what_they_say():
-    scores = np.array([0.0, 1.0, 1.0, 2.0, 5.0])
-    assert Event(-np.inf, 1.0).hits(scores) == 3
-    assert Event(1.0, 1.0).hits(scores) == 2
-    assert Event(1.0, 2.0, inside=False).hits(scores) == 2
-    assert [str(e) for e in (Event(-np.inf, 1.0), Event(1.0, np.inf), Event(1.0, 1.0))] == [
-        "score <= 1",
-        "score >= 1",
-        "score = 1",
-    ]
-
-
-def test_cut_points_offer_the_extremes_and_the_atoms():
-    scores = np.concatenate([np.linspace(0, 1, 10_001), np.full(50, 0.123456789)])
-    cuts = cut_points(scores)
-    assert cuts[0] == 0
-    assert cuts[-1] == 1
-    assert 0.123456789 in cuts
-    assert len(cuts) < 150
-
-
-def test_each_family_offers_its_best_event(rng):
-    strong, weak = rng.normal(0, 1, 4000), rng.normal(1, 1, 4000)
-    left, right, middle, outside = choose_events(strong, weak, 0.0, ERROR)
-    assert left.low == -np.inf
-    assert right.high == np.inf
-    assert np.isfinite([middle.low, middle.high, outside.low, outside.high]).all()
-    assert not outside.inside
-    # The strong distribution lies to the left, so a left tail shows it best.
-    assert left.high < 0.5
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0])

@@ -54,15 +54,6 @@ def test_policy_value_reads_a_stored_rule(files):
     assert "policy - everybody" in text
 
 
-def test_policy_value_reads_a_stored_model(files, tmp_path):
-    data, declared, _ = files
-    model = cv.cate(rows(2000), study(share=0.5), epsilon=2, noise=cv.SeededNoise(1))
-    path = model.save(tmp_path / "model.json")
-    words = ["policy-value", str(data), "--study", str(declared), "--policy", str(path)]
-    facts = json.loads(RUN.invoke(app, [*words, "--epsilon", "1", "--cost", "0.25", "--json"]).output)
-    assert facts["policy"] == "treat where the modelled effect is above 0.25"
-
-
 def test_what_is_no_rule_is_refused(files):
     data, declared, _ = files
     words = ["policy-value", str(data), "--study", str(declared), "--policy", str(declared)]

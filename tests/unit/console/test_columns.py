@@ -3,7 +3,6 @@
 import tomllib
 
 import pytest
-from tests.system import ward
 from tests.unit.console.visitor import code_of, words
 
 import counterveil as cv
@@ -55,29 +54,6 @@ def test_what_is_open_stands_first_and_what_was_typed_is_kept(steward, folder):
     assert 'class="needs"' in first
     assert "1 open question or fault" in words(page)
     assert code_of(page).startswith("CV-S")
-
-
-def test_a_file_of_83_columns_gets_to_a_result_with_twelve_fields_filled_in(steward, folder, monkeypatch):
-    """By forms alone, as a person would: describe, plan, register, ask, read."""
-    monkeypatch.setattr(application, "_STOPPED", ())  # a process of its own takes seconds to start
-    ward.write(folder)
-    assert ward.QUESTIONS <= 12
-    steward.post("/studies/new?source=ward", "/studies/new")
-    page = steward.fill("/studies/ward", "/studies/ward", ward.FILLED, **ward.DESIGN)
-    assert "Effect of catheter on died_30d, 3 covariates. Nothing is open." in words(page)
-    kept = cv.Study.from_toml(folder / "studies" / "ward.toml").columns
-    assert {"date_of_death", "patient_id"}.isdisjoint(kept)
-    planned = steward.post("/studies/ward/plan", "/studies/ward/plan", rows="1200", epsilons="1 2", draws="1")
-    assert "outcomes only matching" in words(planned)
-    page = steward.post("/register?name=ward&study=ward", "/register/confirm", epsilon="3")
-    assert "This cannot be undone" in words(page)
-    assert "public columns: 'age', 'catheter', 'lab_0', 'sex'; every other column is private" in words(page)
-    key = steward.post(page.text, "/register").text.split("/data/")[1][:12]
-    page = steward.post(f"/data/{key}/ask", f"/data/{key}/confirm", epsilon="1")
-    assert "Left afterwards: epsilon 2." in words(page)
-    result = words(steward.post(page.text, f"/data/{key}/spend"))
-    assert "Effect of catheter on died_30d" in result
-    assert all(part in result for part in ("For a paper", "Balance of the covariates", "report.html"))
 
 
 def test_arms_outcomes_and_survival_are_planned_and_asked(steward, folder, monkeypatch):

@@ -10,7 +10,7 @@ import counterveil as cv
 from counterveil.accounting import AccessPolicy
 from counterveil.data import Table
 from counterveil.errors import CounterveilError
-from counterveil.privacy import Adjacency, Protected, Unit
+from counterveil.privacy import Protected
 
 AGES = cv.Range(0, 9)
 
@@ -141,29 +141,6 @@ def test_one_cluster_changes_one_row_whatever_happens_to_its_rows():
         assert one.rows == two.rows == 5
         assert (one.outcome != two.outcome).sum() <= 1
         assert (one.arm == two.arm).all()
-
-
-def test_the_guarantee_says_what_is_protected_and_public():
-    frame = pupils(40)
-    asked = {"epsilon": 4}
-    row = cv.ate(frame, study(), protects="outcome", **asked)
-    assert "the outcome of one row" in str(row)
-    assert any("which cluster everyone is in, by 'school'" in fact for fact in row.guarantee.public)
-    whole = cv.ate(
-        frame, study(protects_cluster=True), protects="outcome", method="difference_in_means", **asked
-    )
-    assert "all outcomes of one cluster" in str(whole)
-    assert "the clusters of the study, each counting once" in " ".join(str(whole).split())
-    assert any("counts once" in remark for remark in whole.guarantee.remarks)
-    assert any("the number of clusters, by 'school'" in fact for fact in whole.guarantee.public)
-    again = type(whole).from_dict(whole.to_dict())
-    assert again.guarantee.whose is Protected.CLUSTER
-    assert again.interval() == whole.interval()
-    assert again.uncertainty.freedom == pytest.approx(38)
-    record = cv.ate(frame, study(protects_cluster=True), protects="record", method="trial", **asked)
-    assert "one cluster with all its rows" in str(record)
-    for unit, whose in product((Unit.OUTCOME, Unit.RECORD), Protected):
-        assert Adjacency.of(unit, whose).whose is whose
 
 
 def test_few_whole_clusters_are_refused():

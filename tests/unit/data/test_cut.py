@@ -83,10 +83,3 @@ def test_documents_that_are_not_understood(domain):
         Study.from_dict(
             {"treatment": "t", "outcome": "y", "outcome_range": [0, 1], "covariates": {"age": domain}}
         )
-
-
-def test_a_document_with_bad_cut_points_is_refused():
-    document = {"treatment": "t", "outcome": "y", "outcome_range": [0, 1]}
-    document["covariates"] = {"age": {"range": [18, 90], "cuts": [60, 30]}}
-    with pytest.raises(StudyError, match="CV-S070"):
-        Study.from_dict(document)

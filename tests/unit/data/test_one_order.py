@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from tests.thinned import thinned_rows
+from tests.thinned import ALL, thinned_rows
 
 import counterveil as cv
 from counterveil.data import Table, batches, rows_of_source
@@ -125,16 +125,15 @@ PLACES = [(column, name) for name in CONTAINERS for column in ("visit", "y", "ag
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(
-    ("column", "name"), thinned_rows(PLACES, *(one for one in PLACES[::10]), *PLACES[1::4])
-)
+@pytest.mark.parametrize(("column", "name"), thinned_rows(PLACES, *PLACES[::10], *PLACES[1::8]))
 def test_a_cell_of_one_person_changes_nobody_else(column, name, tmp_path):
     """In every container that can hold it; what is refused tells no more than that."""
     # The order decides which row counts; other columns meet one of them.
     for order in ORDERS if column == "visit" else ["infinite"]:
         cells = rows(order)
         wanted, place, seen = reduced(cells), cells["id"].index(7), 0
-        for cell in CELLS:
+        # A file is written and read for each of them.
+        for cell in CELLS if ALL or name != "csv" else CELLS[::4]:
             changed = cells | {column: list(cells[column])}
             changed[column][place] = cell
             try:

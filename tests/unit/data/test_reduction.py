@@ -10,7 +10,7 @@ import pytest
 import counterveil as cv
 from counterveil.data import Table, batches, rows_of_source
 from counterveil.data.cells import from_array, from_cells
-from counterveil.data.people import identity, places, whole_people
+from counterveil.data.people import whole_people
 from counterveil.errors import CounterveilError, DataError
 
 AGES = cv.Range(0, 9)
@@ -146,31 +146,6 @@ def test_places_in_time_keep_their_order(kind):
         when = ORDERS[kind]
         rows["when"] = np.tile(when, 4) if isinstance(when, np.ndarray) else when * 4
         assert last_outcomes(rows) == [2**24 * (last > 0)] * 4
-
-
-def test_decimals_name_people_as_engines_write_them():
-    small = [Decimal("-1E-7"), Decimal("0E-7"), Decimal("1E-7"), Decimal("2"), Decimal("-1")]
-    texts = ["-0.0000001", "0", "0.0000001", "2", "-1"]
-    assert [identity(cell) for cell in small] == texts
-    assert [identity(cell) for cell in (7, 7.0, "7", " +07.0", Decimal("7.00"), np.float32(7), True)] == [
-        *["7"] * 6,
-        "1",
-    ]
-    assert [identity(cell) for cell in ("1e5", "0x7", ".", "-", "7\u2028")] == [
-        "1e5",
-        "0x7",
-        ".",
-        "-",
-        "7\u2028",
-    ]
-    assert [identity(cell) for cell in (0.5, 2.0**53, np.inf, 10**5000, Decimal("1E+9999"))] == [None] * 5
-    place, count = places(from_cells([*small, *texts], "id"), "id")
-    assert count == 5
-    assert place[:5].tolist() == place[5:].tolist()
-    by_size = sorted(texts, key=lambda text: (text[0] == "-", len(text), text))
-    cells = [Decimal(text) for text in by_size]
-    stream = iter([{"id": from_cells(cells[:2], "id")}, {"id": from_cells(cells[2:], "id")}])
-    assert sum(len(part["id"]) for part in whole_people(stream, "id")) == 5
 
 
 @pytest.mark.parametrize("max_rows_per_person", [1, 2])

@@ -188,21 +188,6 @@ def test_arrays_that_form_no_table():
     refused("CV-D014", data(y=np.float64(3)))
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        np.array([1, 2, 3, 4], dtype="datetime64[D]"),
-        np.array([1, 2, 3, 4], dtype="timedelta64[s]"),
-        np.array([1j, 2, 3, 4]),
-        [b"0", b"1", b"0", b"1"],
-        [[0], [1], [0], [1]],
-        [1j, 0, 1, 0],
-    ],
-)
-def test_types_without_a_role(values):
-    refused("CV-D013", data(y=values))
-
-
 @pytest.mark.parametrize("source", [None, 5, [1, 2], np.zeros((2, 2)), object(), "data.xlsx", "data"])
 def test_unsupported_sources(source):
     refused("CV-D011", source)

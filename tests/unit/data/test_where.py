@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.system.engines.databases import DuckDB
 
 import counterveil as cv
 from counterveil.data import Table
@@ -208,27 +207,9 @@ def test_declarations_that_are_refused(code, declared):
         study(**declared)
 
 
-def test_a_table_in_a_database_has_the_same_subset():
-    words = {"protects": "outcome", "epsilon": 1, "method": "difference_in_means"}
-    there, here = (
-        cv.ate(
-            source, study(where="age >= 18", others="leave out"), noise=cv.SeededNoise(1), **words
-        ).to_dict()
-        for source in (DuckDB().table("people", trial()), trial())
-    )
-    assert there == here
-
-
 def test_a_column_that_is_not_there_is_named():
     with pytest.raises(cv.CounterveilError, match="CV-D001"):
         Table.attach(trial(), study(where="aeg >= 18"))
-
-
-def test_a_plan_is_about_people_of_the_study():
-    chosen = study(where="site == 'A'", others="leave out", randomised=True)
-    asked = {"rows": 200, "epsilon": 1, "protects": "outcome", "draws": 2, "method": "difference_in_means"}
-    assert cv.plan(chosen, **asked).to_dict() == cv.plan(study(randomised=True), **asked).to_dict()
-    assert "half-width" in str(cv.plan(chosen, sample=trial(), **asked))
 
 
 def test_several_studies_share_a_file(tmp_path):

@@ -66,17 +66,6 @@ def test_treatment_and_outcome_are_never_guessed():
     }
 
 
-def test_a_codebook_may_name_the_roles():
-    roles = {
-        "a": Entry("binary", role="treatment"),
-        "b": Entry("binary", role="outcome"),
-        "c": Entry(role="ignored"),
-    }
-    made = cv.drafting.draft(["a", "b", "c"], roles, {"randomised": False})
-    assert made.places == {"a": "treatment", "b": "outcome", "c": "ignored"}
-    assert made.study() == cv.Study("a", "b", (0, 1), control=0, randomised=False)
-
-
 def test_types_say_the_kind_and_nothing_of_the_values():
     frame = pd.DataFrame(
         {"x": [1.5], "flag": [True], "word": ["private"], "day": [pd.Timestamp("2020-01-01")]}

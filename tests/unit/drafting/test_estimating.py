@@ -6,8 +6,6 @@ import pytest
 
 import counterveil as cv
 from counterveil.data import Table
-from counterveil.data.cells import from_cells
-from counterveil.data.people import first_of_each
 from counterveil.privacy import Unit
 
 ANSWERS = {
@@ -126,11 +124,6 @@ def test_an_account_without_an_access_policy_sells_nothing(tmp_path):
         book.register("people", cv.Budget(5, "1e-5"))
         with pytest.raises(cv.CounterveilError, match="CV-L081"):
             estimated(people(), ledger=book, noise=None)
-
-
-def test_of_each_person_the_first_row_counts():
-    ids = from_cells(["b", "a", "b", "a", "c", "b"], "id")
-    assert first_of_each(ids, "id").tolist() == [True, True, False, False, True, False]
 
 
 def test_treatment_and_outcome_come_first():

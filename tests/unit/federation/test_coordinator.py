@@ -156,7 +156,6 @@ def result_of(site, text):
     [
         lambda facts: "MRN 12345 has outcome 7.1",
         lambda facts: json.dumps(facts | {"request_id": "another"}),
-        lambda facts: json.dumps(facts | {"site": "North"}),
         lambda facts: json.dumps(facts | {"request": "0" * 64}),
         lambda facts: json.dumps(facts | {"refusal": "MRN 12345 has outcome 7.1", "result": None}),
         lambda facts: json.dumps(facts | {"result": facts["result"] | {"estimate": float("nan")}}),

@@ -54,18 +54,6 @@ def test_effects_solved_together_have_the_numbers_of_each_alone(most, monkeypatc
     assert shown() == pytest.approx(alone, rel=ROUNDING, abs=1e-15)
 
 
-def test_what_was_solved_together_is_not_solved_again(monkeypatch):
-    forget()
-    solve_together(errors(), LEVELS)
-
-    def again(*_):
-        raise AssertionError("solved again")
-
-    monkeypatch.setattr(convolution, "_tails_and_densities", again)
-    monkeypatch.setattr(uncertainty, "_inflations", again)
-    shown()
-
-
 def test_a_memory_that_another_thread_empties_costs_no_answer():
     memory = {"known": 1.0}
 

@@ -63,7 +63,7 @@ def test_intervals_for_both_errors_together_cover(ratio, log_scale):
     sd = ratio * float(LOMAX.quantile(np.array([0.84]))[0])
     allowance = variance_allowance(log_scale, 0.05)
     covered = 0
-    draws = 1500
+    draws = 500
     for L in rng.laplace(0, log_scale, draws):
         known = Uncertainty(
             UnsureScale(LOMAX, float(np.exp(L)), log_scale),

@@ -71,10 +71,8 @@ def test_quantiles_invert_the_distribution_function(dimension):
 
 
 def test_the_density_integrates_to_one():
-    mass, _ = integrate.dblquad(
-        lambda y, x: np.exp(Box(1, 1, 2).log_density([x, y])), 0, 30, 0, 30, epsabs=1e-6
-    )
-    assert 4 * mass == pytest.approx(1, abs=1e-4)
+    squares = integrate.quad(lambda r: 8 * r * np.exp(Box(1, 1, 2).log_density([r, 0])), 0, 60)
+    assert squares[0] == pytest.approx(1, abs=1e-6)
 
 
 def test_values_off_the_grid_are_rounded_after_the_noise():

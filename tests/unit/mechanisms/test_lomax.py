@@ -2,11 +2,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from flint import arb, ctx
 
 from counterveil.errors import ParameterError
 from counterveil.mechanisms import Grid, Lomax, SeededNoise
-from counterveil.mechanisms.lomax import round_down
 
 SETTINGS = [("1/4", "1/40"), (1, "1/50"), (1, "1/10"), (1, "1/2"), (5, "1/2"), (5, 2), ("1.7", "0.63")]
 ROUNDING = 1e-12
@@ -32,20 +30,6 @@ def largest_loss(mechanism, shrink=1):
 def test_the_largest_loss_is_the_claim(epsilon, smoothness):
     mechanism = Lomax(epsilon, smoothness)
     assert 0.95 * mechanism.epsilon <= largest_loss(mechanism) <= float(mechanism.epsilon) + ROUNDING
-
-
-@pytest.mark.parametrize(("epsilon", "smoothness"), SETTINGS)
-def test_random_neighbours_never_lose_more(epsilon, smoothness):
-    mechanism = Lomax(epsilon, smoothness)
-    g, power = float(mechanism.smoothness), float(mechanism.alpha) - 1
-    rng = np.random.default_rng(1)
-    S = np.exp(rng.normal(0, 2, 4000))
-    other = S * np.exp(g * rng.uniform(-1, 1, 4000))
-    shift = np.minimum(S, other) * rng.uniform(-1, 1, 4000)
-    x = S * rng.standard_cauchy(4000) * 5
-    here = np.log(power * g / S) - (power + 1) * np.log1p(np.abs(x) * g / S)
-    there = np.log(power * g / other) - (power + 1) * np.log1p(np.abs(x - shift) * g / other)
-    assert np.max(np.abs(here - there)) <= float(mechanism.epsilon) + ROUNDING
 
 
 @pytest.mark.parametrize(("epsilon", "smoothness"), [(1, "1/50"), (1, "1/10"), (5, "1/2")])
@@ -126,10 +110,3 @@ def test_parameters_out_of_range_are_refused(epsilon, smoothness, code):
 def test_a_law_of_scale_zero_is_refused():
     with pytest.raises(ParameterError, match="CV-P112"):
         Lomax.usual(1).distribution(Fraction(0))
-
-
-def test_calibrated_constants_are_rounded_down():
-    with ctx.workprec(192):
-        third = arb(1) / 3
-    assert 0 < Fraction(1, 3) - round_down(third) <= Fraction(1, 2**48)
-    assert 1 - Fraction(1, 2**19) < round_down(arb(1, 2.0**-20)) <= 1 - Fraction(1, 2**20)

@@ -18,7 +18,6 @@ from counterveil.mechanisms import (
     SystemNoise,
     mechanism_from_dict,
 )
-from counterveil.mechanisms.noise import certain_floor
 
 MECHANISMS = [
     Laplace("1/3", 1),
@@ -41,13 +40,6 @@ def test_mechanisms_survive_being_written_down(mechanism):
 def test_facts_of_no_mechanism_are_refused(facts):
     with pytest.raises(ParameterError, match="CV-P109"):
         mechanism_from_dict(facts)
-
-
-def test_a_floor_is_certain_only_when_it_is_shared():
-    assert certain_floor(arb(2.5, 0.4)) == 2
-    assert certain_floor(arb(-2.5, 0.4)) == -3
-    assert certain_floor(arb(2.5, 0.6)) is None
-    assert certain_floor(arb.nan()) is None
 
 
 def test_a_first_word_of_zeros_reads_on_until_the_tail_is_known(scripted):
@@ -179,18 +171,3 @@ def test_values_round_to_the_nearest_point():
 def test_a_step_that_is_not_positive_is_refused(make):
     with pytest.raises(ParameterError, match="CV-P107"):
         make()
-
-
-def test_tables_are_built_for_long_draws_only_and_shared(monkeypatch):
-    from counterveil.mechanisms import noise as fast
-
-    monkeypatch.setattr(fast, "_TABLES", {})
-    monkeypatch.setattr(fast, "MOST_TABLES", 1)
-    noise, grid = Staircase(1, "1/3"), Grid(Fraction(1, 2**20))
-    short = noise.draw(50, grid, SeededNoise(2))
-    assert not fast._TABLES
-    noise.draw(fast.FEW, grid, SeededNoise(2))
-    assert list(fast._TABLES) == [noise.unit]
-    assert np.array_equal(noise.draw(50, grid, SeededNoise(2)), short)
-    Staircase(1, "1/4").draw(fast.FEW, grid, SeededNoise(2))
-    assert list(fast._TABLES) == [Staircase(2, "1/4").unit]

@@ -27,46 +27,11 @@ def test_seven_rows_whose_capacity_runs_out_give_one_outcome_three_shares():
     assert mirrored.largest == 3 / 7
 
 
-def test_a_unit_without_a_donor_is_left_out_of_both_sums_and_of_the_divisor():
-    treated = np.array([True, False, False, False])
-    score = np.array([0.5, 0.5, 0.6, 0.7])
-    matching = matching_coefficients(treated, score, 1, 2, None)
-    # Rows 1 and 2 use up row 0, row 3 finds nobody: three units are averaged.
-    assert matching.unmatched == 1
-    np.testing.assert_allclose(matching.coefficients, [1, -2 / 3, -1 / 3, 0], atol=1e-16)
-
-
-def test_the_order_decides_who_is_served():
-    treated = np.array([True, False, False])
-    score = np.array([0.5, 0.5, 0.6])
-    first = matching_coefficients(treated, score, 1, 1, 1)
-    last = matching_coefficients(treated, score, 1, 1, 1, np.array([2, 1, 0]))
-    assert first.sizes.tolist() == [1, 1, 0]
-    assert last.sizes.tolist() == [1, 0, 1]
-
-
-def test_ties_go_to_the_lower_score_and_then_to_the_lower_row():
-    treated = np.array([False, False, True, False, False])
-    score = np.array([0.75, 0.25, 0.5, 0.25, 0.75])
-    for count, donors in ((1, {1}), (2, {1, 3}), (3, {0, 1, 3})):
-        matching = matching_coefficients(treated, score, count, None, None, None, "ATT")
-        assert set(np.flatnonzero(matching.uses).tolist()) == donors
-
-
 def test_distances_are_compared_without_rounding():
     # 1 - 1e-17 and 1 - 0 round to the same number, yet 1e-17 is nearer to 1.
     treated, score = np.array([True, False, False]), np.array([1.0, 0.0, 1e-17])
     matching = matching_coefficients(treated, score, 1, None, None, None, "ATT")
     assert matching.uses.tolist() == [0, 0, 1]
-
-
-@pytest.mark.parametrize("treated", [[], [True], [False, False], [True, True, True]])
-@pytest.mark.parametrize("capacity", [1, None])
-def test_without_a_second_arm_every_coefficient_is_zero(treated, capacity):
-    matching = matching_coefficients(np.array(treated, bool), np.zeros(len(treated)), 2, capacity, capacity)
-    assert matching.coefficients.tolist() == [0.0] * len(treated)
-    assert matching.kept == 0
-    assert matching.largest == 0
 
 
 def cases(count, top):
@@ -135,14 +100,6 @@ def test_the_adaptive_limit_is_the_papers(epsilon, n_larger, M1, limit):
 )
 def test_the_larger_arm_has_the_limit_times_the_ratio_of_sizes(limit, treated, control, expected):
     assert arm_limits(limit, treated, control) == expected
-
-
-def test_exhausted_donors_leave_the_rest_without_a_match():
-    treated = np.array([True] * 2 + [False] * 400)
-    matching = matching_coefficients(treated, np.linspace(0, 1, 402), 1, 3, 3, estimand="ATC")
-    assert matching.kept == 6
-    assert matching.sizes[2:8].tolist() == [1] * 6
-    assert matching.at_limit == 1.0
 
 
 @pytest.mark.parametrize(

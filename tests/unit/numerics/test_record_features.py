@@ -10,7 +10,6 @@ from counterveil.numerics.products import (
     Column,
     FeatureMap,
     Standard,
-    blocks,
     exact_gram,
     grid_bits,
     steps,
@@ -39,14 +38,6 @@ def test_every_kind_of_covariate_and_products():
     assert found[:, 6].tolist() == [-1, -1, -1]
     assert features.two_valued.tolist() == [False, True, True, True, False, False, True]
     assert features.size == 7
-
-
-def test_blocks_cover_every_row_once():
-    for rows in (1, BLOCK, BLOCK + 1, 3 * BLOCK - 1):
-        covered = np.zeros(rows, dtype=int)
-        for part in blocks(rows):
-            covered[part] += 1
-        assert (covered == 1).all()
 
 
 def test_rows_are_clipped_and_shortened():

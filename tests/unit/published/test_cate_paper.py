@@ -9,9 +9,8 @@ from sklearn.neighbors import KNeighborsRegressor
 
 import counterveil as cv
 from counterveil.datasets import dataset_1
-from counterveil.errors import ClaimError, MissingExtraError, ParameterError
+from counterveil.errors import ClaimError, ParameterError
 from counterveil.privacy import Budget, Proof
-from counterveil.published import cate as learners
 from counterveil.published.cate import (
     InfluenceSettings,
     Kernel,
@@ -243,19 +242,3 @@ def test_acceptance_queries_and_delta_are_asked_for_before_anything_is_spent():
 def test_settings_out_of_range(make, code):
     with pytest.raises(ParameterError, match=code):
         make()
-
-
-def test_without_scikit_learn_named_learners_are_refused(monkeypatch):
-    import builtins
-
-    real = builtins.__import__
-
-    def without(name, *rest, **more):
-        if name == "sklearn":
-            raise ModuleNotFoundError(name)
-        return real(name, *rest, **more)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match="CV-E050"):
-        learners.require_learners("forest")
-    learners.require_learners(Broken())

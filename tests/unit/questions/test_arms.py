@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.unit.questions.arm_trials import GAINS, METHODS, ask, study, trial
+from tests.unit.questions.arm_trials import GAINS, ask, study, trial
 
 import counterveil as cv
 from counterveil.errors import BudgetError, ParameterError, StudyError
@@ -134,28 +134,6 @@ def test_a_question_about_two_arms_is_refused():
     for method in ("auto", "difference_in_means"):
         with pytest.raises(StudyError, match="CV-S063"):
             cv.ate("no such file.csv", study(), protects="outcome", epsilon=1, method=method)
-
-
-def test_smallest_trials_work():
-    tiny = {"arm": [0, 0, 1, 1, 2, 2], "y": [0.0, 1.0, 0.0, 1.0, 0.5, 0.5], "x": [0.0, 1.0] * 3}
-    declared = cv.Study(
-        "arm", "y", (0, 1), {"x": cv.Range(0, 1)}, arms=(0, 1, 2), reference=0, randomised=True
-    )
-    for method in METHODS:
-        # Other noise may carry an interval beyond the outcome's range, where what is cut is one point.
-        noise = cv.SeededNoise(1)
-        found = cv.arms(tiny, declared, protects="outcome", epsilon=0.5, method=method, noise=noise)
-        for low, high in found.interval().values():
-            assert low < high
-
-
-def test_a_session_answers_questions_about_arms_from_its_budget():
-    with cv.Session(trial(n=300), study(), budget=cv.Budget(1)) as session:
-        result = session.arms(protects="outcome", epsilon="3/4")
-        assert {row["arm"] for row in result.tidy()} == {"low", "high"}
-        assert session.remaining().epsilon == Fraction(1, 4)
-        with pytest.raises(BudgetError):
-            session.arms(protects="outcome", epsilon="1/2")
 
 
 def test_the_slope_over_doses_is_that_of_least_squares():

@@ -72,28 +72,6 @@ def test_rows_in_periods_give_the_same_answer():
     assert other.guarantee.adjacency == "change-outcomes-of-one-person"
 
 
-def test_plans_simulate_changes():
-    for told in (
-        study(),
-        cv.Study(
-            "t",
-            "y",
-            (-4, 7),
-            control=0,
-            person="id",
-            time="w",
-            before=[1],
-            after=[2, 3],
-            per_person={"t": "ever"},
-        ),
-    ):
-        plan = cv.plan(told, rows=300, epsilon=[2], protects="outcome", draws=10)
-        assert plan.estimand is Estimand.ATT
-        assert plan.answers[0].half_width > 0
-    ratio = cv.Study("t", "n", (0, 9), per="d", per_range=(1, 9), randomised=True)
-    assert cv.plan(ratio, rows=300, epsilon=[2], protects="outcome", draws=10).answers[0].half_width > 0
-
-
 def test_a_federation_takes_outcomes_of_one_column():
     from counterveil.federation.judging import Expected
 

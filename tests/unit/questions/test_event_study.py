@@ -82,23 +82,6 @@ def test_periods_before_show_trends_that_were_not_parallel():
     assert asked(told=one_before).pre_trend_p_value is None
 
 
-def test_results_come_back_and_are_shown(tmp_path):
-    found = asked(delta="1e-6")
-    again = cv.results.EventStudyResult.from_dict(json.loads(json.dumps(found.to_dict())))
-    assert again.interval(0.9, simultaneous=True) == found.interval(0.9, simultaneous=True)
-    text = str(found)
-    assert "2001" in text
-    assert "reference" in text
-    assert "parallel trends" in text
-    assert "Pre-trends" in text
-    assert "2002: 1." in found.write_up() or "2002: 0." in found.write_up()
-    assert [row["side"] for row in found.tidy()] == ["before", "after", "after"]
-    assert "2003" in found.to_html(tmp_path / "r.html").read_text()
-    assert found.effect(2003).estimate == found.table[2].estimate
-    with pytest.raises(KeyError, match="the periods are"):
-        found.effect(2001)
-
-
 def test_columns_are_periods_too():
     rng = np.random.default_rng(0)
     n = 400

@@ -1,12 +1,9 @@
 """The level of treatment and outcome: what answers at it say, and what has no form for it."""
 
-import json
-
 import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.results.result import Result
 
 PAIR = "treatment and outcome"
 RNG = np.random.default_rng(3)
@@ -43,16 +40,6 @@ def test_an_answer_says_what_is_protected_and_what_is_public(found):
     report = found.write_up()
     assert "treatment" in report
     assert found.to_dict()["guarantee"]["adjacency"] == "change-treatment-and-outcome-of-one-row"
-
-
-def test_the_report_says_who_is_taken_as_public(found, tmp_path):
-    page = found.to_html(tmp_path / "page.html").read_text()
-    assert "the treatment and the outcome in any one row" in page
-    assert "Who took part and their covariates are taken as public" in page
-
-
-def test_an_answer_is_read_back_as_it_was_written(found):
-    assert Result.from_dict(json.loads(json.dumps(found.stored()))).guarantee == found.guarantee
 
 
 def test_two_answers_are_pooled_and_keep_their_level(found):

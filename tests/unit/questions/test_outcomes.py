@@ -1,13 +1,10 @@
 """Several outcomes in one request: numbers, simultaneous intervals, arms, measures, storage, refusals."""
 
-import json
-
 import numpy as np
 import pytest
 
 import counterveil as cv
 from counterveil.errors import CounterveilError
-from counterveil.results import OutcomesResult
 from counterveil.results.arms import holm
 
 RANGES = {"death": (0, 1), "days": (0, 90)}
@@ -92,30 +89,6 @@ def test_earlier_numbers_shorten_the_interval_and_leave_the_effect(protects):
     assert float(one.std_error) < 0.6 * float(other.std_error)
     assert abs(one.estimate - 4) < 3 * float(one.std_error)
     assert "slopes_on_earlier" not in ask(rows, study, protects=protects, measure="lift").details
-
-
-def test_results_are_read_back_and_shown(data, tmp_path):
-    # Normal noise needs the least arithmetic.
-    given = {"delta": "1e-6", "mechanism": "gaussian"}
-    plain = ask(data, **given)
-    for found in (plain, ask(data, protects="record", measure="ratio", **given)):
-        text = json.dumps(found.stored(), allow_nan=False)
-        assert OutcomesResult.from_dict(json.loads(text)) == found
-    assert OutcomesResult.from_dict(json.loads(json.dumps(plain.to_dict(), allow_nan=False))) == plain
-    assert "p, Holm" in str(plain)
-    assert "Holm-adjusted p" in plain.write_up()
-    said = " ".join(str(plain).split())
-    assert said.count("Interval: ") == 1
-    assert "at once; p-values are Holm-adjusted" in said
-    assert "primary outcome: death" in " ".join(str(plain).split())
-    assert "<svg" in plain.to_html(tmp_path / "page.html").read_text()
-    assert cv.plots.forest(plain).get_xlabel().endswith("in its standard errors")
-    wide = plain.interval(simultaneous=True)
-    assert all(wide[name][0] < low for name, (low, _) in plain.interval().items())
-    with pytest.raises(KeyError, match="days"):
-        plain.effect("hours")
-    with pytest.raises(CounterveilError, match="CV-P687"):
-        plain.as_measure("lift")
 
 
 def test_holm_steps():

@@ -1,13 +1,10 @@
 """Balance and overlap of private arms: one charge, intervals that cover, and what is shown."""
 
-import json
-
 import numpy as np
 import pytest
 
 import counterveil as cv
 from counterveil.errors import ParameterError
-from counterveil.results import OverlapSummary
 
 COVARIATES = {f"x{k}": cv.Range(-3, 3) for k in range(4)} | {
     "sex": cv.Binary(),
@@ -58,23 +55,6 @@ def test_shares_along_the_score_rise_and_cover():
     # Nothing is known of a part whose counts are lost in the noise.
     lost = cv.overlap(people(100), STUDY, epsilon="0.01", noise=cv.SeededNoise(1))
     assert lost.share_interval(0)[1] - lost.share_interval(0)[0] > 0.5
-
-
-def test_it_is_shown_stored_and_read_back(tmp_path):
-    found = cv.overlap(people(), STUDY, noise=cv.SeededNoise(3), **NORMAL)
-    text = found.full()
-    for word in ("SIMULATED", "x0", "site=w", "share treated", "part 8", "privacy noise", "Guarantee"):
-        assert word in text
-    assert max(map(len, text.splitlines())) < 80
-    facts = json.loads(json.dumps(found.to_dict()))
-    assert OverlapSummary.from_dict(facts) == found
-    assert found.tidy()[0]["covariate"] == "x0"
-    assert found.tidy()[0]["treated_mean"] > found.tidy()[0]["control_mean"]
-    page = found.to_html(tmp_path / "overlap.html").read_text()
-    assert page.count("<figure") == 2
-    assert "no difference" in page
-    assert "x0" in repr(found)
-    assert found.interval(0.5)["x0"][0] > found.interval()["x0"][0]
 
 
 def test_what_is_free_or_has_no_covariates_is_refused():

@@ -98,11 +98,3 @@ def test_groups_and_requests_are_words_of_a_command():
     assert "LEDGER" in words
     assert command_line("groups", {"by": ["a=b"]}) == ""
     assert command_line("groups", {"settings": object()}) == ""
-
-
-def test_pooling_names_its_files():
-    sites = {name: cv.ate(people(), STUDY, protects="outcome", epsilon=1) for name in ("north", "south")}
-    known = cv.pool(sites).page_facts()["repeat"]
-    assert known["command"] == "counterveil pool site-1.json site-2.json --method mvagg"
-    assert "{'north': 'site-1.json', 'south': 'site-2.json'}" in known["python"]
-    assert "spends nothing" in known["remark"]

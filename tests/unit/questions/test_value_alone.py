@@ -71,12 +71,3 @@ def test_a_clustered_error_is_then_the_largest():
 def test_questions_without_such_an_interval_refuse_it(question, study, code):
     with pytest.raises(CounterveilError, match=code):
         ask(question, study)
-
-
-def test_a_plan_knows_it():
-    study = cv.Study("t", "y", (-3, 5), **TRIAL)
-    usual, alone = (
-        cv.plan(study, rows=200, **ASKED, settings=settings, draws=4).answers[0] for settings in (None, ALONE)
-    )
-    assert alone.noise < usual.noise
-    assert alone.half_width > usual.half_width

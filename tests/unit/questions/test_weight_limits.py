@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.inference import held_weights
 
 STUDY = cv.Study(treatment="t", outcome="y", outcome_range=(0, 1), randomised=True)
 
@@ -62,12 +61,3 @@ def test_the_estimate_is_cut_to_what_effects_can_be():
     noisy = {name: site(8, seed, epsilon="1/50") for seed, name in enumerate("abcd")}
     high = {name: replace(each, estimate=abs(each.estimate) + 2) for name, each in noisy.items()}
     assert cv.pool(high, method="all").estimate == 1.0
-
-
-def test_weights_are_held_by_passing_the_rest_on():
-    most = np.full(4, 0.4)
-    found = held_weights(np.array([0.7, 0.2, 0.1, 0.0]), most, np.ones(4))
-    assert found == pytest.approx([0.4, 0.4, 0.2, 0.0])
-    # Where nobody else has a weight, the better known get more.
-    found = held_weights(np.array([1.0, 0.0, 0.0]), np.full(3, 0.5), np.array([1.0, 1.0, 4.0]))
-    assert found == pytest.approx([0.5, 0.4, 0.1])

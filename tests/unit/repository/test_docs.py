@@ -27,16 +27,6 @@ def test_internal_links_lead_somewhere():
     assert check_docs.broken_links(ROOT) == []
 
 
-def test_blocks_share_a_namespace_and_a_directory_of_their_own(write, tmp_path):
-    page = write(
-        "README.md",
-        "```python\nfrom pathlib import Path\n\nx = 1\nPath('kept.txt').write_text('here')\n```\n\n"
-        "```python\nassert x == 1\nassert Path('kept.txt').read_text() == 'here'\n```\n",
-    )
-    assert check_docs.run_page(page, tmp_path) is None
-    assert not (tmp_path / "kept.txt").exists()
-
-
 def test_a_failing_example_is_named_with_its_line(write, tmp_path):
     write("README.md", "# Title\n\n```python\nx = 1\nassert x == 2\n```\n")
     problem = check_docs.run_page(tmp_path / "README.md", tmp_path)

@@ -1,15 +1,9 @@
 """Texts compared as words and numbers: what differs is noticed, and how a machine rounds is not."""
 
 import pytest
-from tests.figures import DRAWN, assert_same
+from tests.figures import assert_same
 
 KEPT = "Audit of n2\n-----  ---\nfound >= 4.09, claimed 1e-05\n"
-
-
-@pytest.mark.parametrize("made", [KEPT, KEPT.replace("4.09", "4.1"), KEPT.replace("---  ", "----   ")])
-def test_figures_within_their_tolerance_and_widths_are_the_same(made):
-    assert_same(made, KEPT)
-    assert_same(made.replace("4.", "3.8"), KEPT, DRAWN)
 
 
 @pytest.mark.parametrize(

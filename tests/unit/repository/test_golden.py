@@ -48,19 +48,6 @@ def test_a_call_is_the_same_again_and_a_changed_file_is_not(tmp_path, capsys):
     assert main(["compare", str(path), "--only", ONE_CALL, "--without", "means"]) == 0
 
 
-def test_parts_share_the_calls(tmp_path, capsys):
-    some = ["--only", "pooled means: all"]
-    halves = [tmp_path / name for name in ("one.json", "two.json")]
-    for place, path in enumerate(halves, 1):
-        assert main(["take", str(path), *some, "--part", f"{place}/2"]) == 0
-    found = [set(json.loads(path.read_text())) for path in halves]
-    assert [len(one) for one in found] == [2, 1]
-    assert not found[0] & found[1]
-    assert main(["compare", *map(str, halves), *some, "--part", "2/2"]) == 0
-    assert "1 calls" in capsys.readouterr().out
-    assert main(["compare", *map(str, halves), *some, "--taken", *map(str, halves)]) == 0
-
-
 def test_every_class_of_settings_has_two_other_values():
     values = {}
     for name in (one.name for one in listed.calls() if one.name.startswith("settings ")):

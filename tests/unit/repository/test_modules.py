@@ -39,13 +39,3 @@ def test_a_module_out_of_shape_is_named(tool, write, tmp_path, name, text, compl
     assert found[0].startswith(name)
     assert complaint in found[0]
     assert tool("check_modules").main([str(tmp_path)]) == 1
-
-
-def test_an_init_file_may_import_export_and_be_lazy(tool, write, tmp_path):
-    write(
-        "folder/__init__.py",
-        '"""Doc."""\n\nfrom typing import TYPE_CHECKING\n\nif TYPE_CHECKING:\n    import os\n\n'
-        '__all__ = ["f"]\n__version__ = "1"\n_HOMES = {"f": "folder.f"}\n\n\n'
-        "def __getattr__(name):\n    raise AttributeError(name)\n",
-    )
-    assert tool("check_modules").main([str(tmp_path)]) == 0

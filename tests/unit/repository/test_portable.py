@@ -5,20 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from tools.portable import forms, other_libm
-
-OLDER = {"SSE42": True, "AVX": True, "AVX2": True, "FMA3": True}
-
-
-def test_a_cpu_gets_the_kernels_that_it_can_run_and_plain_code():
-    found = dict(forms("x86_64", OLDER, ["AVX2", "FMA3", "AVX512F"]))
-    assert list(found) == ["Nehalem, threads 1", "Sandybridge, threads 2", "Haswell, threads 1", "plain code"]
-    assert found["Sandybridge, threads 2"] == {
-        "OPENBLAS_CORETYPE": "Sandybridge",
-        "OPENBLAS_NUM_THREADS": "2",
-    }
-    assert found["plain code"]["NPY_DISABLE_CPU_FEATURES"] == "AVX2 FMA3"
-    assert list(dict(forms("riscv64", {}, []))) == ["plain code"]
+from tools.portable import other_libm
 
 
 def test_the_other_libm_moves_last_bits_and_leaves_what_is_exact(tmp_path):

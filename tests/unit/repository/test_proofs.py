@@ -30,13 +30,6 @@ def test_a_page_with_sections_missing_or_misplaced_is_named(tool, write, tmp_pat
     assert "order" in found
 
 
-def test_a_page_without_module_is_named(tool, write, tmp_path):
-    write("accounting/gone.proof.md", PROOF)
-    assert tool("check_proofs").problems(tmp_path) == [
-        "accounting/gone.proof.md: no module of this folder has its name or names it"
-    ]
-
-
 def test_a_bound_that_stands_under_no_page_is_named(tool, write, tmp_path):
     write(
         "statistics/linear/sensitivity.py",

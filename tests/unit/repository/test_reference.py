@@ -25,15 +25,6 @@ def copy(tmp_path):
     return tmp_path
 
 
-def test_a_page_that_was_edited_is_named_with_its_line(copy):
-    page = copy / "docs/reference/cli.md"
-    page.write_text(page.read_text().replace("`--binary/--no-binary`", "`--yes-no`"))
-    found = drift(copy)
-    assert found[0] == "--- docs/reference/cli.md"
-    assert any(line.startswith("-| `--yes-no` ") for line in found)
-    assert any(line.startswith("+| `--binary/--no-binary` ") for line in found)
-
-
 def test_code_that_changed_is_noticed(copy, monkeypatch, capsys):
     monkeypatch.setattr(cv.ate, "__doc__", "Return something else.")
     assert "+Return something else." in drift(copy)

@@ -22,11 +22,6 @@ def test_a_comparison_with_a_sentence_is_named(tool, write, tmp_path, text):
     assert tool("check_words").main([str(tmp_path)]) == 1
 
 
-def test_names_of_files_and_values_may_be_compared(tool, write, tmp_path):
-    write("data/fine.py", 'a = name.endswith(".csv")\nb = method == "auto"\nc = line.startswith("- ")\n')
-    assert tool("check_words").main([str(tmp_path)]) == 0
-
-
 def test_documents_are_within_their_words(tool, root):
     prose = tool("check_prose")
     assert [name for name, folder in prose.measured(root).items() if folder.over] == []

@@ -1,5 +1,6 @@
 """Every kind of result is printed, tabulated, written, drawn and put beside others by the same methods."""
 
+import json
 from functools import cache
 
 import numpy as np
@@ -64,6 +65,7 @@ class Older:
 MADE = {
     "Result": ate,
     "Result of pairs": lambda: ate(**PAIR),
+    "Result without an interval": lambda: ate(study(), protects="record", epsilon=8, method="trial"),
     "Result of a paper": lambda: cv.published.ipw(
         people(), study(), epsilon=1, delta="1e-6", accept="unproved"
     ),
@@ -97,6 +99,8 @@ MADE = {
     "Plan": lambda: cv.plan(trial(), rows=200, epsilon=[1, 2], draws=2, protects="outcome"),
     "ResultTable": lambda: cv.etable([ate(), weighted()]),
 }
+# Made of answers that are stored.
+NOT_STORED = ("Regression", "Compliance", "Sensitivity", "Sensitivity of groups", "Balance", "ResultTable")
 made = cache(lambda kind: MADE[kind]())
 
 
@@ -126,6 +130,14 @@ def test_every_kind_is_written_and_drawn_alike(kind, tmp_path):
     axes = found.plot()
     assert axes.get_title(loc="left")
     matplotlib.pyplot.close(axes.figure)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in MADE if kind not in NOT_STORED])
+def test_every_kind_is_read_back(kind):
+    found = made(kind)
+    again = type(found).from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
+    assert again.to_dict() == found.to_dict()
+    assert again.summary() == found.summary()
 
 
 @pytest.mark.parametrize("kind", MADE)

@@ -8,7 +8,7 @@ from counterveil.results.functions import P_VALUE, Unshrunk, decided
 
 SIZE = 7
 ORDERS = np.array([0.0, 1, 1, 1, 2, 2, 2])
-DRAWS = 2000
+DRAWS = 800
 
 
 def covariance():
@@ -24,7 +24,7 @@ def p_values(truth):
 
 def test_the_level_is_kept_whatever_the_average_effect():
     found = p_values(np.array([9.0, 0, 0, 0, 0, 0, 0]))
-    # Two tests by Bonferroni's bound: at most 5 %, and not much less. Four standard errors are 2 %.
+    # Two tests by Bonferroni's bound: at most 5 %, and not much less. Three standard errors are 2 %.
     assert 0.02 < np.mean(found <= 0.05) < 0.07
 
 

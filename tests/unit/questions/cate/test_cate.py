@@ -13,7 +13,6 @@ import counterveil as cv
 from counterveil.datasets import dataset_1, dataset_2
 from counterveil.settings import Cate
 from counterveil.statistics.moments.functions import choose_design, strength
-from counterveil.statistics.moments.kernels.scores import higher_functions
 
 DATA = dataset_1(3000, 3)
 POINTS = {"x1": np.linspace(0.05, 0.95, 10), "x2": np.full(10, 0.4)}
@@ -167,28 +166,6 @@ def test_model_is_saved_small_and_read_back(model, tmp_path):
     assert str(again).startswith("*** SIMULATED")
     assert again.simulated
     assert "3000" not in json.dumps(json.loads(path.read_text())["weights"])
-
-
-def test_largest_model_stays_below_100_kb(model, tmp_path):
-    names = {f"covariate {i}": cv.Range(0, 1) for i in range(49)}
-    study = cv.Study("t", "y", (0, 1), names, control=0)
-    design = choose_design(study, 400, cv.Budget(1, "1e-6"), Cate(degree=2))
-    size, beyond = design.basis.size, higher_functions(design.basis)
-    assert size == 99
-    rng = np.random.default_rng(0)
-    largest = replace(
-        model,
-        study=study,
-        basis=design.basis,
-        weights=rng.normal(size=size),
-        covariance=np.cov(rng.normal(size=(size, 300))),
-        noise_covariance=np.cov(rng.normal(size=(size, 300))),
-        higher=(beyond, rng.uniform(size=beyond.size)),
-    )
-    path = largest.save(tmp_path / "m.json")
-    assert path.stat().st_size < 100_000
-    point = np.full((1, 49), 0.3)
-    assert cv.results.CateModel.load(path).effect(point) == pytest.approx(largest.effect(point))
 
 
 def test_people_are_read_from_any_table(model):

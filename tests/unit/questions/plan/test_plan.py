@@ -40,11 +40,11 @@ def test_an_effect_that_is_detectable_is_found_four_times_in_five():
         epsilon=1,
         method="difference_in_means",
         effect=effect,
-        draws=150,
+        draws=80,
         seed=1,
     ).answers[0]
-    assert 0.7 < found.found / 150 < 0.9
-    assert found.covered >= 135
+    assert 0.7 < found.found / 80 < 0.9
+    assert found.covered >= 70
     assert found.error == pytest.approx(found.half_width / 1.96, rel=0.2)
 
 
@@ -107,22 +107,6 @@ def test_all_methods_and_levels_are_compared_the_shortest_first():
     assert Plan.from_dict(json.loads(json.dumps(plan.to_dict()))) == plan
 
 
-def test_a_comparison_says_what_methods_assume_and_what_levels_leave_public(tmp_path):
-    plan = cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", draws=2)
-    rows = {(one["protects"], one["method"]): one for one in plan.tidy()}
-    assert "inverse propensity score" in rows["record", "doubly_robust"]["assumes"]
-    assert "Nothing was adjusted for" in rows["record", "trial"]["assumes"]
-    assert rows["outcome", "stratified"]["assumes"] is None
-    text = str(plan)
-    assert max(map(len, text.splitlines())) < 80
-    assert "CV-S071" in text
-    assert "weighting *" in text
-    assert "who took part, with all covariates" in " ".join(text.split())
-    assert "weighting" in plan.to_markdown(tmp_path / "plan.md").read_text()
-    assert "weighting" in plan.to_html(tmp_path / "plan.html").read_text()
-    assert "record, trial: half-width" in plan.write_up()
-
-
 def test_few_studies_are_asked_where_lengths_are_alike():
     plan = cv.plan(OBSERVED, rows=1000, epsilon=4, method="all", protects="outcome", draws=20)
     assert {one.studies for one in plan.answers if one.half_width is not None} == {2}
@@ -140,14 +124,6 @@ def test_what_is_no_comparison_is_refused():
         cv.plan(OBSERVED, rows=1000, epsilon=2, method="all", half_width=0.1)
     with pytest.raises(cv.CounterveilError, match="CV-P001"):
         cv.plan(OBSERVED, rows=1000, epsilon=2)
-
-
-def test_the_command_line_compares(tmp_path):
-    path = tmp_path / "study.toml"
-    path.write_text(OBSERVED.to_toml())
-    words = ["plan", "--study", str(path), "--rows", "300", "--epsilon", "2", "--draws", "2", "--compare"]
-    plan = cv.plan(OBSERVED, rows=300, epsilon=2, method="all", draws=2)
-    assert json.loads(CliRunner().invoke(app, [*words, "--json"]).output) == plan.to_dict()
 
 
 # How much longer than the shortest what `auto` takes may be: lengths are expected within about a quarter.
@@ -224,7 +200,7 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
     wanted = 0.05
     plan = cv.plan(
         TRIAL,
-        rows=[2000, 8000],
+        rows=[500, 2000],
         protects="outcome",
         epsilon=["1/4", 1],
         half_width=wanted,
@@ -232,7 +208,7 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
         binary=False,
     )
     assert len(plan.answers) == 4
-    assert [one.rows for one in plan.answers] == [2000, 2000, 8000, 8000]
+    assert [one.rows for one in plan.answers] == [500, 500, 2000, 2000]
     assert plan.answers[3].half_width < plan.answers[1].half_width
     assert "people" in str(plan)
     said = dict(plan.least_rows)
@@ -240,15 +216,15 @@ def test_the_least_epsilon_and_number_of_people_give_the_wanted_width():
 
     def half(rows, epsilon):
         # Lengths of single studies vary by a tenth, since their variances are noisy.
-        found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=10, binary=False)
+        found = cv.plan(TRIAL, rows=rows, protects="outcome", epsilon=epsilon, draws=6, binary=False)
         return found.answers[0].half_width
 
     for epsilon, rows in plan.least_rows:
         assert half(rows, epsilon) <= 1.1 * wanted
         assert half(rows // 2, epsilon) > wanted
-    assert half(2000, plan.least_epsilon) <= 1.1 * wanted
-    assert half(2000, plan.least_epsilon / 2) > wanted
-    assert f"epsilon {plan.least_epsilon:g} with 2,000 people" in " ".join(str(plan).split())
+    assert half(500, plan.least_epsilon) <= 1.1 * wanted
+    assert half(500, plan.least_epsilon / 2) > wanted
+    assert f"epsilon {plan.least_epsilon:g} with 500 people" in " ".join(str(plan).split())
     none = cv.plan(TRIAL, rows=100, protects="outcome", epsilon=1, half_width=1e-6, draws=1)
     assert none.least_epsilon is None
     assert none.least_rows == ((1.0, None),)

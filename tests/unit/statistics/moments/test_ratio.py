@@ -1,6 +1,5 @@
 """Ratios of sums: bounds over all small data sets, exact sums of squares, Fieller's interval, refusals."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -11,7 +10,6 @@ from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_chang
 import counterveil as cv
 from counterveil.data import OUTCOME_STEPS, Table
 from counterveil.errors import CounterveilError
-from counterveil.inference.measures import NoisyRatio
 from counterveil.results.question import Question
 from counterveil.session import BaseSession
 from counterveil.statistics.moments.ratio import RatioDesign, arm_sums, ratio_plan, release
@@ -146,25 +144,6 @@ def test_a_denominator_lost_in_its_noise_leaves_everything_possible():
 
 def replace_range(ends):
     return cv.Study("t", "n", (0, 20), control=0, randomised=True, per="d", per_range=ends)
-
-
-def test_results_come_back_and_show_both_ratios():
-    found = cv.ate(people(), RATIO, protects="outcome", epsilon=1, noise=cv.SeededNoise(0))
-    again = cv.results.RatioResult.from_dict(found.to_dict())
-    assert again.interval(0.9) == found.interval(0.9)
-    assert again.untruncated_interval() == found.untruncated_interval()
-    assert "treated 0." in str(found)
-    # The method is not said twice, and the row is not called an average effect.
-    assert str(found).count("of sums") == 1
-    assert any(line.startswith(" difference ") for line in str(found).splitlines())
-    assert found.as_measure("difference") is found
-    with pytest.raises(CounterveilError, match="CV-P686"):
-        found.as_measure("nnt")
-    assert "n per d" in found.write_up()
-    assert found.tidy()[0]["conf_low"] == found.interval()[0]
-    known = found.ratios[0].known
-    assert isinstance(known, NoisyRatio)
-    assert replace(known, size=-1.0).interval(0.95) == (-known.limit, known.limit)
 
 
 @pytest.mark.parametrize(
