@@ -55,7 +55,12 @@ SOURCES = [parquet, parquet_parts, csv, relation, pandas, polars, polars_lazy, a
 # How a column is read depends on its source and on the rule for missing values, and "all" has every column. Which of
 # them make strata is left to the engine, which sees one table whatever the source: parquet files stand for all.
 PAIRS = [
-    pytest.param(source, (missing, names), id=f"{source.__name__}-{missing}-{names}")
+    pytest.param(
+        source,
+        (missing, names),
+        id=f"{source.__name__}-{missing}-{names}",
+        marks=() if missing == "fill" or (source is parquet and names == "all") else pytest.mark.slow,
+    )
     for source in SOURCES
     for missing in ("fill", "drop", "none")
     for names in ("all", "two", "exact", "floats", "one", "none")

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.thinned import examples
 
 from counterveil.accounting import open_ledger
 from counterveil.privacy import Budget
 
 CLIENT = Path(__file__).with_name("killed_client.py")
-WRITERS = 4
+WRITERS = examples(2, 4)
 
 
 def start(place, name, anchor, log):
@@ -73,7 +74,7 @@ def run(place, folder, spends, seed):
 
 
 def test_some_kills(place, tmp_path):
-    run(place, tmp_path, 20, 1)
+    run(place, tmp_path, 10, 1)
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from counterveil.accounting import open_ledger
 from counterveil.privacy import Budget
 
 CLIENT = Path(__file__).with_name("spending_client.py")
-PROCESSES = examples(3, 5)
+PROCESSES = examples(2, 5)
 
 
 def run_together(place, count, mode):

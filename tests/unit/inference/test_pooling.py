@@ -134,7 +134,7 @@ def cell_of(sizes, spreads, scale, variance_scale, distribution=PlainLaplace):
 def test_coverage_over_the_noise_of_the_variances(cell, method):
     rng = np.random.default_rng(21)
     sites, truth, sizes = cell_of(*cell)
-    missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(40)])
+    missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(25)])
     assert 1 - missed >= 0.93
 
 

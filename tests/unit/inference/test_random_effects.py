@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import t
+from tests.thinned import thinned_rows
 
 from counterveil.inference import ErrorBetweenSites, heterogeneity
 from counterveil.inference.pooling import i_squared_of, paule_mandel, quiet_sites, tau_squared_interval
@@ -58,9 +59,10 @@ def covered(estimates, variances):
     return hits / len(estimates)
 
 
-@pytest.mark.parametrize(
-    ("sites", "ratio", "tau"), [(2, 1000, 1), (3, 1000, 0.3), (4, 100, 1), (8, 1000, 0.3)]
-)
+UNEQUAL = [(2, 1000, 1), (3, 1000, 0.3), (4, 100, 1), (8, 1000, 0.3)]
+
+
+@pytest.mark.parametrize(("sites", "ratio", "tau"), thinned_rows(UNEQUAL, UNEQUAL[0], UNEQUAL[3]))
 def test_coverage_where_variances_are_very_unequal(sites, ratio, tau):
     count = 800
     ours, weighted = covered(*draws(sites, ratio, tau, count, np.random.default_rng([41, sites])))

@@ -79,15 +79,14 @@ TRUTH = {
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_with_a_large_budget_the_effect_is_found(monkeypatch, estimand, form, delta):
     monkeypatch.setattr(ipw, "centring_pays", lambda *_: form == "hajek")
-    found = draws(STUDY, people(40_000), 6, epsilon=500, delta=delta, estimand=estimand)[:, 0]
+    found = draws(STUDY, people(40_000), 2, epsilon=500, delta=delta, estimand=estimand)[:, 0]
     naive = people(40_000)
     difference = naive["y"][naive["t"] == 1].mean() - naive["y"][naive["t"] == 0].mean()
     assert found.mean() == pytest.approx(TRUTH[estimand], abs=0.03)
     assert abs(difference - TRUTH[estimand]) > 0.12
 
 
-@pytest.mark.parametrize("delta", [0, 1e-6])
-@pytest.mark.parametrize("estimand", ["ATE", "ATT", "ATC"])
+@pytest.mark.parametrize(("delta", "estimand"), [(0, "ATE"), (1e-6, "ATT"), (0, "ATC")])
 def test_in_a_trial_with_a_declared_share_the_interval_covers_the_effect(delta, estimand):
     missed = 0
     for seed in range(40):
@@ -124,7 +123,7 @@ def test_a_model_that_is_all_noise_is_said_to_adjust_for_nothing():
 @pytest.mark.parametrize("delta", [0, 1e-6])
 def test_the_interval_covers_the_contrast_at_the_released_scores(estimand, delta):
     asked = question(epsilon=1, delta=delta, estimand=estimand)
-    crowd = people(200_000, seed=99)
+    crowd = people(60_000, seed=99)
     crowd_table = Table.attach(crowd, STUDY)
     missed = 0
     for seed in range(40):

@@ -3,7 +3,7 @@
 from itertools import product
 
 import pytest
-from tests.thinned import examples
+from tests.thinned import examples, thinned
 from tools.answer_sweep.__main__ import DELTAS, EPSILONS, main
 from tools.answer_sweep.running import run, trouble
 from tools.answer_sweep.ways import KINDS, ways
@@ -14,12 +14,13 @@ QUICK = [name for name in WAYS if "influence" not in name]
 EDGES = list(product((4, 8, 20), EPSILONS, DELTAS[:2], KINDS))
 
 
-@pytest.mark.parametrize("place", range(len(QUICK)), ids=QUICK)
-def test_a_charged_question_is_answered(place):
+@pytest.mark.parametrize("name", thinned(QUICK, *QUICK[::2]))
+def test_a_charged_question_is_answered(name):
+    place = QUICK.index(name)
     # A stride prime to the number of edges gives every way other edges.
     for turn in range(examples(1, 2)):
         rows, epsilon, delta, kind = EDGES[(37 * (2 * place + turn)) % len(EDGES)]
-        found = run(WAYS[QUICK[place]], rows, kind, {"epsilon": epsilon, "delta": delta})
+        found = run(WAYS[name], rows, kind, {"epsilon": epsilon, "delta": delta})
         # Seconds are not looked at: no test depends on the clock.
         assert found.fault is None, (rows, kind, epsilon, delta, found.fault)
         assert found.answer is not None or not found.charged, (rows, kind, epsilon, delta, found.refused)

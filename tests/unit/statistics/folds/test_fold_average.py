@@ -33,7 +33,7 @@ def difference(x, t, y):
 
 
 @pytest.mark.parametrize("centre", thinned([0.0, 0.3], 0.3))
-@pytest.mark.parametrize("learner", thinned(["ols", jumping, failing, difference], "ols", jumping, failing))
+@pytest.mark.parametrize("learner", thinned(["ols", jumping, failing, difference], jumping, failing))
 def test_no_replacement_exceeds_the_claims(learner, centre):
     folds = fold_rows(ROWS, FOLDS)
     known = {}

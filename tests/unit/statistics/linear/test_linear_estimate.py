@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "property" / "numerics"))
 from definitions import coefficients_by_definition, match_sets_by_definition
-from tests.thinned import examples
+from tests.thinned import examples, thinned
 
 from counterveil.numerics.matching import matching_coefficients
 from counterveil.numerics.products import linear_form, paired_variance
@@ -28,7 +28,7 @@ def moved(y, place, value):
     return other
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", thinned(range(6), 0, 1, 2))
 def test_no_change_exceeds_the_claim_and_each_is_attained(seed):
     rng = np.random.default_rng(seed)
     n = 5
@@ -120,7 +120,7 @@ LIMITS = ((1, 1), (2, 2), (None, None), (1, 2))
 def test_all_matchings_of_up_to_four_units_in_every_order(neighbours):
     for n in (2, 3, 4):
         for k, (treated, score) in enumerate(data_sets(n)):
-            if n == 4 and k % examples(7, 1):
+            if n == 4 and k % examples(19, 1):
                 continue
             # All data sets meet all limits over the run; every order is taken for each pair of them.
             limits = LIMITS[k % len(LIMITS)]
@@ -129,7 +129,7 @@ def test_all_matchings_of_up_to_four_units_in_every_order(neighbours):
                 check_matching(treated, score, neighbours, limits, list(order))
 
 
-@pytest.mark.parametrize(("n", "stride"), [(5, examples(67, 29)), (6, examples(797, 397))])
+@pytest.mark.parametrize(("n", "stride"), [(5, examples(131, 29)), (6, examples(1597, 397))])
 def test_matchings_of_five_and_six_units(n, stride):
     # Rows are served as they come, and all sequences are listed: every order of every data set is met.
     for k, (treated, score) in enumerate(data_sets(n)):

@@ -11,7 +11,7 @@ import counterveil as cv
 from counterveil.data import Table, batches
 from counterveil.errors import DataError
 
-ROWS = 70_000
+ROWS = 20_000
 STUDY = cv.Study(
     treatment="t",
     outcome="y",
