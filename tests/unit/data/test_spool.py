@@ -5,7 +5,6 @@ import resource
 import stat
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pyarrow as pa
@@ -141,22 +140,6 @@ def test_a_disk_without_room_is_known_before_rows_are_written(tmp_path, scratch,
     assert isinstance(rows, StreamedRows)
     same(rows, Table.attach(path, STUDY))
     assert open_files(scratch) == []
-
-
-def test_room_for_people_is_enough(tmp_path, scratch, monkeypatch):
-    """A disk with room for one row a person, and not for all rows, keeps the people."""
-    rng = np.random.default_rng(1)
-    who = np.repeat(np.arange(50), 100)
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.table({"id": who, "t": who % 2, "y": rng.random(5000)}), path)
-    people = cv.Study("t", "y", (0, 1), control=0, person="id")
-    # Five bytes a person: the arm and the outcome.
-    room = SimpleNamespace(f_bavail=spool._RESERVE + 50 * 5, f_frsize=1)
-    monkeypatch.setattr(spool.os, "fstatvfs", lambda _: room)
-    rows = rows_of_source(path, people)
-    assert isinstance(rows, SpooledRows)
-    same(rows, Table.attach(path, people))
-    assert isinstance(rows_of_source(path, cv.Study("t", "y", (0, 1), control=0)), StreamedRows)
 
 
 def test_a_disk_that_fills_up_is_given_up(tmp_path, scratch):

@@ -138,17 +138,6 @@ def test_coverage_over_the_noise_of_the_variances(cell, method):
     assert 1 - missed >= 0.93
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("distribution", [PlainLaplace, PlainNormal])
-@pytest.mark.parametrize("method", ["all", "mvagg", "ivw"])
-@pytest.mark.parametrize("cell", [*CELLS, ((300,) * 20, (0.2,) * 20, 1.0, 8.0)])
-def test_coverage_over_the_noise_of_the_variances_in_full(cell, method, distribution):
-    rng = np.random.default_rng(22)
-    sites, truth, sizes = cell_of(*cell, distribution)
-    missed = np.mean([miss(sites, truth, sizes, method, rng) for _ in range(300)])
-    assert 1 - missed >= 0.94
-
-
 def test_the_interval_without_the_noise_of_variances_would_be_too_short():
     """Power of the check above: intervals that ignore all noise miss far more often."""
     sites, truth, _ = cell_of(*CELLS[2])

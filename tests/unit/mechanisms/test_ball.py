@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from counterveil.errors import ParameterError
 from counterveil.mechanisms import Ball, Grid, SeededNoise
 
 ROUNDING = 1e-12
@@ -74,17 +73,3 @@ def test_moments_are_those_of_the_closed_form():
     assert mechanism.variance == pytest.approx(4 * 16)
     circles = integrate.quad(lambda r: 2 * np.pi * r * np.exp(Ball(1, 1, 2).log_density([r, 0])), 0, 60)
     assert circles[0] == pytest.approx(1, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [((0, 1, 2), "CV-P100"), ((1, 0, 2), "CV-P101"), ((1, 1, 0), "CV-P105"), ((1, 1, 2.0), "CV-P105")],
-)
-def test_parameters_out_of_range_are_refused(arguments, code):
-    with pytest.raises(ParameterError, match=code):
-        Ball(*arguments)
-
-
-def test_a_vector_of_another_length_is_refused():
-    with pytest.raises(ParameterError, match="CV-P111"):
-        Ball(1, 1, 2).release([Fraction(0)], Grid(Fraction(1)), SeededNoise(1))

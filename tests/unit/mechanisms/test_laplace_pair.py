@@ -7,7 +7,6 @@ import pytest
 from scipy import stats
 from scipy.integrate import quad
 
-from counterveil.errors import ParameterError
 from counterveil.mechanisms import Grid, LaplacePair, SeededNoise, mechanism_from_dict
 from counterveil.privacy import LaplaceEvent
 
@@ -73,12 +72,3 @@ def test_event_and_facts():
     assert noise.scale == 2
     assert mechanism_from_dict(noise.to_dict()) == noise
     assert np.array_equal(noise.kinks(-1.0, 1.0, 1), [0.0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [((0, 1, 1), "CV-P100"), ((1, 0, 1), "CV-P101"), ((1, 1, 0), "CV-P100"), ((1, 1, 2), "CV-P201")],
-)
-def test_parameters_out_of_range_are_refused(arguments, code):
-    with pytest.raises(ParameterError, match=code):
-        LaplacePair(*arguments)

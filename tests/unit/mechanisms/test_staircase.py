@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from counterveil.errors import ParameterError
 from counterveil.mechanisms import Staircase
 from counterveil.mechanisms.staircase import StaircaseDistribution, least_variance_gamma
 
@@ -99,9 +98,3 @@ def test_the_kinks_are_the_jumps_of_the_density():
     smooth = np.linspace(-5, 5, 1000)
     far = np.min(np.abs(smooth[:, None] - kinks[None, :]), axis=1) > 1e-3
     assert np.allclose(noise.log_density(smooth[far] + 1e-4), noise.log_density(smooth[far] - 1e-4))
-
-
-@pytest.mark.parametrize(("sensitivity", "epsilon", "code"), [(0, 1, "CV-P100"), (1, 0, "CV-P101")])
-def test_parameters_out_of_range_are_refused(sensitivity, epsilon, code):
-    with pytest.raises(ParameterError, match=code):
-        Staircase(sensitivity, epsilon)

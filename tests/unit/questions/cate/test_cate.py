@@ -54,19 +54,6 @@ def test_pure_guarantee_by_arms_and_by_nothing_else():
 TRIAL = replace(DATA.study, randomised=True)
 
 
-def test_too_little_budget_gives_one_number_in_a_trial_and_says_so():
-    found = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1))
-    assert not found.heterogeneous
-    assert np.ptp(found.effect(POINTS)) == 0
-    text = str(found)
-    assert text.splitlines()[1].startswith("*** ONE EFFECT FOR ALL")
-    assert "everybody" in text
-    assert ".interval(X)" not in found.full()
-    (one,) = found.table
-    low, high = one.interval()
-    assert low < found.effect(POINTS)[0] < high
-
-
 def test_one_effect_for_all_has_no_intervals_for_people(tmp_path):
     found = cv.cate(DATA.frame, TRIAL, epsilon=0.01, noise=cv.SeededNoise(1))
     again = cv.results.CateModel.load(found.save(tmp_path / "one.json"))

@@ -48,20 +48,6 @@ def test_intervals_hold_those_around_the_effect_as_measured(model):
     assert (high - low) / 2 == pytest.approx((most - least) / 2 + moved)
 
 
-def test_curves_and_policies_are_made_of_it(model):
-    axes = cv.plots.effect_curve(model, "x1")
-    assert axes.get_xlabel() == "x1"
-    value = cv.policy_value(
-        DATA.frame,
-        replace(DATA.study, randomised=True, treated_share="1/2"),
-        policy=cv.Policy.from_model(model, cost=3),
-        protects="record",
-        epsilon=4,
-        noise=cv.SeededNoise(1),
-    )
-    assert np.isfinite(value.interval()[0])
-
-
 def test_few_rows_for_many_covariates_give_one_adjusted_effect():
     data = dataset_2(600, 1)
     found = ask(4, data=data)

@@ -74,18 +74,6 @@ def test_any_learner_with_fit_and_predict_will_do():
     assert len(plain.guarantee.remarks) > len(ask("sample_and_aggregate", epsilon=50).guarantee.remarks)
 
 
-def test_a_learner_that_fails_is_not_reported_and_answers_zero(capsys):
-    class Failing:
-        def fit(self, x, y):
-            print("secret", y)
-            raise ValueError(y)
-
-    settings = cv.settings.FoldQueries(learner=cv.settings.ModelPair(Failing(), Failing()), folds=50)
-    found = ask("sample_and_aggregate", epsilon=50, n=2000, settings=settings)
-    assert np.abs(found.effect()).max() < 5 * max(found.noise)
-    assert capsys.readouterr().out == ""
-
-
 @pytest.mark.parametrize("kind", [cv.results.CateAnswers, cv.results.CateModel, cv.Policy])
 @pytest.mark.parametrize(
     "text", [None, "no json", "[]", "{}", '{"queries": 3}', '{"kind": "where"}', "[" * 10**5]

@@ -6,7 +6,6 @@ import pytest
 from counterveil.statistics.linear.kernels.pairing import (
     _STEP_BITS,
     CELL,
-    _cells,
     _in_steps,
     covariate_pairs,
     score_pairs,
@@ -77,16 +76,6 @@ def test_pairs_on_covariates_are_closer_than_chance_and_than_the_score():
     close, by_score = gap(covariate_pairs(arm, features)), gap(score_pairs(arm, features @ np.ones(4)))
     assert close < 0.2 * by_score
     assert by_score < 4 * 2 / 12  # two independent rows
-
-
-def test_cells_are_small_and_hold_every_row():
-    rng = np.random.default_rng(6)
-    features = rng.normal(size=(1000, 3))
-    cells = _cells(_in_steps(features), np.arange(1000))
-    sizes = [own.shape[1] for own in cells]
-    assert max(sizes) <= CELL
-    assert min(sizes) >= CELL // 2 - 1
-    assert sorted(np.concatenate([own.ravel() for own in cells])) == list(range(1000))
 
 
 @pytest.mark.parametrize("width", [1, 4, 300])

@@ -3,7 +3,6 @@
 import numpy as np
 from scipy.special import expit
 
-from counterveil.statistics.linear.kernels import balancing as kernel
 from counterveil.statistics.linear.kernels.balancing import treatment_leaves
 
 N = 4000
@@ -23,26 +22,6 @@ def test_a_group_between_two_jumps_is_found():
     leaves = treatment_leaves(x, drawn(x, 1.5 * group - 0.5), np.full(N, 0.4))
     # Cuts lie at sixteenths of the rows, so that a neighbouring leaf stands in for the group.
     assert max(np.corrcoef(leaf, group)[0, 1] for leaf in leaves) > 0.75
-
-
-def test_the_first_split_is_the_best_of_all_cuts(monkeypatch):
-    for name, value in {"_TREES": 1, "_DEPTH": 1, "_LEAST_OFF": 0.0}.items():
-        monkeypatch.setattr(kernel, name, value)
-    x = columns(3, 600)
-    treated, score = drawn(x, 2.0 * (x[1] > -0.2)), np.full(600, 0.6)
-    off, held = treated - 0.6, np.full(600, 0.24)
-
-    def fit(rows):
-        return off[rows].sum() ** 2 / (held[rows].sum() + 1.0)
-
-    tried = {(line.tobytes(), cut): line > cut for line in x for cut in np.sort(line)[40:-40]}
-    gains = {rows.tobytes(): fit(rows) + fit(~rows) for rows in tried.values()}
-    leaves = treatment_leaves(x, treated, score)
-    assert len(leaves) == 2
-    # Sixteen parts of the rows hold fewer cuts than all rows do: close to the best, and on its column.
-    found = fit(leaves[0]) + fit(leaves[1])
-    assert 0.8 * max(gains.values()) <= found <= max(gains.values()) * (1 + 1e-9)
-    assert max(np.corrcoef(leaves[1], x[1] > -0.2)[0, 1], np.corrcoef(leaves[0], x[1] > -0.2)[0, 1]) > 0.8
 
 
 def test_treatment_is_off_its_scores_in_every_leaf():

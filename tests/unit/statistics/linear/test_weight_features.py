@@ -78,21 +78,6 @@ def test_columns_are_what_they_say():
 
 
 @pytest.mark.parametrize(
-    ("change", "code"),
-    [
-        ({"kinds": ["number"] * 3}, "CV-P262"),
-        ({"scores": np.full(899, 0.5)}, "CV-P262"),
-        ({"covariates": np.zeros(900)}, "CV-P262"),
-        ({"kinds": ["number", "binary", "text", "number"]}, "CV-P266"),
-    ],
-)
-def test_wrong_arguments_are_refused(change, code):
-    X, scores = covariates()
-    with pytest.raises(ParameterError, match=code):
-        parted_features(**({"covariates": X, "kinds": KINDS, "scores": scores} | change))
-
-
-@pytest.mark.parametrize(
     "shares",
     [{"linear": -0.1}, {"squares": math.nan}, {"linear": 0, "squares": 0, "score": 0}, {"strata_count": 1}],
 )
