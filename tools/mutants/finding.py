@@ -9,7 +9,6 @@ from pathlib import Path
 
 from tools.mutants.mutant import Mutant
 
-
 # Where statements stand: functions and classes are in no expression.
 _STATEMENTS = ("body", "orelse", "finalbody", "handlers", "cases")
 
