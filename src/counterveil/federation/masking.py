@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,7 +20,7 @@ try:
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec, x25519
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+    from cryptography.hazmat.primitives.ciphers.aead import AESSIV
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 except ImportError:
     raise refusal("CV-E060", package="cryptography") from None
@@ -32,7 +31,7 @@ _BYTES = 16
 MODULUS = 1 << (8 * _BYTES)
 _KEY, _SIGNATURE = re.compile(r"[0-9a-f]{64}"), re.compile(r"[0-9a-f]{2,300}")
 _NUMBER, _NAME = re.compile(r"-?[0-9a-f]{1,32}"), re.compile(r"[a-z_]{1,40}")
-_NONCE, _BLOCK = 12, 256
+_BLOCK = 256
 _MOST_MEMBERS, _MOST_ROWS, _MOST_SUMS, _MOST_NUMBERS, _LONGEST = 100, 10**12, 50, 10_000, 4_000_000
 
 
@@ -195,22 +194,22 @@ class KeySeal:
     """Hides a site's own numbers in its ledger, by a key that its private key for the sum gives."""
 
     def __init__(self, private: str) -> None:
-        key = HKDF(hashes.SHA256(), 32, salt=None, info=b"counterveil part").derive(bytes.fromhex(private))
-        self._cipher = ChaCha20Poly1305(key)
+        key = HKDF(hashes.SHA256(), 64, salt=None, info=b"counterveil part").derive(bytes.fromhex(private))
+        self._cipher = AESSIV(key)
 
     def close(self, name: str, numbers: Sequence[str]) -> str:
         """Return a sealed text; its length tells how many numbers there are and nothing of them."""
-        nonce, width = os.urandom(_NONCE), _BLOCK * -(-max(map(len, numbers)) // _BLOCK)
+        width = _BLOCK * -(-max(map(len, numbers)) // _BLOCK)
         text = "".join(number.ljust(width) for number in numbers)
-        sealed: bytes = nonce + self._cipher.encrypt(nonce, text.encode(), name.encode())
+        sealed: bytes = self._cipher.encrypt(text.encode(), [name.encode()])
         return f"{width} {sealed.hex()}"
 
     def open(self, name: str, text: str) -> list[str]:
         """Return the numbers; a text that was not sealed with this key raises CV-F500."""
         width, sealed = text.split()
-        raw, wide = bytes.fromhex(sealed), int(width)
+        wide = int(width)
         try:
-            found = self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], name.encode()).decode()
+            found = self._cipher.decrypt(bytes.fromhex(sealed), [name.encode()]).decode()
         except InvalidTag:
             raise refusal(
                 "CV-F500", expected="the key that the site made for this sum", got="another"
