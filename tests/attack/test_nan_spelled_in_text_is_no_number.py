@@ -8,13 +8,8 @@ import pytest
 import counterveil as cv
 
 STUDY = cv.Study(
-    "t",
-    "y",
-    (0, 1),
-    {"x": cv.Range(0, 1)},
-    control=0,
-    missing=dict.fromkeys("xy", cv.drafting.Fill("1/2")),
-)
+    "t", "y", (0, 1), {"x": cv.Range(0, 1)}, control=0, missing=dict.fromkeys("xy", cv.drafting.Fill("1/2")),
+)  # fmt: skip
 ROWS = 2000
 # One person of 2000 moves these estimates by about 1e-3; a NaN moved the first by .02 and more.
 MOST = 0.005

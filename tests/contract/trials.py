@@ -52,14 +52,8 @@ def study(*covariates, **extra):
 
 def ask(data, declared, method, protects, epsilon=1, seed=1, **extra):
     return cv.ate(
-        data,
-        declared,
-        method=method,
-        protects=protects,
-        epsilon=epsilon,
-        noise=cv.SeededNoise(seed),
-        **extra,
-    )
+        data, declared, method=method, protects=protects, epsilon=epsilon, noise=cv.SeededNoise(seed), **extra,
+    )  # fmt: skip
 
 
 def arms(data):

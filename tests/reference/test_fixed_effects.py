@@ -27,16 +27,8 @@ def panel(people=120, seed=0):
 
 def study(treatment="group", before=(2000, 2001, 2002), after=(2003, 2004), **more):
     return cv.Study(
-        treatment,
-        "y",
-        (-16, 16),
-        control=0,
-        person="id",
-        time="year",
-        before=before,
-        after=after,
-        **more,
-    )
+        treatment, "y", (-16, 16), control=0, person="id", time="year", before=before, after=after, **more,
+    )  # fmt: skip
 
 
 def least_squares(frame, regressors):
@@ -48,25 +40,15 @@ def least_squares(frame, regressors):
 
 def differences(frame, told):
     found = cv.ate(
-        frame,
-        told,
-        protects="outcome",
-        epsilon=EPSILON,
-        method="difference_in_means",
-        noise=cv.SeededNoise(0),
-    )
+        frame, told, protects="outcome", epsilon=EPSILON, method="difference_in_means", noise=cv.SeededNoise(0),
+    )  # fmt: skip
     return found.estimate
 
 
 def by_period(frame, told):
     found = cv.event_study(
-        frame,
-        told,
-        protects="outcome",
-        epsilon=EPSILON,
-        method="difference_in_means",
-        noise=cv.SeededNoise(0),
-    )
+        frame, told, protects="outcome", epsilon=EPSILON, method="difference_in_means", noise=cv.SeededNoise(0),
+    )  # fmt: skip
     return {one.name: one.estimate for one in found.table}
 
 

@@ -32,11 +32,8 @@ def write(folder: Path) -> None:
     add("severity", severity, "slider")
     add("sex", rng.integers(1, 3, PEOPLE), "radio", "1, female | 2, male")
     add(
-        "site",
-        rng.choice(["N", "S", "E", "W"], PEOPLE),
-        "dropdown",
-        "N, North | S, South | E, East | W, West",
-    )
+        "site", rng.choice(["N", "S", "E", "W"], PEOPLE), "dropdown", "N, North | S, South | E, East | W, West",
+    )  # fmt: skip
     for place in range(12):
         add(f"lab_{place}", rng.normal(5, 1.5, PEOPLE).clip(0, 10).round(2), "text", "", "number", 0, 10)
     for place in range(12):
@@ -46,16 +43,9 @@ def write(folder: Path) -> None:
     codes = {1: "asthma", 2: "diabetes", 3: "gout", 4: "migraine"}
     fields.append(
         (
-            "illness",
-            "checkbox",
-            "Illnesses",
-            " | ".join(f"{k}, {v}" for k, v in codes.items()),
-            "",
-            "",
-            "",
-            "",
+            "illness", "checkbox", "Illnesses", " | ".join(f"{k}, {v}" for k, v in codes.items()), "", "", "", "",
         )
-    )
+    )  # fmt: skip
     columns |= {f"illness___{code}": rng.integers(0, 2, PEOPLE) for code in codes}
     add("enrolled", np.full(PEOPLE, "2025-03-01"), "text", validation="date_ymd")
     add("remarks", np.full(PEOPLE, ""), "notes")

@@ -123,13 +123,9 @@ def test_a_report_that_shows_private_covariates_is_found(monkeypatch):
 
 # Each draws noise of several kinds.
 SEVERAL_KINDS = [
-    "outcomes/difference_in_means/outcome/earlier",
-    "outcomes/trial/record/earlier",
-    "survival/kaplan_meier/record/running sums",
-    "moments/record",
-    "moments/outcome",
-    "ate/doubly_robust/record",
-]
+    "outcomes/difference_in_means/outcome/earlier", "outcomes/trial/record/earlier",
+    "survival/kaplan_meier/record/running sums", "moments/record", "moments/outcome", "ate/doubly_robust/record",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", SEVERAL_KINDS)

@@ -29,13 +29,9 @@ from counterveil.data.engines import double
 CUTS = ("1/10", "1/3", 2)
 DOMAINS = {"x": Range("-1/3", 7).cut(*CUTS), "b": Binary(), "c": Categories(["u", 1, "w x"])}
 FILLED = Study(
-    "arm",
-    "y",
-    (-2.5, "10/3"),
-    DOMAINS,
-    treated="new",
+    "arm", "y", (-2.5, "10/3"), DOMAINS, treated="new",
     missing={"y": Fill(0), "x": Fill(1), "b": Fill(1), "c": Fill(1)},
-)
+)  # fmt: skip
 DROPPED = Study("arm", "y", (-2.5, "10/3"), DOMAINS, treated="new", missing=Drop())
 KINDS = {"arm": pl.String, "y": pl.Float64, "x": pl.Float64, "b": pl.Boolean, "c": pl.String}
 

@@ -48,13 +48,8 @@ def sum_of(epsilon):
 
 
 MAKERS = [
-    staircase_of,
-    laplace_of,
-    gaussian_of,
-    pair_of,
-    lomax_of,
-    sum_of,
-]
+    staircase_of, laplace_of, gaussian_of, pair_of, lomax_of, sum_of,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("maker", MAKERS)

@@ -76,16 +76,11 @@ def whole_answers(table):
         study = Study("arm", "y", (0, 1), {"x": Range(0, 1)}, treated="new") if "cuts" in words else SIMPLE
         there, here = (
             cv.ate(
-                source,
-                study,
-                protects="record",
-                epsilon=1,
-                method="stratified",
-                settings=cv.settings.Stratified(**words),
-                noise=cv.SeededNoise(3),
+                source, study, protects="record", epsilon=1, method="stratified",
+                settings=cv.settings.Stratified(**words), noise=cv.SeededNoise(3),
             ).to_dict()
             for source in (table, rows)
-        )
+        )  # fmt: skip
         assert there == here
 
 

@@ -151,14 +151,11 @@ def test_huge_losses_do_not_reach_the_grid():
 @pytest.mark.parametrize(
     ("events", "delta"),
     [
-        ([], 0.1),
-        ([GaussianEvent(Fraction(1))], 0),
-        ([ApproximateEvent(Fraction(1), Fraction(1, 100))], 0.001),
+        ([], 0.1), ([GaussianEvent(Fraction(1))], 0), ([ApproximateEvent(Fraction(1), Fraction(1, 100))], 0.001),
         ([ApproximateEvent(Fraction(1), Fraction(1, 100)), GaussianEvent(Fraction(1))], 0.01),
-        ([PureEvent(Fraction(1))], 1),
-        ([PureEvent(Fraction(1))], -0.1),
+        ([PureEvent(Fraction(1))], 1), ([PureEvent(Fraction(1))], -0.1),
     ],
-)
+)  # fmt: skip
 def test_no_figure_is_said_plainly(events, delta):
     with pytest.raises(BudgetError, match="CV-B002"):
         compose(events, delta)
@@ -167,14 +164,10 @@ def test_no_figure_is_said_plainly(events, delta):
 @pytest.mark.parametrize(
     "event",
     [
-        PureEvent(Fraction(-1)),
-        PureEvent(Fraction(0)),
-        GaussianEvent(Fraction(0)),
-        ResponseEvent(Fraction(1), 1),
-        ApproximateEvent(Fraction(-1), Fraction(0)),
-        ApproximateEvent(Fraction(1), Fraction(1)),
+        PureEvent(Fraction(-1)), PureEvent(Fraction(0)), GaussianEvent(Fraction(0)), ResponseEvent(Fraction(1), 1),
+        ApproximateEvent(Fraction(-1), Fraction(0)), ApproximateEvent(Fraction(1), Fraction(1)),
     ],
-)
+)  # fmt: skip
 def test_impossible_releases_are_refused(event):
     with pytest.raises(BudgetError, match="CV-B006"):
         compose([event], Fraction(1, 2))

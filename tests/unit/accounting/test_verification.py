@@ -33,11 +33,8 @@ def chain(*entries):
 
 def register(dataset="trial"):
     return (
-        "register",
-        dataset,
-        "",
-        Levels.granted(BUDGET, None, None).to_dict() | {"access_policy": None, "note": ""},
-    )
+        "register", dataset, "", Levels.granted(BUDGET, None, None).to_dict() | {"access_policy": None, "note": ""},
+    )  # fmt: skip
 
 
 def reserve(request="one", requests=1, dataset="trial"):

@@ -120,15 +120,9 @@ def gaussian_delta(mu, epsilon):
 @pytest.fixture(scope="session")
 def toys():
     return SimpleNamespace(
-        Laplace=Laplace,
-        Gaussian=Gaussian,
-        Geometric=Geometric,
-        Forgetful=Forgetful,
-        Spread=Spread,
-        GaussianVector=GaussianVector,
-        L2Ball=L2Ball,
-        gaussian_delta=gaussian_delta,
-    )
+        Laplace=Laplace, Gaussian=Gaussian, Geometric=Geometric, Forgetful=Forgetful, Spread=Spread,
+        GaussianVector=GaussianVector, L2Ball=L2Ball, gaussian_delta=gaussian_delta,
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -38,20 +38,14 @@ def test_the_reference_comes_first_and_the_others_keep_their_order():
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"arms": ("placebo", "low")}, "CV-S060"),
-        ({"arms": "abc"}, "CV-S060"),
-        ({"arms": ("placebo", "low", "low")}, "CV-S060"),
-        ({"arms": (1, "1.0", 2), "reference": 1}, "CV-S060"),
-        ({"arms": ("placebo", "low", None)}, "CV-S007"),
-        ({"treated": "low"}, "CV-S061"),
-        ({"control": "placebo"}, "CV-S061"),
-        ({"treated_share": 0.5, "randomised": True}, "CV-S061"),
-        ({"reference": None}, "CV-S062"),
-        ({"reference": "middle"}, "CV-S062"),
-        ({"arms": None}, "CV-S062"),
+        ({"arms": ("placebo", "low")}, "CV-S060"), ({"arms": "abc"}, "CV-S060"),
+        ({"arms": ("placebo", "low", "low")}, "CV-S060"), ({"arms": (1, "1.0", 2), "reference": 1}, "CV-S060"),
+        ({"arms": ("placebo", "low", None)}, "CV-S007"), ({"treated": "low"}, "CV-S061"),
+        ({"control": "placebo"}, "CV-S061"), ({"treated_share": 0.5, "randomised": True}, "CV-S061"),
+        ({"reference": None}, "CV-S062"), ({"reference": "middle"}, "CV-S062"), ({"arms": None}, "CV-S062"),
         ({"missing": {"arm": Fill("middle")}}, "CV-S010"),
     ],
-)
+)  # fmt: skip
 def test_declarations_that_do_not_fit(changes, code):
     with pytest.raises(StudyError, match=code):
         study(**changes)

@@ -27,13 +27,9 @@ STUDY = Study(
     },
 )
 ROWS = {
-    "t": [0, 1, 0, 1],
-    "y": [0.0, 1.0, 0.5, 0.25],
-    "age": [10.0, 35.5, 60.0, 99.0],
-    "smoker": ["yes", "no", "no", "yes"],
-    "site": ["east", "north", "south", "north"],
-    "old": [1, 0, 0, 1],
-}
+    "t": [0, 1, 0, 1], "y": [0.0, 1.0, 0.5, 0.25], "age": [10.0, 35.5, 60.0, 99.0],
+    "smoker": ["yes", "no", "no", "yes"], "site": ["east", "north", "south", "north"], "old": [1, 0, 0, 1],
+}  # fmt: skip
 
 
 def test_numbers_are_clamped_and_labels_are_as_declared() -> None:

@@ -146,12 +146,8 @@ def test_a_file_written_by_hand(tmp_path):
     )
     study = Study.from_toml(path)
     assert study == Study(
-        "train",
-        "re78",
-        (0, 60.5),
-        {"age": Range(16, 60), "black": Binary(), "hisp": Binary()},
-        missing=Drop(),
-    )
+        "train", "re78", (0, 60.5), {"age": Range(16, 60), "black": Binary(), "hisp": Binary()}, missing=Drop(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

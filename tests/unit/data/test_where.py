@@ -23,19 +23,14 @@ SCORE = cv.Range(0, 9)
     ("text", "written"),
     [
         ("age >= 18 and site in ['A', \"B\"]", "age >= 18 and site in ['A', 'B']"),
-        ("18 <= age < 65", "age >= 18 and age < 65"),
-        ("5 > x", "x < 5"),
-        ("NOT (arm == 'open')", "not (arm == 'open')"),
-        ("arm != 'open'", "not (arm == 'open')"),
-        ("not not a == 1", "a == 1"),
-        ("a == 1 or (b == 2 or c == 3)", "a == 1 or b == 2 or c == 3"),
+        ("18 <= age < 65", "age >= 18 and age < 65"), ("5 > x", "x < 5"),
+        ("NOT (arm == 'open')", "not (arm == 'open')"), ("arm != 'open'", "not (arm == 'open')"),
+        ("not not a == 1", "a == 1"), ("a == 1 or (b == 2 or c == 3)", "a == 1 or b == 2 or c == 3"),
         ("a == 1 or b == 2 and c == 3", "a == 1 or (b == 2 and c == 3)"),
-        ("`visit date` is not missing", "`visit date` is not missing"),
-        ("`and` == true", "`and` == 1"),
-        ("x not in (1, 2.5, 'it''s')", "not (x in [1, 2.5, 'it''s'])"),
-        ("`a``b` == '\"'", "`a``b` == '\"'"),
+        ("`visit date` is not missing", "`visit date` is not missing"), ("`and` == true", "`and` == 1"),
+        ("x not in (1, 2.5, 'it''s')", "not (x in [1, 2.5, 'it''s'])"), ("`a``b` == '\"'", "`a``b` == '\"'"),
     ],
-)
+)  # fmt: skip
 def test_a_condition_has_one_text(text, written):
     assert Where.of(text).text == written
     assert Where.of(written) == Where.of(text)
@@ -89,19 +84,13 @@ def kept(text, columns=ROWS):
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
-        ("age >= 18", [1, 2, 3]),
-        ("not age >= 18", [0]),
-        ("age < 18 or age is missing", [0, 4, 5]),
-        ("site in ['A', 'B']", [0, 1, 4]),
-        ("site not in ['A', 'B']", [2, 5]),
-        ("site != 'A'", [1, 2, 5]),
-        ("age == 18 and site == 'B'", [1]),
-        ("age == 18.0", [1]),
-        ("arm in [0, 2] and site is not missing", [0, 2, 5]),
-        ("age >= 18 or site == 'A'", [0, 1, 2, 3, 4]),
+        ("age >= 18", [1, 2, 3]), ("not age >= 18", [0]), ("age < 18 or age is missing", [0, 4, 5]),
+        ("site in ['A', 'B']", [0, 1, 4]), ("site not in ['A', 'B']", [2, 5]), ("site != 'A'", [1, 2, 5]),
+        ("age == 18 and site == 'B'", [1]), ("age == 18.0", [1]),
+        ("arm in [0, 2] and site is not missing", [0, 2, 5]), ("age >= 18 or site == 'A'", [0, 1, 2, 3, 4]),
         ("age >= 18 and site == 'nowhere'", []),
     ],
-)
+)  # fmt: skip
 def test_missing_values_are_unknown_as_in_sql(text, rows):
     assert kept(text) == rows
 

@@ -23,15 +23,9 @@ def test_every_column_has_a_place():
     assert cv.drafting.draft(NAMES, BOOK, ANSWERS).document["covariates"] == "?"
     made = cv.drafting.draft(NAMES, BOOK, ANSWERS | {"covariates": "all"})
     assert made.places == {
-        "patient_id": "ignored",
-        "arm": "treatment",
-        "age": "covariate",
-        "bmi": "covariate",
-        "site": "covariate",
-        "relapse": "outcome",
-        "born": "ignored",
-        "shoe": "covariate",
-    }
+        "patient_id": "ignored", "arm": "treatment", "age": "covariate", "bmi": "covariate", "site": "covariate",
+        "relapse": "outcome", "born": "ignored", "shoe": "covariate",
+    }  # fmt: skip
     assert [each.column for each in made.open_questions] == ["bmi", "shoe"]
     assert 'bmi = { range = "?" }  # the codebook says 10 to ?' in made.toml
     with pytest.raises(cv.CounterveilError, match="CV-S120"):
@@ -129,17 +123,10 @@ def test_more_arms_than_two():
 
 def test_names_set_columns_aside_unless_somebody_chooses_them():
     aside = {
-        "ptid": "identifier",
-        "patientId": "identifier",
-        "sadmdte": "date",
-        "visit_date": "date",
-        "dth30": "after treatment",
-        "DeathCause": "after treatment",
-        "discharge_ward": "after treatment",
-        "pain_followup": "after treatment",
-        "score_post": "after treatment",
-        "hba1c_after": "after treatment",
-    }
+        "ptid": "identifier", "patientId": "identifier", "sadmdte": "date", "visit_date": "date",
+        "dth30": "after treatment", "DeathCause": "after treatment", "discharge_ward": "after treatment",
+        "pain_followup": "after treatment", "score_post": "after treatment", "hba1c_after": "after treatment",
+    }  # fmt: skip
     kept = ["age", "postcode", "candidate", "update", "lipid", "lossy", "surveyed"]
     answers = {"treatment": "t", "outcome": "y", "covariates": "all"}
     made = cv.drafting.draft([*aside, *kept, "t", "y"], None, answers)
@@ -168,17 +155,10 @@ def test_a_filled_template_holds_arms_outcomes_people_and_clusters(tmp_path):
     (tmp_path / "book.csv").write_text(TEMPLATE)
     made = cv.drafting.draft(names, tmp_path / "book.csv", {"randomised": True})
     assert made.study() == cv.Study(
-        "arm",
-        outcomes={"pain": (0, 10), "slept": (0, 1)},
-        covariates={"age": cv.Range(18, 90)},
-        arms=("placebo", "low", "high"),
-        reference="placebo",
-        randomised=True,
-        person="pid",
-        order="visit",
-        max_rows_per_person=6,
-        cluster="ward",
-    )
+        "arm", outcomes={"pain": (0, 10), "slept": (0, 1)}, covariates={"age": cv.Range(18, 90)},
+        arms=("placebo", "low", "high"), reference="placebo", randomised=True, person="pid", order="visit",
+        max_rows_per_person=6, cluster="ward",
+    )  # fmt: skip
     again = cv.drafting.draft(names, None, cv.drafting.answers_in(made.document))
     assert again.document == made.document
     (tmp_path / "again.csv").write_text(made.template)
@@ -201,13 +181,10 @@ def test_a_filled_template_holds_a_time_to_an_event():
 @pytest.mark.parametrize(
     "answers",
     [
-        {"treatment": "nobody"},
-        {"colour": "blue"},
-        {"treatment": "arm", "outcome": "arm"},
-        {"covariates": ["age"], "ignored": ["age"]},
-        {"outcome": "relapse", "outcome_range": 3},
+        {"treatment": "nobody"}, {"colour": "blue"}, {"treatment": "arm", "outcome": "arm"},
+        {"covariates": ["age"], "ignored": ["age"]}, {"outcome": "relapse", "outcome_range": 3},
     ],
-)
+)  # fmt: skip
 def test_answers_that_do_not_fit_are_refused(answers):
     with pytest.raises(cv.CounterveilError, match="CV-P721"):
         cv.drafting.draft(NAMES, BOOK, answers).toml  # noqa: B018

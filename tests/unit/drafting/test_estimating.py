@@ -9,13 +9,8 @@ from counterveil.data import Table
 from counterveil.privacy import Unit
 
 ANSWERS = {
-    "treatment": "arm",
-    "treated": 1,
-    "control": 0,
-    "outcome": "y",
-    "randomised": True,
-    "covariates": "all",
-}
+    "treatment": "arm", "treated": 1, "control": 0, "outcome": "y", "randomised": True, "covariates": "all",
+}  # fmt: skip
 
 
 def people(rows=4000):

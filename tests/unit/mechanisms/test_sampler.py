@@ -23,13 +23,9 @@ from counterveil.mechanisms import (
 from counterveil.privacy import Budget
 
 MECHANISMS = [
-    Laplace("1/3", 1),
-    Staircase(2, "1/7"),
-    Gaussian(1, "1/3"),
-    Lomax(1, "1/10"),
-    Ball(1, 1, 4),
+    Laplace("1/3", 1), Staircase(2, "1/7"), Gaussian(1, "1/3"), Lomax(1, "1/10"), Ball(1, 1, 4),
     RandomizedResponse(1, 3),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: mechanism.name)

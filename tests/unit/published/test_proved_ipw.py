@@ -41,13 +41,8 @@ def ask_for(data=None, study=STUDY, **extra):
 
 def question(**extra):
     given = {
-        "epsilon": 2,
-        "delta": 0,
-        "estimand": "ATE",
-        "level": 0.95,
-        "mechanism": None,
-        "request_id": None,
-    }
+        "epsilon": 2, "delta": 0, "estimand": "ATE", "level": 0.95, "mechanism": None, "request_id": None,
+    }  # fmt: skip
     return Question.ask(method="published.ipw_proved", protects="record", **(given | extra))
 
 

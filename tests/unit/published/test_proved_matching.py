@@ -16,12 +16,9 @@ from counterveil.results.question import Question
 from counterveil.session import Gate, Kind, Responses, SeededNoise
 
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
-    covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])},
-    control=0,
-)
+    treatment="t", outcome="y", outcome_range=(0, 1),
+    covariates={"a": cv.Range(0, 1), "b": cv.Binary(), "c": cv.Categories(["p", "q", "r"])}, control=0,
+)  # fmt: skip
 
 
 def people(n=400, seed=0, effect=0.4):

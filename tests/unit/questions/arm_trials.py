@@ -7,11 +7,8 @@ import counterveil as cv
 LABELS = ("placebo", "low", "high")
 GAINS = np.array([0.0, 5.0, 9.0])
 BUDGETS = (
-    {"epsilon": 1},
-    {"epsilon": "1/2"},
-    {"epsilon": 1, "delta": 1e-6},
-    {"epsilon": 1, "mechanism": "laplace"},
-)
+    {"epsilon": 1}, {"epsilon": "1/2"}, {"epsilon": 1, "delta": 1e-6}, {"epsilon": 1, "mechanism": "laplace"},
+)  # fmt: skip
 METHODS = ("difference_in_means", "weighting", "matching")
 
 

@@ -79,16 +79,11 @@ def test_a_ledger_that_adds_up_gaussian_noise_gets_gaussian_noise():
 @pytest.mark.parametrize(
     ("rows", "epsilon", "delta", "method"),
     [
-        (1000, 4, "1e-6", "doubly_robust"),
-        (10_000, 8, 0, "doubly_robust"),
-        (4000, 8, 0, "sample_and_aggregate"),
-        (4000, 4, 0, "sample_and_aggregate"),
-        (1000, 8, 0, "sample_and_aggregate"),
-        (1000, 4, 0, "doubly_robust"),
-        (1000, 1, 0, "doubly_robust"),
-        (200, 1, 0, "doubly_robust"),
+        (1000, 4, "1e-6", "doubly_robust"), (10_000, 8, 0, "doubly_robust"), (4000, 8, 0, "sample_and_aggregate"),
+        (4000, 4, 0, "sample_and_aggregate"), (1000, 8, 0, "sample_and_aggregate"), (1000, 4, 0, "doubly_robust"),
+        (1000, 1, 0, "doubly_robust"), (200, 1, 0, "doubly_robust"),
     ],
-)
+)  # fmt: skip
 def test_records_with_a_declared_bound(rows, epsilon, delta, method):
     data = synth(seed=1, n=rows)
     result = ask(data.frame, data.study, epsilon=epsilon, delta=delta, settings=KAPPA)
@@ -151,12 +146,9 @@ def test_the_answer_is_that_of_the_method_by_name():
     data = synth(seed=5, n=1000)
     auto = ask(data.frame, data.study, epsilon=2, settings=KAPPA)
     named = ask(
-        data.frame,
-        data.study,
-        epsilon=2,
-        method="doubly_robust",
+        data.frame, data.study, epsilon=2, method="doubly_robust",
         settings=cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25),
-    )
+    )  # fmt: skip
     assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
 
 

@@ -15,13 +15,9 @@ ROWS = {
 }
 RANGES = {"died": "binary", "age": (20, 80), "sex": {"f", "m"}}
 WIDE = cv.Study(
-    "my arm",
-    "died",
-    (0, 1),
-    {"age": (20, 80), "sex": ["f", "m"], "score": (0, 10)},
-    missing=cv.drafting.Drop(),
+    "my arm", "died", (0, 1), {"age": (20, 80), "sex": ["f", "m"], "score": (0, 10)}, missing=cv.drafting.Drop(),
     randomized=True,
-)
+)  # fmt: skip
 ASKED = {"protects": "outcome", "epsilon": 1, "method": "weighting"}
 
 

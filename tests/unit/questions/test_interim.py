@@ -156,14 +156,10 @@ def test_a_plan_is_written_and_read(tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"rows": [3, 2, 9]},
-        {"rows": [1, 2]},
-        {"rows": "123"},
-        {"alpha": [1, 1, 1]},
-        {"epsilon": ["x", 1, 1]},
+        {"rows": [3, 2, 9]}, {"rows": [1, 2]}, {"rows": "123"}, {"alpha": [1, 1, 1]}, {"epsilon": ["x", 1, 1]},
         {"more": 1},
     ],
-)
+)  # fmt: skip
 def test_a_plan_that_is_none_is_refused(change):
     good = cv.interim.planned("y", ROWS, epsilon=1).to_dict()
     assert code_of(lambda: Looks.from_dict(good | change)) == "CV-L040"
@@ -194,14 +190,10 @@ def test_what_is_looked_at_is_private():
 @pytest.mark.parametrize(
     "change",
     [
-        {"rows": [1, 1]},
-        {"rows": []},
-        {"rows": [True]},
-        {"spending": "all"},
-        {"epsilon": [1]},
+        {"rows": [1, 1]}, {"rows": []}, {"rows": [True]}, {"spending": "all"}, {"epsilon": [1]},
         {"level": 0.9999999},
     ],
-)
+)  # fmt: skip
 def test_arguments_that_make_no_plan_are_refused(change):
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change
     assert code_of(lambda: cv.interim.planned(**given)) == "CV-P730"

@@ -111,11 +111,8 @@ def test_an_interval_of_numbers_needed_may_have_two_parts():
     assert low < 0 < high
     assert found.interval() == (-inf, inf)
     assert found.to_dict()["interval"] == {
-        "level": 0.95,
-        "low": None,
-        "high": None,
-        "gap": pytest.approx([1 / low, 1 / high]),
-    }
+        "level": 0.95, "low": None, "high": None, "gap": pytest.approx([1 / low, 1 / high]),
+    }  # fmt: skip
     assert "at most" in str(found)
     one, other = ("fewer", "more") if found.estimate < 0 else ("more", "fewer")
     ends = {

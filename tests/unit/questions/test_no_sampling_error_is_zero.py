@@ -22,14 +22,8 @@ TWO = cv.Study("t", "y", (0, 1), COVARIATES, randomised=True)
 
 def ate(method, protects="outcome", study=TWO, **more):
     return lambda seed: cv.ate(
-        PEOPLE,
-        study,
-        protects=protects,
-        epsilon=1,
-        method=method,
-        noise=cv.SeededNoise(seed),
-        **more,
-    )
+        PEOPLE, study, protects=protects, epsilon=1, method=method, noise=cv.SeededNoise(seed), **more,
+    )  # fmt: skip
 
 
 def arms(seed):
@@ -47,16 +41,11 @@ def groups(seed):
 
 
 ASKED = {
-    "difference in means": ate("difference_in_means"),
-    "weighting": ate("weighting"),
-    "matching": ate("matching"),
-    "ratio": ate("difference_in_means", measure="ratio"),
-    "trial of records": ate("trial", "record"),
+    "difference in means": ate("difference_in_means"), "weighting": ate("weighting"), "matching": ate("matching"),
+    "ratio": ate("difference_in_means", measure="ratio"), "trial of records": ate("trial", "record"),
     "clusters": ate("difference_in_means", study=cv.Study("t", "y", (0, 1), cluster="site", randomised=True)),
-    "arms": arms,
-    "outcomes": outcomes,
-    "groups": groups,
-}
+    "arms": arms, "outcomes": outcomes, "groups": groups,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ASKED)

@@ -17,13 +17,10 @@ def people(rows=1500, seed=1):
     t, x = generator.integers(0, 2, rows), generator.uniform(-1, 1, rows)
     before = np.clip(30 + 15 * generator.normal(size=rows), 0, 90)
     return {
-        "t": t,
-        "x": x,
-        "arm": np.array(["none", "low", "high"])[generator.integers(0, 3, rows)],
+        "t": t, "x": x, "arm": np.array(["none", "low", "high"])[generator.integers(0, 3, rows)],
         "death": (generator.random(rows) < 0.2 + 0.1 * t).astype(int),
-        "days": np.clip(before + 4 * t + 5 * x + 4 * generator.normal(size=rows), 0, 90),
-        "days0": before,
-    }
+        "days": np.clip(before + 4 * t + 5 * x + 4 * generator.normal(size=rows), 0, 90), "days0": before,
+    }  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,9 @@ from counterveil.report.caveats import fact_words
 
 METHODS = ("mvagg", "ivw", "all", "largest", "random_effects")
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 1),
-    covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
+    treatment="t", outcome="y", outcome_range=(0, 1), covariates={"x": cv.Range(0, 1), "z": cv.Binary()},
     randomised=True,
-)
+)  # fmt: skip
 
 
 def people(n, seed):

@@ -49,11 +49,8 @@ def refusal(**given):
 def test_without_noise_it_is_kaplan_meier_by_hand(protects):
     data = people()
     found = asked(
-        study(grid=[0.5, 1, 1.5, 2]),
-        protects=protects,
-        settings=cv.settings.Survival(censoring="end"),
-        **EXACT,
-    )
+        study(grid=[0.5, 1, 1.5, 2]), protects=protects, settings=cv.settings.Survival(censoring="end"), **EXACT,
+    )  # fmt: skip
     for arm, code in (("control", 0), ("treated", 1)):
         own = data["arm"] == code
         time, died, left = data["years"][own], data["died"][own] == 1, 1.0
@@ -201,13 +198,9 @@ def test_strata_that_noise_would_hide_are_merged_and_said():
     draw = np.random.default_rng(3)
     rows = 3000
     people = {
-        "arm": draw.integers(0, 2, rows),
-        "days": draw.exponential(1, rows),
-        "died": draw.integers(0, 2, rows),
-        "site": draw.choice(list("abcd"), rows),
-        "stage": draw.integers(1, 5, rows),
-        "age": draw.random(rows),
-    }
+        "arm": draw.integers(0, 2, rows), "days": draw.exponential(1, rows), "died": draw.integers(0, 2, rows),
+        "site": draw.choice(list("abcd"), rows), "stage": draw.integers(1, 5, rows), "age": draw.random(rows),
+    }  # fmt: skip
     known = {
         "site": cv.Categories(list("abcd")),
         "stage": cv.Categories([1, 2, 3, 4]),

@@ -10,15 +10,10 @@ ALONE = cv.settings.DifferenceInMeans(variance_share=0)
 RNG = np.random.default_rng(5)
 T = np.tile([0, 0, 1, 0, 1], 24)
 DATA = {
-    "t": T,
-    "y": np.round(RNG.uniform(-3, 5, 120), 3),
-    "z": np.round(RNG.uniform(0, 2, 120), 3),
-    "before": RNG.uniform(-3, 5, 120),
-    "earlier": RNG.uniform(-3, 5, 120),
-    "site": np.where(np.arange(120) % 2, "a", "b"),
-    "school": np.arange(120) // 5,
-    "x": RNG.normal(size=120),
-}
+    "t": T, "y": np.round(RNG.uniform(-3, 5, 120), 3), "z": np.round(RNG.uniform(0, 2, 120), 3),
+    "before": RNG.uniform(-3, 5, 120), "earlier": RNG.uniform(-3, 5, 120),
+    "site": np.where(np.arange(120) % 2, "a", "b"), "school": np.arange(120) // 5, "x": RNG.normal(size=120),
+}  # fmt: skip
 TRIAL = {"control": 0, "randomised": True}
 ARMS = {"arms": (0, 1, 2), "reference": 0, "randomised": True}
 ASKED = {"protects": "outcome", "epsilon": 8, "method": "difference_in_means"}

@@ -12,12 +12,9 @@ def drawn(blocks, facts):
 
 def row(name, before, after, ratio=1.0):
     return {
-        "covariate": name,
-        "difference_before": before,
-        "difference_after": after,
-        "variance_ratio_before": ratio,
+        "covariate": name, "difference_before": before, "difference_after": after, "variance_ratio_before": ratio,
         "variance_ratio_after": ratio,
-    }
+    }  # fmt: skip
 
 
 def facts(rows):

@@ -20,14 +20,8 @@ COLUMNS = {
     "term", "estimand", "estimate", "std_error", "se_sampling", "se_noise", "conf_low", "conf_high", "level",
 }  # fmt: skip
 EFFECTS = (
-    "Result",
-    "ArmsResult",
-    "GroupsResult",
-    "PolicyValue",
-    "TargetingCurve",
-    "CateModel",
-    "CateAnswers",
-)
+    "Result", "ArmsResult", "GroupsResult", "PolicyValue", "TargetingCurve", "CateModel", "CateAnswers",
+)  # fmt: skip
 
 
 @cache

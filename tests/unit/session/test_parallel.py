@@ -54,11 +54,8 @@ def test_a_group_that_gets_nothing_releases_nothing():
 def test_members_are_what_their_group_was_planned_as():
     """Gaussian vectors in a plan of another mechanism are drawn with the group's mu, and charged for it once."""
     split = Plan.split(
-        Budget(1, "1e-6"),
-        {"model": Fraction(1, 2), "effect": Fraction(1, 2)},
-        "staircase",
-        {"model": Kind.NORMAL},
-    )
+        Budget(1, "1e-6"), {"model": Fraction(1, 2), "effect": Fraction(1, 2)}, "staircase", {"model": Kind.NORMAL},
+    )  # fmt: skip
     # A member may have the name of another group.
     made = in_parallel(split, {"model": ["half 1", "effect"], "effect": ["all"]})
     model, effect = made.charge.events

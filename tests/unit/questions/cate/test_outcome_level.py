@@ -91,12 +91,9 @@ def test_labels_gaps_and_constant_columns():
     rng = np.random.default_rng(2)
     n = 5000
     frame = {
-        "age": rng.uniform(20, 80, n),
-        "sex": rng.choice(["f", "m"], n),
-        "site": rng.choice(["a", "b"], n),
-        "empty": np.zeros(n),
-        "t": rng.integers(0, 2, n),
-    }
+        "age": rng.uniform(20, 80, n), "sex": rng.choice(["f", "m"], n), "site": rng.choice(["a", "b"], n),
+        "empty": np.zeros(n), "t": rng.integers(0, 2, n),
+    }  # fmt: skip
     truth = np.where(frame["sex"] == "f", 2.0, 0.0) + np.where(frame["site"] == "b", 1.0, 0.0)
     frame["y"] = frame["t"] * truth + rng.uniform(-1, 1, n)
     domains = {

@@ -91,13 +91,9 @@ def test_files_that_hold_something_else_are_refused(kind, text, tmp_path):
 def test_scheffe_is_used_where_many_queries_rest_on_few_numbers():
     few = replace(
         ask("bins", n=3000, settings=cv.settings.Bins(by={"site": None})),
-        queries=tuple({"x": float(k)} for k in range(500)),
-        **dict.fromkeys(("sampling", "noise"), (0.1,) * 500),
-        estimates=(1.0,) * 500,
-        distinct=500,
-        noise_tail="normal",
-        rank=2,
-    )
+        queries=tuple({"x": float(k)} for k in range(500)), **dict.fromkeys(("sampling", "noise"), (0.1,) * 500),
+        estimates=(1.0,) * 500, distinct=500, noise_tail="normal", rank=2,
+    )  # fmt: skip
     many = replace(few, rank=400)
     assert few.band()[1][0] < many.band()[1][0]
 

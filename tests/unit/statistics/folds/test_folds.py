@@ -21,12 +21,8 @@ from counterveil.statistics.folds.kernels import ols_effect
 from counterveil.statistics.moments.records import WeightedMeans
 
 STUDY = cv.Study(
-    treatment="t",
-    outcome="y",
-    outcome_range=(0, 2),
-    covariates={"a": cv.Range(0, 1), "b": cv.Binary()},
-    control=0,
-)
+    treatment="t", outcome="y", outcome_range=(0, 2), covariates={"a": cv.Range(0, 1), "b": cv.Binary()}, control=0,
+)  # fmt: skip
 
 
 def people(n=3000, seed=0):
@@ -238,14 +234,9 @@ def test_intervals_between_folds_cover():
     for seed in range(40):
         settings = cv.settings.Folds(folds=12, bound=1)
         result = cv.ate(
-            people(600, seed=seed),
-            STUDY,
-            protects="record",
-            method="sample_and_aggregate",
-            epsilon=20,
-            settings=settings,
-            noise=SeededNoise(seed),
-        )
+            people(600, seed=seed), STUDY, protects="record", method="sample_and_aggregate", epsilon=20,
+            settings=settings, noise=SeededNoise(seed),
+        )  # fmt: skip
         low, high = result.interval()
         missed += not low <= 0.5 <= high
     assert missed <= 6

@@ -78,13 +78,10 @@ def by_general_solver(features, treated, noise_variance, settings, goals, near, 
 @pytest.mark.parametrize(
     ("target", "noise_variance", "residual"),
     thinned_rows(
-        list(itertools.product(["ATE", "ATT", "ATC"], [0.0, 0.05, 1.0, 30.0], [0.02, 0.125])),
-        ("ATE", 0.05, 0.125),
-        ("ATE", 30.0, 0.125),
-        ("ATT", 0.05, 0.125),
-        ("ATC", 30.0, 0.125),
+        list(itertools.product(["ATE", "ATT", "ATC"], [0.0, 0.05, 1.0, 30.0], [0.02, 0.125])), ("ATE", 0.05, 0.125),
+        ("ATE", 30.0, 0.125), ("ATT", 0.05, 0.125), ("ATC", 30.0, 0.125),
     ),
-)
+)  # fmt: skip
 def test_objective_equals_that_of_a_general_solver(target, noise_variance, residual):
     features, treated = design(26, 3, seed=11)
     settings = WeightSettings(signal=0.125, residual=residual)

@@ -48,14 +48,9 @@ def test_the_variance_of_either_kind_is_that_of_outcomes_that_are_noise_alone(va
     rng = np.random.default_rng(4)
     frame = dict(DATA.frame) | {"y": rng.integers(0, 2, len(DATA.frame["y"])) * 5.0}
     result = cv.ate(
-        frame,
-        DATA.study,
-        protects="outcome",
-        epsilon=LARGE,
-        method="matching",
-        settings=cv.settings.Matching(limit=8, variance_by=variance_by),
-        noise=cv.SeededNoise(1),
-    )
+        frame, DATA.study, protects="outcome", epsilon=LARGE, method="matching",
+        settings=cv.settings.Matching(limit=8, variance_by=variance_by), noise=cv.SeededNoise(1),
+    )  # fmt: skip
     table = Table.attach(frame, DATA.study)
     design = scored(table)
     coefficients = chosen_match(
@@ -134,14 +129,9 @@ def test_wide_tables_and_tables_without_differences_use_pairs(monkeypatch):
         name: np.zeros_like(column) for name, column in DATA.frame.items() if name.startswith("x")
     }
     nothing = cv.ate(
-        dict(DATA.frame) | arm_correlation,
-        DATA.study,
-        protects="outcome",
-        epsilon=1,
-        method="matching",
-        settings=cv.settings.Matching(variance_by="arm"),
-        noise=cv.SeededNoise(1),
-    )
+        dict(DATA.frame) | arm_correlation, DATA.study, protects="outcome", epsilon=1, method="matching",
+        settings=cv.settings.Matching(variance_by="arm"), noise=cv.SeededNoise(1),
+    )  # fmt: skip
     assert VARIANCE_PAGE not in nothing.guarantee.pages
     assert VARIANCE_PAGE in ask(DATA).guarantee.pages
     monkeypatch.setattr(outcome_variance, "_MOST_WORK", len(DATA.frame["y"]) * 20**2 - 1)

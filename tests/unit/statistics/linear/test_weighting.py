@@ -25,15 +25,9 @@ NO_NOISE = 100_000
 def ask(data, epsilon=2, seed=1, **more):
     settings = more.pop("settings", None)
     return cv.ate(
-        data.frame,
-        more.pop("study", data.study),
-        protects="outcome",
-        epsilon=epsilon,
-        method="weighting",
-        settings=settings,
-        noise=cv.SeededNoise(seed),
-        **more,
-    )
+        data.frame, more.pop("study", data.study), protects="outcome", epsilon=epsilon, method="weighting",
+        settings=settings, noise=cv.SeededNoise(seed), **more,
+    )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +55,10 @@ def test_one_outcome_moves_the_estimate_by_at_most_the_sensitivity(estimand, sco
 @pytest.mark.parametrize(
     ("bias", "randomised", "covariates", "allowed"),
     [
-        (None, False, 0, 0.5),
-        (None, False, 25, 0.5),
-        (None, False, 40, 0.8),
-        (None, False, 58, 1.0),
-        (None, True, 58, 0.0),
-        (0.2, False, 58, 0.2),
+        (None, False, 0, 0.5), (None, False, 25, 0.5), (None, False, 40, 0.8), (None, False, 58, 1.0),
+        (None, True, 58, 0.0), (0.2, False, 58, 0.2),
     ],
-)
+)  # fmt: skip
 def test_intervals_allow_for_more_bias_with_many_covariates(bias, randomised, covariates, allowed):
     settings = cv.settings.Weighting(bias=bias), cv.settings.Arms(bias=bias)
     assert [one.allowed_bias(randomised, covariates) for one in settings] == [allowed, allowed]
@@ -202,25 +192,17 @@ def test_degenerate_tables_get_an_answer():
 def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
     # Suppose little and imbalance stays that goes with outcomes; an outcome of yes and no spreads as far as any can.
     declared = cv.Study(
-        treatment="t",
-        outcome="y",
-        outcome_range=(0, 1),
-        covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
-    )
+        treatment="t", outcome="y", outcome_range=(0, 1), covariates={f"x{k}": cv.Range(0, 1) for k in range(5)},
+    )  # fmt: skip
     assumed = Assumptions.of(declared, mean=0.3, effect=0.1, explained=0.3, confounding=0.7, binary=True)
     errors = {"usual": [], "small": []}
     for draw in range(12):
         people = simulate(declared, 500, assumed, np.random.default_rng([5, draw]))
         for name, variance_by in (("usual", None), ("small", 1 / 16)):
             found = cv.ate(
-                people.frame,
-                declared,
-                protects="outcome",
-                epsilon=0.25,
-                method="weighting",
-                settings=cv.settings.Weighting(signal=variance_by, residual=variance_by),
-                noise=cv.SeededNoise(draw),
-            )
+                people.frame, declared, protects="outcome", epsilon=0.25, method="weighting",
+                settings=cv.settings.Weighting(signal=variance_by, residual=variance_by), noise=cv.SeededNoise(draw),
+            )  # fmt: skip
             errors[name].append(found.estimate - people.effect(Estimand.ATE))
     assert np.mean(errors["small"]) > 0.06
     assert np.mean(errors["usual"]) < 0.04
@@ -239,12 +221,9 @@ def test_what_is_supposed_of_outcomes_follows_from_declarations(bounds, sd):
 def test_an_interval_is_cut_to_the_range_of_the_outcome_not_of_residuals(confounded):
     slopes = sum(confounded.frame[name] for name in confounded.study.covariates)
     declared = cv.Study(
-        treatment="treated",
-        outcome="y",
-        outcome_range=(0, 5),
-        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)},
-        control=0,
-    )
+        treatment="treated", outcome="y", outcome_range=(0, 5),
+        covariates={**confounded.study.covariates, "guess": cv.Range(0, 5)}, control=0,
+    )  # fmt: skip
     settings = cv.settings.Weighting(prediction="guess", residual_range=(-1, 2))
     found = ask(
         replace(confounded, frame={**confounded.frame, "guess": 0.2 * slopes}, study=declared),
@@ -273,11 +252,8 @@ def test_a_known_score_covers_what_covariates_do_not():
         ("treatment and outcome", "auto"),
     ):
         words = {
-            "protects": level,
-            "method": method,
-            "epsilon": 8,
-            "delta": "1e-6" if method == "auto" else 0,
-        }
+            "protects": level, "method": method, "epsilon": 8, "delta": "1e-6" if method == "auto" else 0,
+        }  # fmt: skip
         missed = []
         for study in (known, blind):
             found = [cv.ate(lottery(k), study, noise=cv.SeededNoise(k), **words).interval() for k in range(4)]

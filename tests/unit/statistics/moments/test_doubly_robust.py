@@ -42,18 +42,11 @@ def test_numbers_labels_and_categories_are_adjusted_for():
     assert raw - EFFECT > 0.8
     found = [
         cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=1,
-            delta=DELTA,
-            settings=cv.settings.DoublyRobust(degree=1),
-            noise=SeededNoise(s),
+            frame, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=1, delta=DELTA,
+            settings=cv.settings.DoublyRobust(degree=1), noise=SeededNoise(s),
         )
         for s in range(8)
-    ]
+    ]  # fmt: skip
     assert np.abs([one.estimate - EFFECT for one in found]).mean() < 0.1 * (raw - EFFECT)
     assert found[0].details["features"] == 4
     flags = np.column_stack([frame["x"], frame["b"], frame["c"] == "u", frame["c"] == "v"])
@@ -70,16 +63,9 @@ def test_degree_two_removes_what_lines_cannot():
     for degree in (1, 2, "auto"):
         settings = cv.settings.DoublyRobust(degree=degree)
         found[degree] = cv.ate(
-            bent,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=8,
-            delta=DELTA,
-            settings=settings,
-            noise=SeededNoise(3),
-        )
+            bent, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=8, delta=DELTA,
+            settings=settings, noise=SeededNoise(3),
+        )  # fmt: skip
     assert abs(found[1].estimate - EFFECT) > 0.3
     assert abs(found[2].estimate - EFFECT) < 0.05
     # Four features, their squares where they are numbers, and products across covariates.

@@ -36,11 +36,6 @@ def test_too_many_features_are_refused_before_anything_is_read():
     study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
     with pytest.raises(ParameterError, match="CV-P405"):
         cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            estimand="ATO",
-            epsilon=1,
+            frame, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=1,
             settings=cv.settings.DoublyRobust(degree=2),
-        )
+        )  # fmt: skip

@@ -35,12 +35,9 @@ def parquet(tmp_path_factory):
     y = 0.5 * t + a + 0.3 * b + 0.1 * c + rng.normal(0, 0.1, ROWS)
     labels = np.array(["u", "v", "w", None], dtype=object)[c]
     columns = {
-        "t": t.astype(int),
-        "y": y,
-        "a": pa.array(a, mask=rng.random(ROWS) < 0.01),
-        "b": np.array(["no", "yes"])[b],
+        "t": t.astype(int), "y": y, "a": pa.array(a, mask=rng.random(ROWS) < 0.01), "b": np.array(["no", "yes"])[b],
         "c": labels,
-    }
+    }  # fmt: skip
     path = tmp_path_factory.mktemp("rows") / "rows.parquet"
     pq.write_table(pa.table(columns), path, row_group_size=9000)
     return path

@@ -22,15 +22,9 @@ def test_targets_are_named_and_differ_where_effects_vary():
     found = {}
     for name in ("ATO", "ATE", "ATT", "ATC"):
         found[name] = cv.ate(
-            frame,
-            study,
-            protects="record",
-            method="doubly_robust",
-            epsilon=2,
-            delta=DELTA,
-            estimand=name,
+            frame, study, protects="record", method="doubly_robust", epsilon=2, delta=DELTA, estimand=name,
             noise=SeededNoise(6),
-        )
+        )  # fmt: skip
     assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
     assert "overlap-weighted" in str(found["ATO"])
     assert "overlap-weighted" not in str(found["ATE"])

@@ -18,15 +18,9 @@ PLACES = (0, 1)
 
 def question(epsilon=1):
     return Question.ask(
-        protects="record",
-        epsilon=epsilon,
-        delta=0,
-        estimand="ATT",
-        method="difference_in_means",
-        level=0.95,
-        mechanism=None,
-        request_id=None,
-    )
+        protects="record", epsilon=epsilon, delta=0, estimand="ATT", method="difference_in_means", level=0.95,
+        mechanism=None, request_id=None,
+    )  # fmt: skip
 
 
 def run(data):

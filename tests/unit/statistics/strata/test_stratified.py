@@ -43,17 +43,9 @@ def ask(
         given = {"epsilon": epsilon, "delta": delta, "estimand": estimand, "noise": SeededNoise(seed)}
         return cv.published.smooth_matching_proved(data, study, **given)
     return cv.ate(
-        data,
-        study,
-        protects=protects,
-        epsilon=epsilon,
-        delta=delta,
-        mechanism=mechanism,
-        estimand=estimand,
-        method="stratified",
-        settings=cv.settings.Stratified(**settings),
-        noise=SeededNoise(seed),
-    )
+        data, study, protects=protects, epsilon=epsilon, delta=delta, mechanism=mechanism, estimand=estimand,
+        method="stratified", settings=cv.settings.Stratified(**settings), noise=SeededNoise(seed),
+    )  # fmt: skip
 
 
 def weights(counts, estimand, limit=None):
