@@ -159,12 +159,7 @@ def test_a_browser_has_one_session(console):  # noqa: F811
 
 
 @pytest.mark.parametrize(
-    "headers",
-    [
-        {"origin": "http://evil.example"},
-        {"origin": f"{HOST}1"},
-        {"sec-fetch-site": "cross-site"},
-    ],
+    "headers", [{"origin": "http://evil.example"}, {"origin": f"{HOST}1"}, {"sec-fetch-site": "cross-site"}]
 )
 def test_a_form_of_another_page_is_refused_even_with_cookie_and_token(steward, folder, headers):  # noqa: F811
     steward.register()

@@ -34,14 +34,8 @@ CASES = {
         lambda gate, rows, pure: release_look(gate, "centre", rows, 1, np.ones(1, dtype=bool), share=True),
         ((-1.0, 0, -1.0), (1.0, 1, 1.0)),
     ),
-    "place 1": (
-        lambda gate, rows, pure: release_place(gate, rows, pure, 8),
-        ((0.0, 0, -0.9), (0.0, 0, 0.9)),
-    ),
-    "gram": (
-        lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE),
-        ((1.0, 1, 1.0), (-1.0, 0, 1.0)),
-    ),
+    "place 1": (lambda gate, rows, pure: release_place(gate, rows, pure, 8), ((0.0, 0, -0.9), (0.0, 0, 0.9))),
+    "gram": (lambda gate, rows, pure: release_arm_grams(gate, rows, SCALE), ((1.0, 1, 1.0), (-1.0, 0, 1.0))),
     "residual 1": (
         lambda gate, rows, pure: release_arm_residuals(gate, "residual 1", rows, SCALE, LINES, 0.2),
         ((1.0, 1, 1.0), (1.0, 1, -1.0)),

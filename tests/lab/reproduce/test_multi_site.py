@@ -10,9 +10,7 @@ import counterveil as cv
 from counterveil_lab.reproduce.papers.multi_site import PAPER
 from counterveil_lab.reproduce.papers.multi_site.errors import repeat
 from counterveil_lab.reproduce.papers.multi_site.panels import Panel, cut, load
-from counterveil_lab.reproduce.papers.multi_site.published_sites import (
-    Matching,
-)
+from counterveil_lab.reproduce.papers.multi_site.published_sites import Matching
 
 
 def test_published_matching_is_that_of_the_library():
@@ -56,10 +54,7 @@ def test_a_cell_of_every_figure_runs_and_makes_a_table_and_a_picture(name, place
     figure = FIGURES[name]
     assert {str(cell) for cell in figure.cells(True)} <= {
         str(cell) for cell in figure.cells(False)
-    } or name in (
-        "figure-6",
-        "figure-7",
-    )
+    } or name in ("figure-6", "figure-7")
     cell = dict(figure.cells(False)[place])
     if "repetitions" in cell:
         cell["repetitions"] = 1

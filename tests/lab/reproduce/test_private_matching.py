@@ -8,12 +8,7 @@ import pytest
 
 from counterveil.errors import DataError
 from counterveil_lab.reproduce.papers.catalogue import load
-from counterveil_lab.reproduce.papers.private_matching.methods import (
-    COMPARED,
-    LABEL,
-    SAMPLE,
-    estimates,
-)
+from counterveil_lab.reproduce.papers.private_matching.methods import COMPARED, LABEL, SAMPLE, estimates
 from counterveil_lab.reproduce.papers.private_matching.studies import benchmark
 
 PAPER = load("private-matching")

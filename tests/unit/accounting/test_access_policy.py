@@ -149,13 +149,7 @@ def test_at_record_level_every_column_may_be_used_and_none_is_shown():
         )
 
 
-@pytest.mark.parametrize(
-    ("changes", "public"),
-    [
-        ({}, ("age", "treated")),
-        ({"unit": Unit.RECORD}, ()),
-    ],
-)
+@pytest.mark.parametrize(("changes", "public"), [({}, ("age", "treated")), ({"unit": Unit.RECORD}, ())])
 def test_a_first_request_fixes_what_is_public(changes, public):
     uses = replace(ASKED, **changes)
     fixed = AccessPolicy.of_study(uses)

@@ -222,12 +222,7 @@ def test_over_budget_says_requested_remaining_and_difference(ledger):
         Fraction(1, 4),
         Fraction(1, 4),
     )
-    for part in (
-        "requested epsilon 0.5",
-        "at most epsilon 0.25",
-        "epsilon 0.25 too much",
-        "spent nothing",
-    ):
+    for part in ("requested epsilon 0.5", "at most epsilon 0.25", "epsilon 0.25 too much", "spent nothing"):
         assert part in str(error)
     assert error.to_dict()["difference_epsilon"] == "1/4"
     assert pickle.loads(pickle.dumps(error)).to_dict() == error.to_dict()

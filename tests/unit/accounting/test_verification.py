@@ -83,10 +83,7 @@ def test_a_chain_in_order_has_no_problem():
         ((register(), reserve(), settle(), settle()), "entry 4: request 'one' is settled a second time"),
         ((register(), settle()), "entry 2: request 'one' was not reserved before"),
         ((register(), release()), "entry 2: request 'one' was not reserved before"),
-        (
-            (register(), reserve(), release(), release()),
-            "entry 4: request 'one' releases 'a' a second time",
-        ),
+        ((register(), reserve(), release(), release()), "entry 4: request 'one' releases 'a' a second time"),
         (
             (register(), reserve(), settle(), release()),
             "entry 4: request 'one' is answered before it releases this",

@@ -3,10 +3,7 @@ import pytest
 from scipy.stats import binom
 
 from counterveil.audit import LikelihoodRatio, ThresholdTester
-from counterveil.audit.threshold import (
-    lower_bound,
-    upper_bound,
-)
+from counterveil.audit.threshold import lower_bound, upper_bound
 from counterveil.errors import ParameterError
 from counterveil.privacy import Budget
 

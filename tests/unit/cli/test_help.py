@@ -70,9 +70,6 @@ def test_bash_completes_commands_and_options(tmp_path, typed, offered):
         check=False,
         # So that typer need not look for the shell among the processes.
         env=os.environ
-        | {
-            "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1",
-        },
+        | {"PATH": f"{tmp_path}:{os.environ['PATH']}", "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"},
     )
     assert run.stdout.split() == offered.split(), run.stderr

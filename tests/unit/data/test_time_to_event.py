@@ -24,8 +24,7 @@ def test_every_row_has_the_entry_of_the_definition():
 
 
 @pytest.mark.parametrize(
-    "given",
-    [{"horizon": 360}, {"horizon": "7/3", "grid": 3}, {"grid": [30, "91.25", 365]}],
+    "given", [{"horizon": 360}, {"horizon": "7/3", "grid": 3}, {"grid": [30, "91.25", 365]}]
 )
 def test_a_declaration_is_written_and_read_back(given, tmp_path):
     study = cv.Study("arm", outcome="days", event="died", randomised=True, **given)

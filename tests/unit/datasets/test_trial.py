@@ -33,8 +33,7 @@ def test_small_trials_have_both_arms():
 
 
 @pytest.mark.parametrize(
-    "wrong",
-    [{"n": 7}, {"n": 10.5}, {"effect": 1.5}, {"outcome": "counts"}, {"share": 0}, {"share": 1.0}],
+    "wrong", [{"n": 7}, {"n": 10.5}, {"effect": 1.5}, {"outcome": "counts"}, {"share": 0}, {"share": 1.0}]
 )
 def test_settings_out_of_range(wrong):
     with pytest.raises(DataError, match="CV-D043"):

@@ -25,8 +25,7 @@ def test_constant_columns_are_balanced_or_infinitely_apart():
 
 
 @pytest.mark.parametrize(
-    ("weights", "expected"),
-    [([1, 1, 1, 1], (2, 2)), ([1, 0, 3, 1], (1, 1.6)), ([0, 0, 5, 0], (0, 1))],
+    ("weights", "expected"), [([1, 1, 1, 1], (2, 2)), ([1, 0, 3, 1], (1, 1.6)), ([0, 0, 5, 0], (0, 1))]
 )
 def test_the_effective_size_counts_equal_weights_whole(weights, expected):
     treated = np.array([True, True, False, False])

@@ -5,15 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterveil.numerics.products import (
-    BLOCK,
-    Column,
-    FeatureMap,
-    Standard,
-    exact_gram,
-    grid_bits,
-    steps,
-)
+from counterveil.numerics.products import BLOCK, Column, FeatureMap, Standard, exact_gram, grid_bits, steps
 from counterveil.statistics.moments.kernels.scores import LinearModels, score_sums
 
 COLUMNS = (

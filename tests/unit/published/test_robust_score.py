@@ -5,13 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.unit.published.cross_fit_chain import (
-    RECORDS,
-    handed_over,
-    known_outputs,
-    own_half,
-    question,
-)
+from tests.unit.published.cross_fit_chain import RECORDS, handed_over, known_outputs, own_half, question
 
 from counterveil.published.proved_cross_fit import RobustScore, ScoreModels, cross_fit_plan, whole_parts
 from counterveil.session import Kind

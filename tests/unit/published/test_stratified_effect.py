@@ -24,12 +24,7 @@ from tests.unit.published.stratified_worst_cases import (
 
 from counterveil.errors import ParameterError
 from counterveil.published import strata_sensitivity as stratified_effect
-from counterveil.published.strata_sensitivity import (
-    global_change,
-    local_change,
-    smooth_change,
-    smooth_weight,
-)
+from counterveil.published.strata_sensitivity import global_change, local_change, smooth_change, smooth_weight
 
 SOME = thinned_rows(KINDS, *KINDS[::2])
 

@@ -5,10 +5,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from tests.unit.published.stratified_worst_cases import (
-    counts_of,
-    neighbours,
-)
+from tests.unit.published.stratified_worst_cases import counts_of, neighbours
 
 from counterveil.mechanisms import Lomax
 from counterveil.numerics.gaussian_profile import delta_of

@@ -209,10 +209,7 @@ def test_strata_that_noise_would_hide_are_merged_and_said():
     study = cv.Study("arm", outcome="days", event="died", horizon=1, control=0, covariates=known)
     given = {"protects": "record", "method": "stratified"}
     found = cv.survival(people, study, epsilon=1, noise=cv.SeededNoise(1), **given)
-    assert found.merged_strata == {
-        "site": (("a", "b"), ("c", "d")),
-        "stage": (("1", "2"), ("3", "4")),
-    }
+    assert found.merged_strata == {"site": (("a", "b"), ("c", "d")), "stage": (("1", "2"), ("3", "4"))}
     assert len(found.tables.numbers) == 2 * 12
     assert cv.results.SurvivalResult.from_dict(found.to_dict()) == found
     assert not cv.survival(people, study, epsilon=10, noise=cv.SeededNoise(1), **given).merged_strata

@@ -10,17 +10,9 @@ from counterveil.questions.ate import settings_from_values
 @pytest.mark.parametrize(
     ("method", "values", "wanted"),
     [
-        (
-            "matching",
-            {"neighbours": 3, "limit": "best"},
-            cv.settings.Matching(neighbours=3, limit="best"),
-        ),
+        ("matching", {"neighbours": 3, "limit": "best"}, cv.settings.Matching(neighbours=3, limit="best")),
         ("matching", {"limit": None, "c": 1}, cv.settings.Matching(limit=None, c=1)),
-        (
-            "stratified",
-            {"strata": ["a"], "limit": "9/2"},
-            cv.settings.Stratified(("a",), limit="9/2"),
-        ),
+        ("stratified", {"strata": ["a"], "limit": "9/2"}, cv.settings.Stratified(("a",), limit="9/2")),
         ("stratified", {"cuts": {"age": 3}}, cv.settings.Stratified(cuts={"age": 3})),
         ("weighting", {"features": ["score"]}, cv.settings.Weighting(features=("score",))),
         ("sample_and_aggregate", {"learner": "aipw"}, cv.settings.Folds(learner="aipw")),

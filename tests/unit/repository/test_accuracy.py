@@ -2,10 +2,7 @@
 
 import numpy as np
 from benchmarks.accuracy import verdicts
-from benchmarks.accuracy.entries import (
-    PURE,
-    Entry,
-)
+from benchmarks.accuracy.entries import PURE, Entry
 from benchmarks.accuracy.running import answered
 from benchmarks.accuracy.verdicts import (
     _OURS,

@@ -40,10 +40,7 @@ def answers():
     study = cv.Study(
         "t", "y", (0, 2), {"a": cv.Range(0, 1), "b": cv.Range(0, 1)}, control=0, randomised=False
     )
-    asked = {
-        "study": (study, None),
-        "trial": (replace(study, randomised=True), None),
-    }
+    asked = {"study": (study, None), "trial": (replace(study, randomised=True), None)}
     given = {"protects": "record", "epsilon": 8, "delta": 1e-6, "method": "doubly_robust"}
     return {
         name: cv.ate(frame, declared, settings=settings, noise=cv.SeededNoise(1), **given)

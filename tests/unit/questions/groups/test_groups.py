@@ -97,9 +97,6 @@ def test_where_no_group_can_be_compared_it_is_said_before_anything_is_spent():
     data = rows(12)
     data["t"] = [0, 1] * 6
     data["age"] = np.repeat(np.linspace(20, 80, 6), 2)
-    with (
-        cv.Session(data, study(), budget=cv.Budget(1)) as session,
-        pytest.raises(StudyError) as refused,
-    ):
+    with cv.Session(data, study(), budget=cv.Budget(1)) as session, pytest.raises(StudyError) as refused:
         session.groups(by={"age": (26, 38, 50, 62, 74)}, protects="outcome", epsilon=1)
     assert refused.value.code == "CV-S110"

@@ -37,8 +37,7 @@ SCORES = {
 
 @pytest.mark.parametrize("form", ["plain", "arms", "adjusted"])
 @pytest.mark.parametrize(
-    ("clip", "by"),
-    thinned_rows(list(product([0.3, 1.0], [("c",), ("b", "c")])), (1.0, ("b", "c"))),
+    ("clip", "by"), thinned_rows(list(product([0.3, 1.0], [("c",), ("b", "c")])), (1.0, ("b", "c")))
 )
 def test_no_exchange_moves_the_cells_further_than_claimed(form, clip, by):
     layout = layout_of(STUDY, by)

@@ -10,11 +10,7 @@ from tests.thinned import thinned, thinned_rows
 
 from counterveil.errors import ParameterError
 from counterveil.numerics.matching import matching_coefficients
-from counterveil.statistics.linear.kernels.balancing import (
-    WeightSettings,
-    balance_weights,
-    exactly_summing,
-)
+from counterveil.statistics.linear.kernels.balancing import WeightSettings, balance_weights, exactly_summing
 
 # Sums of up to a few thousand weights of total one differ from one by at most a few units in the last place.
 ROUNDING = 1e-15

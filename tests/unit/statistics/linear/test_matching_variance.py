@@ -13,11 +13,7 @@ from counterveil.privacy import Budget, Estimand
 from counterveil.privacy.caveats import Caveat
 from counterveil.results.question import Question
 from counterveil.statistics.linear import effect as outcome_variance
-from counterveil.statistics.linear.effect import (
-    chosen_residual_variance,
-    left_by_matches,
-    variance_by_arm,
-)
+from counterveil.statistics.linear.effect import chosen_residual_variance, left_by_matches, variance_by_arm
 from counterveil.statistics.linear.kernels.balancing import arm_rows
 from counterveil.statistics.linear.kernels.residual_variance import MOST_REACH
 from counterveil.statistics.linear.matching_design import chosen_match, scored

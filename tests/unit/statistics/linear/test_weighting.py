@@ -208,10 +208,7 @@ def test_outcomes_from_0_to_1_are_taken_for_yes_and_no():
     assert np.mean(errors["usual"]) < 0.04
 
 
-@pytest.mark.parametrize(
-    ("bounds", "sd"),
-    [((0, 1), 3 / 8), ((0, 10), 1 / 8), ((-1, 1), 1 / 8)],
-)
+@pytest.mark.parametrize(("bounds", "sd"), [((0, 1), 3 / 8), ((0, 10), 1 / 8), ((-1, 1), 1 / 8)])
 def test_what_is_supposed_of_outcomes_follows_from_declarations(bounds, sd):
     declared = cv.Study(treatment="t", outcome="y", outcome_range=bounds)
     assert cv.settings.Weighting().assumed_sds(declared.outcome_range) == (sd, sd)

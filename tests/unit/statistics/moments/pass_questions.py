@@ -8,11 +8,7 @@ from counterveil.data import Table
 
 ROWS = 3000
 MISSING = {"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()}
-COVARIATES = {
-    "a": cv.Range(0, 1),
-    "b": cv.Binary(one="yes", zero="no"),
-    "c": cv.Categories(["u", "v", "w"]),
-}
+COVARIATES = {"a": cv.Range(0, 1), "b": cv.Binary(one="yes", zero="no"), "c": cv.Categories(["u", "v", "w"])}
 
 
 def study(randomised, **words):

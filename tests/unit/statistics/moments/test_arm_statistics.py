@@ -7,12 +7,7 @@ import pytest
 from tests.unit.statistics.moments.small_cates import BASIS, REST, arm_rows, interacted_rows
 from tests.unit.statistics.moments.small_records import NotingGate, largest_change
 
-from counterveil.statistics.moments.functions import (
-    EDGES,
-    release_gradient,
-    release_size,
-    release_statistics,
-)
+from counterveil.statistics.moments.functions import EDGES, release_gradient, release_size, release_statistics
 from counterveil.statistics.moments.kernels.scores import STATISTIC_BITS, shortened, statistics
 from counterveil.statistics.moments.sensitivity import DIAGONAL, SQUARE, ArmStatistics
 

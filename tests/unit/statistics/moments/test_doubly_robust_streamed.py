@@ -49,8 +49,7 @@ def stream_everything(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("settings", "delta"),
-    [(cv.settings.DoublyRobust(), "1e-6"), (cv.settings.DoublyRobust(degree=2), 0)],
+    ("settings", "delta"), [(cv.settings.DoublyRobust(), "1e-6"), (cv.settings.DoublyRobust(degree=2), 0)]
 )
 def test_a_streamed_effect_is_the_one_in_memory_to_the_bit(parquet, settings, delta, tmp_path, monkeypatch):
     words = WORDS | {"settings": settings, "delta": delta}

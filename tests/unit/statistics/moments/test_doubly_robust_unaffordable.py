@@ -4,14 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.unit.statistics.moments.robust_data import (
-    DELTA,
-    EFFECT,
-    ask,
-    columns,
-    covered,
-    least_squares,
-)
+from tests.unit.statistics.moments.robust_data import DELTA, EFFECT, ask, columns, covered, least_squares
 
 import counterveil as cv
 from counterveil.datasets import synth

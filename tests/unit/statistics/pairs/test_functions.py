@@ -117,11 +117,7 @@ def test_a_function_is_charged_once_and_answered_again():
 
 
 @pytest.mark.parametrize(
-    ("more", "code"),
-    [
-        ({"method": "t_learner"}, "CV-P018"),
-        ({"settings": cv.settings.Cate()}, "CV-P019"),
-    ],
+    ("more", "code"), [({"method": "t_learner"}, "CV-P018"), ({"settings": cv.settings.Cate()}, "CV-P019")]
 )
 def test_what_the_level_does_not_have_is_refused(more, code):
     with pytest.raises(cv.CounterveilError, match=code):
