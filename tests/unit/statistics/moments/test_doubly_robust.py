@@ -1,5 +1,7 @@
 """The orthogonal private effect through the front door."""
 
+import json
+
 import numpy as np
 import pytest
 from tests.unit.statistics.moments.robust_data import (
@@ -15,6 +17,9 @@ from tests.unit.statistics.moments.robust_data import (
 )
 
 import counterveil as cv
+from counterveil.datasets import synth
+from counterveil.errors import ParameterError, StudyError
+from counterveil.privacy.caveats import ConfoundingBeyond, LinearScores, NotAdjusted
 from counterveil.session import SeededNoise
 
 
@@ -70,3 +75,147 @@ def test_degree_two_removes_what_lines_cannot():
     assert abs(found[2].estimate - EFFECT) < 0.05
     # Four features, their squares where they are numbers, and products across covariates.
     assert found[2].details["features"] == found["auto"].details["features"] == 4 + 1 + 5
+
+
+def test_targets_are_named_and_differ_where_effects_vary():
+    rng = np.random.default_rng(5)
+    n = 20_000
+    x = rng.uniform(-1, 1, n)
+    e = 1 / (1 + np.exp(-1.5 * x))
+    t = rng.random(n) < e
+    y = 1 + x + (0.5 + 0.5 * x) * t + rng.normal(0, 0.2, n)
+    frame = {"x": x, "t": t.astype(int), "y": y}
+    study = cv.Study("t", "y", (-2, 4), {"x": cv.Range(-1, 1)}, control=0)
+    found = {}
+    for name in ("ATO", "ATE", "ATT", "ATC"):
+        found[name] = cv.ate(
+            frame, study, protects="record", method="doubly_robust", epsilon=2, delta=DELTA, estimand=name,
+            noise=SeededNoise(6),
+        )  # fmt: skip
+    assert [one.estimand for one in found.values()] == ["ATO", "ATE", "ATT", "ATC"]
+    assert "overlap-weighted" in str(found["ATO"])
+    assert "overlap-weighted" not in str(found["ATE"])
+    assert "on those who received it" in " ".join(str(found["ATT"]).split())
+    assert all(one.interval_target is None for one in found.values())
+    tau = 0.5 + 0.5 * x
+    assert found["ATE"].estimate == pytest.approx(tau.mean(), abs=0.03)
+    assert found["ATT"].estimate == pytest.approx(tau[t].mean(), abs=0.04)
+    assert found["ATC"].estimate == pytest.approx(tau[~t].mean(), abs=0.04)
+    assert found["ATC"].estimate < found["ATE"].estimate < found["ATT"].estimate
+
+
+@pytest.mark.parametrize(
+    ("method", "protects"),
+    [(method, "record") for method in ("sample_and_aggregate", "stratified", "trial")]
+    + [
+        (method, "outcome")
+        for method in ("auto", "weighting", "matching", "difference_in_means", "stratified")
+    ],
+)
+def test_other_methods_refuse_the_overlap_weighted_effect(method, protects):
+    with pytest.raises(ParameterError, match="CV-P401"):
+        ask(confounded(), estimand="ATO", method=method, protects=protects)
+
+
+def test_public_correlations_serve_the_overlap_weighted_effect_alone():
+    data = synth(1, 4000, 2, outcome_range=(0, 2))
+    settings = cv.settings.DoublyRobust(covariance=((1.0, 0.0), (0.0, 1.0)))
+    assert ask(data, estimand="ATO", settings=settings).interval_target is None
+    with pytest.raises(ParameterError) as refusal:
+        ask(data, estimand="ATT", settings=settings)
+    assert refusal.value.code == "CV-P406"
+
+
+def test_an_unaffordable_adjustment_is_refused_and_nothing_is_spent():
+    data = synth(1, 1000)
+    with cv.Session(data.frame, data.study, budget=cv.Budget(3, DELTA)) as session:
+        with pytest.raises(ParameterError, match="too small to adjust") as refusal:
+            session.ate(protects="record", epsilon=1, delta=DELTA, method="doubly_robust")
+        assert refusal.value.code == "CV-P404"
+        assert session.remaining().epsilon == 3
+    assert "rows" in str(refusal.value)
+
+
+def test_a_declared_bound_buys_an_unadjusted_answer_that_says_so_first():
+    data = synth(1, 1000)
+    settings = cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25)
+    result = ask(data, epsilon=1, settings=settings)
+    assert result.details["adjusted"] is False
+    assert str(result).splitlines()[1].startswith("*** NOT ADJUSTED: adjusted=False")
+    assert result.condition == NotAdjusted(0.25)
+    assert result.not_covered[0] == ConfoundingBeyond(0.25)
+    low, high = result.interval()
+    assert high - low > 2 * result.details["confounding_bound"]
+    assert low <= EFFECT <= high
+    narrower = ask(data, epsilon=1, settings=cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.05))
+    ends = narrower.interval()
+    assert ends[1] - ends[0] < high - low
+    again = type(result).from_dict(json.loads(json.dumps(result.to_dict())))
+    assert again == result
+
+
+def test_a_hopeless_adjustment_falls_back_only_where_a_bound_was_declared():
+    data = synth(1, 1100)
+    tight = cv.settings.DoublyRobust(kappa=0.01)
+    fallen = ask(data, seed=2, epsilon="1.6", settings=tight)
+    assert fallen.details["adjusted"] is False
+    assert fallen.condition is not None
+    assert "adjusted=False" in str(fallen).splitlines()[1]
+    kept = ask(data, seed=2, epsilon="1.6")
+    assert kept.details["adjusted"] is True
+    assert kept.condition is None
+    assert kept.assumes == LinearScores(inverse=False, squares=False, products=False)
+    # A loose bound is no reason to leave covariates out.
+    loose = ask(data, seed=2, epsilon="1.6", settings=cv.settings.DoublyRobust(kappa=0.5))
+    assert loose.caution == kept.caution
+
+
+def test_public_correlations_lower_the_price():
+    data = synth(3, 1500)
+    identity = tuple(tuple(row) for row in np.eye(20))
+    known = cv.settings.DoublyRobust(covariance=identity)
+    located = cv.settings.DoublyRobust(covariance=identity, means=(0.5,) * 20, sds=(12**-0.5,) * 20)
+    with pytest.raises(ParameterError, match="too small to adjust"):
+        ask(data, epsilon=1)
+    widths = []
+    for settings in (known, located):
+        found = [ask(data, seed, epsilon=1, settings=settings) for seed in range(6)]
+        widths.append(np.median([np.diff(one.interval())[0] for one in found]))
+        assert covered(found, least_squares(*columns(data))[0]) >= 5
+    assert widths[1] < widths[0]
+    with pytest.raises(ParameterError, match="CV-P403"):
+        ask(data, settings=cv.settings.DoublyRobust(covariance=np.eye(19)))
+
+
+@pytest.mark.parametrize(
+    "matrix", [((1.0, 2.0), (2.0, 1.0)), ((1.0, 0.5),), "no matrix", ((2.0,),), ((10**400,),)]
+)
+def test_what_is_no_correlation_matrix_is_refused(matrix):
+    with pytest.raises(ParameterError, match="CV-P402"):
+        cv.settings.DoublyRobust(covariance=matrix)
+
+
+@pytest.mark.parametrize("sds", [(0.0,), (10**400,), ("wide",), (float("nan"),), (1.0, 1.0), "1", 1.0])
+def test_what_is_no_standard_deviation_of_a_feature_is_refused(sds):
+    with pytest.raises(ParameterError, match="CV-P") as refused:
+        cv.settings.DoublyRobust(covariance=((1.0,),), means=(0.0,), sds=sds)
+    assert "sds" in str(refused.value)
+
+
+def test_covariates_are_needed():
+    study = cv.Study("t", "y", (0, 1), control=0)
+    frame = {"t": [0, 1] * 50, "y": [0.0, 1.0] * 50}
+    with pytest.raises(StudyError, match="needs covariates"):
+        cv.ate(frame, study, protects="record", method="doubly_robust", epsilon=1)
+
+
+def test_too_many_features_are_refused_before_anything_is_read():
+    names = [f"x{k}" for k in range(60)]
+    rng = np.random.default_rng(0)
+    frame = {name: rng.random(100) for name in names} | {"t": [0, 1] * 50, "y": rng.random(100)}
+    study = cv.Study("t", "y", (0, 1), dict.fromkeys(names, cv.Range(0, 1)), control=0)
+    with pytest.raises(ParameterError, match="CV-P405"):
+        cv.ate(
+            frame, study, protects="record", method="doubly_robust", estimand="ATO", epsilon=1,
+            settings=cv.settings.DoublyRobust(degree=2),
+        )  # fmt: skip
