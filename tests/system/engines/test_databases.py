@@ -84,20 +84,6 @@ def whole_answers(table):
         assert there == here
 
 
-def test_a_url_and_a_table_name_are_enough(request):
-    database = Postgres(request.getfixturevalue("cluster"))
-    rows = pa.table({"t": [1, 0] * 50, "y": [0.75, 0.25] * 50, "x": [0.2, 0.2, 0.8, 0.8] * 25})
-    rows = rows.set_column(0, "t", rows["t"].cast(pa.int64()))
-    database.table("patients", rows)
-    port = request.getfixturevalue("cluster").port
-    table = open_table(f"postgresql://steward@127.0.0.1:{port}/postgres", "patients")
-    study = Study("t", "y", (0, 1), {"x": Range(0, 1).cut("1/2")}, control=0)
-    result = cv.ate(
-        table, study, protects="outcome", epsilon=10**6, method="stratified", noise=cv.SeededNoise(1)
-    )
-    assert result.estimate == pytest.approx(0.5, abs=1e-5)
-
-
 URLS = [
     "mysql://steward:5ecret@127.0.0.1:1/registry",
     "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",

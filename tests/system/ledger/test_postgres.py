@@ -130,13 +130,6 @@ def test_a_busy_ledger_says_so(address):
         spend(ledger, "r2")
 
 
-def test_no_server_no_password_in_the_message():
-    pytest.importorskip("psycopg")
-    with pytest.raises(LedgerError, match="CV-L018") as caught:
-        open_ledger("postgresql://steward:secret@127.0.0.1:1/ledger")
-    assert "secret" not in str(caught.value)
-
-
 def test_without_the_extra_the_way_to_get_it_is_named(monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(

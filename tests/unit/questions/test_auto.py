@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import counterveil as cv
-from counterveil.datasets import simulated_trial, synth
-from counterveil.errors import ParameterError, StudyError
+from counterveil.datasets import synth
+from counterveil.errors import ParameterError
 from counterveil.questions.ate import AteArguments, choose, expected_widths
 from counterveil.session import SeededNoise
 
@@ -142,26 +142,10 @@ def test_the_choice_reads_no_rows():
         assert chosen(ask(frame, data.study, epsilon=4, settings=KAPPA)) == "doubly_robust"
 
 
-def test_the_answer_is_that_of_the_method_by_name():
-    data = synth(seed=5, n=1000)
-    auto = ask(data.frame, data.study, epsilon=2, settings=KAPPA)
-    named = ask(
-        data.frame, data.study, epsilon=2, method="doubly_robust",
-        settings=cv.settings.DoublyRobust(fallback="unadjusted", kappa=0.25),
-    )  # fmt: skip
-    assert (auto.estimate, auto.interval()) == (named.estimate, named.interval())
-
-
 def test_settings_of_other_methods_are_refused():
     data = synth(seed=1, n=100)
     with pytest.raises(ParameterError, match="CV-P019"):
         ask(data.frame, data.study, settings=cv.settings.Trial())
-
-
-def test_a_study_with_nothing_to_go_by_is_refused():
-    data = simulated_trial(100, 0.1)
-    with pytest.raises(StudyError, match="CV-S050"):
-        ask(data.frame, cv.Study("treated", "y", (0, 1), control=0))
 
 
 def test_more_features_than_one_release_holds_leave_the_declared_bound():

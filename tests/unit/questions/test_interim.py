@@ -130,16 +130,6 @@ def test_the_names_of_looks_belong_to_them(book):
     assert ask(book, 1).estimate == first.estimate
 
 
-def test_a_look_pays_what_was_planned(book):
-    looks = book.account("trial").access_policy.looks
-    dearer = replace(looks.planned[0], budget=cv.Budget(2))
-    with cv.Session(people(100), STUDY, ledger=book) as session:
-        other = replace(looks, planned=(dearer, *looks.planned[1:]))
-        asked = cv.drafting.AccessPolicy(public=["arm"], looks=other)
-        assert code_of(lambda: book.check_access_policy("trial", asked)) == "CV-L046"
-        assert session.look(1, protects="outcome").spent.epsilon == 1
-
-
 def test_a_plan_is_written_and_read(tmp_path):
     access_policy = cv.drafting.AccessPolicy(
         public=["arm"], missing={"y": "drop"}, looks=cv.interim.planned("y", ROWS, epsilon=1)

@@ -264,15 +264,3 @@ def test_other_estimands_and_missing_covariates_are_refused():
     few["t"] = np.array([0, 1] * 4)
     with pytest.raises(ParameterError, match="CV-P424"):
         cv.ate(few, STUDY, protects="record", method="sample_and_aggregate", epsilon=1)
-
-
-def test_a_learner_that_cannot_be_copied_is_refused():
-    class Stubborn:
-        def __call__(self, x, t, y):
-            return 0.0
-
-        def __deepcopy__(self, memo):
-            raise TypeError("no")
-
-    with pytest.raises(ParameterError, match="CV-P025"):
-        cv.settings.Folds(learner=Stubborn())

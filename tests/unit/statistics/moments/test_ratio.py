@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from tests.thinned import thinned
 from tests.unit.statistics.moments.fixed_outputs import FixedGate, largest_changes
 
 import counterveil as cv
@@ -45,7 +44,7 @@ def released(data, asked):
 RECORDS = [(t, n, d) for t in (0, 1) for n, d in product((-1, 3), (1, 3))]
 
 
-@pytest.mark.parametrize("mechanism", thinned([None, "gaussian"], "gaussian"))
+@pytest.mark.parametrize("mechanism", [None, "gaussian"])
 def test_no_record_moves_the_sums_by_more_than_the_claim(mechanism):
     found = largest_changes(lambda data: released(data, question("record", mechanism)), RECORDS, 3)
     change, bound = found["sums of both arms"]
