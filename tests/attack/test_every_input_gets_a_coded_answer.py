@@ -244,14 +244,12 @@ HUGE = 10**5000
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: cv.pool(np.array(3)),
-        lambda: cv.pool(7),
-        lambda: cv.Policy.where(age=HUGE),
+        lambda: cv.pool(np.array(3)), lambda: cv.pool(7), lambda: cv.Policy.where(age=HUGE),
         lambda: cv.Study("t", "y", (0, HUGE), control=0),
         lambda: cv.open_ledger(":memory:", create=True).register("people", None),
     ],
     ids=["no list", "a number", "a number of 5,000 digits", "a range of them", "no budget"],
-)
+)  # fmt: skip
 def test_what_is_of_no_use_has_a_code(call):
     with pytest.raises(cv.CounterveilError):
         call()

@@ -40,10 +40,8 @@ def on_grid(y):
 def study(*covariates, **extra):
     """Return the study with these covariates, or with x and site."""
     every = {
-        "x": cv.Range(-1, 3),
-        "site": cv.Categories(("a", "b", "c")),
-        "band": cv.Categories(("low", "mid", "top")),
-    }
+        "x": cv.Range(-1, 3), "site": cv.Categories(("a", "b", "c")), "band": cv.Categories(("low", "mid", "top")),
+    }  # fmt: skip
     domains = {name: every[name] for name in covariates or ("x", "site")}
     return cv.Study(
         treatment="t", outcome="y", outcome_range=(LOW, HIGH), control=0, covariates=domains, **extra

@@ -94,7 +94,5 @@ def test_people_with_several_rows(way):
     answers = ["arm", "0, 1", "pain_0", "0:10", "patient_id, visit, 2", "yes"]
     _, study = way(columns, answers, "estimate")
     assert (study.person.column, study.person.order, study.person.max_rows_per_person) == (
-        "patient_id",
-        "visit",
-        2,
-    )
+        "patient_id", "visit", 2,
+    )  # fmt: skip

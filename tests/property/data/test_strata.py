@@ -42,12 +42,10 @@ near = st.sampled_from(
 numbers = st.one_of(near, st.floats(-5, 9), st.floats(), st.none())
 row = st.fixed_dictionaries(
     {
-        "y": numbers,
-        "x": numbers,
-        "b": st.none() | st.booleans(),
+        "y": numbers, "x": numbers, "b": st.none() | st.booleans(),
         "c": st.sampled_from(["u", "w x", "1", "1.0", "TRUE", "", "NA", None]),
     }
-)
+)  # fmt: skip
 FULL = {"y": 0.5, "x": 1.0, "b": True, "c": "u"}
 
 

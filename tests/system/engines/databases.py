@@ -12,10 +12,8 @@ POSTGRES_TYPES = {
     pa.decimal128(6, 2): "numeric",
 }  # fmt: skip
 SQLITE_TYPES = POSTGRES_TYPES | {
-    pa.float64(): "real",
-    pa.decimal128(12, 7): "decimal(12, 7)",
-    pa.date32(): "date",
-}
+    pa.float64(): "real", pa.decimal128(12, 7): "decimal(12, 7)", pa.date32(): "date",
+}  # fmt: skip
 
 
 class DuckDB:

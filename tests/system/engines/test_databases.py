@@ -85,11 +85,9 @@ def whole_answers(table):
 
 
 URLS = [
-    "mysql://steward:5ecret@127.0.0.1:1/registry",
-    "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",
-    "nowhere://host/registry?access_token=5ecret&x=1",
-    "sqlite:///nowhere/people.db?password=5ecret",
-]
+    "mysql://steward:5ecret@127.0.0.1:1/registry", "clickhouse://steward:a/5ecret@127.0.0.1:1/registry",
+    "nowhere://host/registry?access_token=5ecret&x=1", "sqlite:///nowhere/people.db?password=5ecret",
+]  # fmt: skip
 
 
 def test_a_password_is_in_no_result_ledger_report_or_error(request, tmp_path, capfd, caplog):

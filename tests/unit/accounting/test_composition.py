@@ -133,10 +133,8 @@ def test_never_worse_than_any_rule_and_never_below_the_truth():
 def test_without_the_extra_the_figure_says_so(monkeypatch):
     real = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util,
-        "find_spec",
-        lambda name, *rest: None if name == "dp_accounting" else real(name, *rest),
-    )
+        importlib.util, "find_spec", lambda name, *rest: None if name == "dp_accounting" else real(name, *rest),
+    )  # fmt: skip
     figure = compose([LaplaceEvent(Fraction(1, 10))] * 100, MILLIONTH)
     assert figure.method == "all as Gaussian"
     assert figure.notes == (NOT_INSTALLED,)

@@ -43,10 +43,8 @@ def reserve(request="one", requests=1, dataset="trial"):
     for _ in range(requests):
         totals = totals.after(USES.unit, cost, False)
     facts = {
-        "charge": TENTH.to_dict(),
-        "cost": cost.to_dict(),
-        "access_policy": AccessPolicy.of_study(USES).to_dict(),
-    }
+        "charge": TENTH.to_dict(), "cost": cost.to_dict(), "access_policy": AccessPolicy.of_study(USES).to_dict(),
+    }  # fmt: skip
     facts |= {"uses": USES.to_dict(), "fingerprint": "f", "study": None}
     return ("reserve", dataset, request, totals.to_dict() | facts)
 

@@ -93,10 +93,8 @@ def test_a_template_is_written_and_read_back(folder):
     said = run("draft", "t.csv", "--template", "blank.csv", "--treatment", "arm")
     assert "counterveil draft t.csv --codebook blank.csv" in said
     assert (folder / "blank.csv").read_text().splitlines()[:3] == [
-        "name,role,kind,low,high,labels,unit,note",
-        "id,ignored,,,,,,identifier",
-        "arm,treatment,,,,,,",
-    ]
+        "name,role,kind,low,high,labels,unit,note", "id,ignored,,,,,,identifier", "arm,treatment,,,,,,",
+    ]  # fmt: skip
     assert run("draft", "t.csv", "--template", "blank.csv") == "CV-P722"
     filled = "arm,treatment,,,,0;1\ny,outcome,numeric,0,9,\nage,covariate,numeric,18,90,\n"
     (folder / "blank.csv").write_text(f"name,role,kind,low,high,labels\n{filled}")

@@ -87,12 +87,10 @@ def test_numbers_serve_as_labels(tmp_path):
 @pytest.mark.parametrize(
     ("labels", "code"),
     [
-        ([*EACH_TWICE, "middle"], "CV-D017"),
-        (["placebo", "low"] * 2, "CV-D018"),
-        ([*EACH_TWICE[:4], "placebo"], "CV-D009"),
-        ([*EACH_TWICE, None], "CV-D003"),
+        ([*EACH_TWICE, "middle"], "CV-D017"), (["placebo", "low"] * 2, "CV-D018"),
+        ([*EACH_TWICE[:4], "placebo"], "CV-D009"), ([*EACH_TWICE, None], "CV-D003"),
     ],
-)
+)  # fmt: skip
 def test_data_that_do_not_fit_name_the_column_only(labels, code):
     with pytest.raises(DataError) as refusal:
         Table.attach(rows(labels), study())

@@ -59,13 +59,11 @@ def test_declarations_that_do_not_fit_together_are_refused(wrong):
         {"person": "id"},
         {"protects_cluster": True},
         {
-            "protects_cluster": True,
-            "per_cluster": {"y": "sum", "age": "max"},
-            "order": "day",
+            "protects_cluster": True, "per_cluster": {"y": "sum", "age": "max"}, "order": "day",
             "max_rows_per_person": 3,
         },
     ],
-)
+)  # fmt: skip
 def test_study_files_say_the_same(more, tmp_path):
     declared = study(**more)
     path = tmp_path / "study.toml"

@@ -76,11 +76,9 @@ def test_people_may_be_texts_and_are_sorted_as_their_numbers_are():
 
 
 RULES = [
-    {"y": "mean", "age": "first", "arm": "first"},
-    {"y": "sum", "age": "max", "arm": "ever"},
-    {"y": "last", "age": "last", "arm": "last"},
-    {"y": "any", "age": "mean", "arm": "first"},
-]
+    {"y": "mean", "age": "first", "arm": "first"}, {"y": "sum", "age": "max", "arm": "ever"},
+    {"y": "last", "age": "last", "arm": "last"}, {"y": "any", "age": "mean", "arm": "first"},
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -117,18 +115,16 @@ def test_a_person_changes_one_row_at_most(rules, max_rows_per_person):
 @pytest.mark.parametrize(
     ("more", "code"),
     [
-        ({"person": "arm"}, "CV-S016"),
-        ({"person": "id", "order": "id"}, "CV-S016"),
+        ({"person": "arm"}, "CV-S016"), ({"person": "id", "order": "id"}, "CV-S016"),
         ({"person": "id", "order": "day", "max_rows_per_person": 0}, "CV-S016"),
         ({"person": "id", "max_rows_per_person": 3}, "CV-S016"),
         ({"person": "id", "per_person": {"y": "median"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "sum"}}, "CV-S016"),
         ({"person": "id", "per_person": {"age": "first"}}, "CV-S016"),
-        ({"person": "id", "per_person": {"weight": "mean"}}, "CV-S016"),
-        ({"per_person": {"y": "sum"}}, "CV-S016"),
+        ({"person": "id", "per_person": {"weight": "mean"}}, "CV-S016"), ({"per_person": {"y": "sum"}}, "CV-S016"),
         ({"order": "day"}, "CV-S016"),
     ],
-)
+)  # fmt: skip
 def test_declarations_that_do_not_fit_are_refused(more, code):
     with pytest.raises(CounterveilError, match=code):
         cv.Study("arm", "y", (0, 9), {"age": AGES}, control=0, **more)

@@ -44,11 +44,9 @@ def written(folder, outcome=None, site=None):
     rng = np.random.default_rng(1)
     rows = {
         "arm": rng.choice(["a", "b", "c"], ROWS),
-        "y": rng.uniform(size=ROWS) if outcome is None else np.full(ROWS, outcome),
-        "x": rng.normal(size=ROWS),
-        "site": rng.choice(LABELS, ROWS) if site is None else np.full(ROWS, site),
-        "old": rng.integers(0, 2, ROWS),
-    }
+        "y": rng.uniform(size=ROWS) if outcome is None else np.full(ROWS, outcome), "x": rng.normal(size=ROWS),
+        "site": rng.choice(LABELS, ROWS) if site is None else np.full(ROWS, site), "old": rng.integers(0, 2, ROWS),
+    }  # fmt: skip
     path = folder / "rows.parquet"
     pq.write_table(pa.table(rows), path)
     return path

@@ -153,14 +153,12 @@ def test_a_file_written_by_hand(tmp_path):
 @pytest.mark.parametrize(
     ("change", "hint"),
     [
-        ({"outcom_range": [0, 1]}, "outcome_range"),
-        ({"covariates": {"x": [0, 1]}}, "range = [0, 1]"),
+        ({"outcom_range": [0, 1]}, "outcome_range"), ({"covariates": {"x": [0, 1]}}, "range = [0, 1]"),
         ({"covariates": ["x"]}, "[covariates]"),
-        ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"),
-        ({"missing": {"y": "ignore"}}, "drop"),
+        ({"covariates": {"x": {"range": [0, 1], "binary": True}}}, "binary"), ({"missing": {"y": "ignore"}}, "drop"),
         ({"missing": 5}, "drop"),
     ],
-)
+)  # fmt: skip
 def test_documents_that_are_not_understood(change, hint):
     with pytest.raises(StudyError) as caught:
         Study.from_dict({"treatment": "t", "outcome": "y", "outcome_range": [0, 1]} | change)

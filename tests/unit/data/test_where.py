@@ -69,10 +69,8 @@ def test_any_text_is_read_or_refused_with_its_code_and_reads_the_same_when_writt
 
 
 ROWS = {
-    "age": ["17", "18", "64", "65", "", "NA"],
-    "site": ["A", "B", "C", "", "A", "b"],
-    "arm": [0, 1, 2, 0, 1, 2],
-}
+    "age": ["17", "18", "64", "65", "", "NA"], "site": ["A", "B", "C", "", "A", "b"], "arm": [0, 1, 2, 0, 1, 2],
+}  # fmt: skip
 
 
 def kept(text, columns=ROWS):
@@ -124,13 +122,11 @@ def trial(rows=600, seed=0):
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {
-            "arm": rng.choice(["low", "high", "placebo"], rows),
-            "y": rng.integers(0, 9, rows).astype(float),
-            "score": rng.integers(0, 10, rows).astype(float),
-            "site": rng.choice(["A", "B", "C"], rows),
+            "arm": rng.choice(["low", "high", "placebo"], rows), "y": rng.integers(0, 9, rows).astype(float),
+            "score": rng.integers(0, 10, rows).astype(float), "site": rng.choice(["A", "B", "C"], rows),
             "age": rng.integers(10, 90, rows),
         }
-    )
+    )  # fmt: skip
 
 
 def study(**more):
@@ -185,12 +181,10 @@ def test_a_study_file_holds_the_condition_and_can_be_narrowed(tmp_path):
 @pytest.mark.parametrize(
     ("code", "declared"),
     [
-        ("CV-S121", {"where": "age >"}),
-        ("CV-S122", {"others": "drop"}),
-        ("CV-S122", {"others": "leave out", "control": None}),
-        ("CV-S123", {"where": "age >= 18 or y < 3"}),
+        ("CV-S121", {"where": "age >"}), ("CV-S122", {"others": "drop"}),
+        ("CV-S122", {"others": "leave out", "control": None}), ("CV-S123", {"where": "age >= 18 or y < 3"}),
     ],
-)
+)  # fmt: skip
 def test_declarations_that_are_refused(code, declared):
     with pytest.raises(cv.CounterveilError, match=code):
         study(**declared)
@@ -207,10 +201,8 @@ def test_several_studies_share_a_file(tmp_path):
     high, low, score = (cv.Study.from_toml(f"{path}#{name}") for name in ("high", "low", "score"))
     assert (high.treated, low.treated, score.outcome) == ("high", "low", "score")
     assert (tuple(high.covariates), tuple(low.covariates), tuple(score.covariates)) == (
-        ("score", "site"),
-        ("score",),
-        ("site",),
-    )
+        ("score", "site"), ("score",), ("site",),
+    )  # fmt: skip
     assert cv.data.study.study_names(path) == ("high", "low", "score")
     for wrong in (path, f"{path}#higher"):
         with pytest.raises(cv.CounterveilError, match="CV-S125"):

@@ -9,12 +9,10 @@ from counterveil.drafting import Entry
 
 BOOK = {
     "arm": Entry("categories", labels=(("drug", ""), ("placebo", ""))),
-    "age": Entry("range", 18, 90, title="Age in years"),
-    "bmi": Entry("range", low=10),
+    "age": Entry("range", 18, 90, title="Age in years"), "bmi": Entry("range", low=10),
     "site": Entry("categories", labels=(("A", "Aachen"), ("B", "Bonn"))),
-    "relapse": Entry("binary", labels=((1, "yes"), (0, "no"))),
-    "born": Entry("date"),
-}
+    "relapse": Entry("binary", labels=((1, "yes"), (0, "no"))), "born": Entry("date"),
+}  # fmt: skip
 NAMES = ["patient_id", "arm", "age", "bmi", "site", "relapse", "born", "shoe"]
 ANSWERS = {"treatment": "arm", "treated": "drug", "outcome": "relapse", "randomised": True}
 
@@ -41,15 +39,13 @@ def test_answers_close_it():
         "relapse",
         (0, 1),
         {
-            "age": cv.Range(18, 90),
-            "bmi": cv.Range(10, 60),
-            "site": cv.Categories(["A", "B"]),
+            "age": cv.Range(18, 90), "bmi": cv.Range(10, 60), "site": cv.Categories(["A", "B"]),
             "shoe": cv.Range(20, 60),
         },
         treated="drug",
         control="placebo",
         randomised=True,
-    )
+    )  # fmt: skip
 
 
 def test_treatment_and_outcome_are_never_guessed():
@@ -76,11 +72,9 @@ def test_no_row_is_read(tmp_path, form, monkeypatch):
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
     sources = {
-        "csv": str(tmp_path / "t.csv"),
-        "parquet": str(tmp_path / "t.parquet"),
-        "frame": frame,
+        "csv": str(tmp_path / "t.csv"), "parquet": str(tmp_path / "t.parquet"), "frame": frame,
         "arrays": {name: frame[name].to_numpy() for name in frame},
-    }
+    }  # fmt: skip
     for module in ("counterveil.data.sources.relations.fetch", "counterveil.data.sources.frames.column_of"):
         monkeypatch.setattr(module, _forbidden)
     made = cv.drafting.draft(sources[form])

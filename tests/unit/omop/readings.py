@@ -163,13 +163,11 @@ def covariates(held, index):
         if value is not None and not math.isnan(value)
     ]
     return {
-        "age": None if born is None else year - born,
-        "sex": {8507: "male", 8532: "female"}.get(gender, "other"),
-        "year": year,
-        "ill": int(any(concept in (60, 61) and -20 <= day <= -1 for concept, day in ill)),
+        "age": None if born is None else year - born, "sex": {8507: "male", 8532: "female"}.get(gender, "other"),
+        "year": year, "ill": int(any(concept in (60, 61) and -20 <= day <= -1 for concept, day in ill)),
         "exactly": int(any(concept == 60 and -20 <= day <= -5 for concept, day in ill)),
         "sbp": max(measured)[1] if measured else None,
-    }
+    }  # fmt: skip
 
 
 def rows_of(found, eligible):

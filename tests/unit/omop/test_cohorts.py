@@ -21,17 +21,15 @@ CASES = {
     "event a day later": ([(2, 0, 9), (3, 21, 21)], SEEN, (0, 20, 0)),
     "first of two events": ([(1, 0, 9), (3, 7, 7), (3, 5, 5)], SEEN, (1, 5, 1)),
     "observation ends first": ([(1, 0, 9), (3, 9, 9)], (-100, 8), (1, 8, 0)),
-    "no day at risk": ([(1, 0, 9)], (-100, 0), None),
-    "just observed enough": ([(1, 0, 9)], (-10, 100), (1, 20, 0)),
-    "observed a day too briefly": ([(1, 0, 9)], (-9, 100), None),
-    "never observed": ([(1, 0, 9)], (50, 100), None),
+    "no day at risk": ([(1, 0, 9)], (-100, 0), None), "just observed enough": ([(1, 0, 9)], (-10, 100), (1, 20, 0)),
+    "observed a day too briefly": ([(1, 0, 9)], (-9, 100), None), "never observed": ([(1, 0, 9)], (50, 100), None),
     "outcome at the index": ([(1, 0, 9), (3, 0, 0)], SEEN, None),
     "outcome within the lookback": ([(1, 0, 9), (3, -30, 0)], SEEN, None),
     "outcome before the lookback": ([(1, 0, 9), (3, -31, 0)], SEEN, (1, 20, 0)),
     "in both, comparator first": ([(1, 5, 9), (2, 0, 9)], SEEN, (0, 20, 0)),
     "in both on one day": ([(1, 0, 9), (2, 0, 9)], SEEN, None),
     "the first of two entries": ([(1, 0, 9), (1, 30, 40), (3, 35, 35)], SEEN, (1, 20, 0)),
-}
+}  # fmt: skip
 
 
 def rows(connection, told):

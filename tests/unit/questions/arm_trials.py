@@ -26,11 +26,9 @@ def trial(n=3000, seed=0, confounded=False):
 
 def study(**extra):
     declared = {
-        "covariates": {"x": cv.Range(-4, 4), "z": cv.Binary()},
-        "arms": LABELS,
-        "reference": "placebo",
+        "covariates": {"x": cv.Range(-4, 4), "z": cv.Binary()}, "arms": LABELS, "reference": "placebo",
         "randomised": True,
-    }
+    }  # fmt: skip
     return cv.Study(treatment="arm", outcome="y", outcome_range=(0, 100), **(declared | extra))
 
 

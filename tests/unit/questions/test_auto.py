@@ -96,12 +96,10 @@ def test_records_with_a_declared_bound(rows, epsilon, delta, method):
 @pytest.mark.parametrize(
     ("covariates", "rows", "epsilon", "method"),
     [
-        (6, 500, "0.1", "stratified"),
-        (7, 2500, "0.1", "stratified"),
-        (7, 2500, 4, "doubly_robust"),
+        (6, 500, "0.1", "stratified"), (7, 2500, "0.1", "stratified"), (7, 2500, 4, "doubly_robust"),
         (7, 1500, "0.1", None),
     ],
-)
+)  # fmt: skip
 def test_many_strata_are_compared_where_they_hold_many_rows_and_no_model_is_affordable(
     covariates, rows, epsilon, method
 ):

@@ -158,12 +158,10 @@ def test_a_plan_that_is_none_is_refused(change):
 @pytest.mark.parametrize(
     "change",
     [
-        {"outcome": " "},
-        {"outcome": "y" * 195},
-        {"outcome": "y\n"},
+        {"outcome": " "}, {"outcome": "y" * 195}, {"outcome": "y\n"},
         {"epsilon": [1, 1, Fraction(10**150 + 1, 10**150)]},
     ],
-)
+)  # fmt: skip
 def test_a_plan_that_could_not_be_read_back_is_refused(change):
     """Registered, it locked every account of its ledger: their access policies are read whenever a session begins."""
     given = {"outcome": "y", "rows": ROWS, "epsilon": 1} | change

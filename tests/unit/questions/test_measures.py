@@ -39,11 +39,9 @@ def test_without_noise_measures_are_those_of_the_arms_means(data, protects):
     one, other = (float(data["y"][data["t"] == arm].mean()) for arm in (1, 0))
     found = ask(data, protects=protects, epsilon=NOISELESS, measure="ratio")
     wanted = {
-        "ratio": one / other,
-        "lift": one / other - 1,
-        "odds_ratio": one / (1 - one) / (other / (1 - other)),
+        "ratio": one / other, "lift": one / other - 1, "odds_ratio": one / (1 - one) / (other / (1 - other)),
         "nnt": 1 / (one - other),
-    }
+    }  # fmt: skip
     for measure, value in wanted.items():
         assert found.as_measure(measure).estimate == pytest.approx(value, rel=1e-4)
     assert found.as_measure("difference").estimate == pytest.approx(one - other, abs=1e-5)

@@ -105,9 +105,7 @@ def study(**given):
         (lambda: study(earlier={"hours": "h0"}), {}, "CV-S140"),
         (lambda: cv.Study("t", "y", (0, 1), earlier={"y": "y0"}), {}, "CV-S140"),
         (
-            lambda: study(earlier={"days": "d0"}, randomised=False),
-            {"method": "difference_in_means"},
-            "CV-S143",
+            lambda: study(earlier={"days": "d0"}, randomised=False), {"method": "difference_in_means"}, "CV-S143",
         ),
         (lambda: cv.Study("t", "y", (0, 1), randomised=True), {}, "CV-S142"),
         (study, {"importance": {"hours": 2}}, "CV-P688"),
@@ -117,7 +115,7 @@ def study(**given):
         (study, {"method": "weighting"}, "CV-S0"),
         (study, {"method": "doubly_robust"}, "CV-P016"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_asked_is_refused_before_data_are_read(make, given, code):
     with pytest.raises(CounterveilError, match=code):
         ask(None, make(), **given)

@@ -192,11 +192,9 @@ def test_files_that_hold_no_result(sites, tmp_path):
 def test_results_that_answer_other_questions_are_refused(sites):
     first, second, _ = sites
     other = (
-        site(500, 4, protects="record", epsilon=3),
-        replace(second, outcome="other"),
-        replace(second, treatment="other"),
-        site(500, 5, estimand="ATT", method="matching"),
-    )
+        site(500, 4, protects="record", epsilon=3), replace(second, outcome="other"),
+        replace(second, treatment="other"), site(500, 5, estimand="ATT", method="matching"),
+    )  # fmt: skip
     words = ("unit of protection", "outcome", "treatment", "estimand")
     for wrong, word in zip(other, words, strict=True):
         assert word in refusal("CV-P503", [first, wrong]).problem

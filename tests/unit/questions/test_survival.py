@@ -19,11 +19,9 @@ def people(n=1200, seed=0):
     arm, stage = rng.integers(0, 2, n), rng.integers(0, 2, n)
     death, lost = rng.exponential((1 + arm) * (1 + stage)), rng.uniform(0.5, 4, n)
     return {
-        "arm": arm,
-        "years": np.minimum(death, lost),
-        "died": (death <= lost).astype(int),
+        "arm": arm, "years": np.minimum(death, lost), "died": (death <= lost).astype(int),
         "stage": np.where(stage == 1, "late", "early"),
-    }
+    }  # fmt: skip
 
 
 def study(**more):

@@ -27,14 +27,12 @@ def ask(question, study, settings=ALONE, **more):
     ("question", "study", "more"),
     [
         (
-            cv.groups,
-            cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL),
-            {"by": "site"},
+            cv.groups, cv.Study("t", "y", (-3, 5), {"site": cv.Categories(("a", "b"))}, **TRIAL), {"by": "site"},
         ),
         (cv.outcomes, cv.Study("t", outcomes={"y": (-3, 5), "z": (0, 2)}, **TRIAL), {}),
         (cv.event_study, cv.Study("t", "y", (-3, 5), before=("earlier", "before"), **TRIAL), {}),
     ],
-)
+)  # fmt: skip
 def test_questions_by_means_spend_everything_on_the_values(question, study, more):
     usual, alone = (ask(question, study, settings, **more) for settings in (None, ALONE))
     for one, other in zip(usual.table, alone.table, strict=True):

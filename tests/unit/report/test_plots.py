@@ -21,10 +21,8 @@ def texts(ax):
     """Return everything that is written on the axes."""
     legend = ax.get_legend()
     found = [text.get_text() for text in ax.texts] + [
-        ax.get_title(loc="left"),
-        ax.get_xlabel(),
-        ax.get_ylabel(),
-    ]
+        ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel(),
+    ]  # fmt: skip
     found += [text.get_text() for text in (legend.get_texts() if legend else [])]
     return " | ".join([*found, *(label.get_text() for label in ax.get_yticklabels())])
 

@@ -62,10 +62,8 @@ def test_members_are_what_their_group_was_planned_as():
     assert isinstance(model, GaussianEvent)
     assert effect == PureEvent(Fraction(1, 2))
     assert [made.kind(name) for name in ("half 1", "effect", "all")] == [
-        Kind.NORMAL,
-        Kind.NORMAL,
-        Kind.NUMBER,
-    ]
+        Kind.NORMAL, Kind.NORMAL, Kind.NUMBER,
+    ]  # fmt: skip
     gate = Gate(made, SeededNoise(1))
     for member in ("half 1", "effect"):
         found = gate.release_vector(member, [Fraction(0)] * 3, Fraction(1))

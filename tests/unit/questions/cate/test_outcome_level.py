@@ -70,13 +70,11 @@ def test_few_rows_for_many_covariates_give_one_adjusted_effect():
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        ({"method": "t_learner"}, "CV-P018"),
-        ({"method": "bins", "queries": POINTS}, "CV-P018"),
-        ({"method": "series", "protects": "record"}, "CV-P018"),
-        ({"settings": Cate()}, "CV-P019"),
+        ({"method": "t_learner"}, "CV-P018"), ({"method": "bins", "queries": POINTS}, "CV-P018"),
+        ({"method": "series", "protects": "record"}, "CV-P018"), ({"settings": Cate()}, "CV-P019"),
         ({"method": "magic"}, "CV-P016"),
     ],
-)
+)  # fmt: skip
 def test_refusals_come_before_anything_is_spent(words, code):
     with pytest.raises(cv.CounterveilError, match=code):
         ask(**words)

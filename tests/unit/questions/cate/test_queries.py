@@ -10,10 +10,8 @@ import counterveil as cv
 from counterveil.errors import ParameterError
 
 PEOPLE = {
-    "site": ["north", "south", "east", "south"],
-    "age": [30.0, 50.0, 70.0, 55.0],
-    "sex": ["f", "m", "f", "m"],
-}
+    "site": ["north", "south", "east", "south"], "age": [30.0, 50.0, 70.0, 55.0], "sex": ["f", "m", "f", "m"],
+}  # fmt: skip
 TRUTH = np.array([0.5, 1.5, -0.5, 1.5])
 
 

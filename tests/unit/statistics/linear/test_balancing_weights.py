@@ -128,11 +128,9 @@ def test_no_other_method_has_weights_of_less_supposed_error(arm_correlation, noi
     left = treated - columns @ np.linalg.lstsq(columns, treated.astype(float), rcond=None)[0]
     others = {
         "matching": np.abs(matching_coefficients(treated, score, 5).coefficients),
-        "difference in means": np.ones(400),
-        "inverse probabilities": inverse,
-        "overlap": np.where(treated, 1 - score, score),
-        "least squares": np.where(treated, left, -left),
-    }
+        "difference in means": np.ones(400), "inverse probabilities": inverse,
+        "overlap": np.where(treated, 1 - score, score), "least squares": np.where(treated, left, -left),
+    }  # fmt: skip
     ours = balance_weights(features, treated, noise_variance=noise_variance, settings=settings).objective
     for sizes in others.values():
         whole = np.where(treated, sizes[treated].sum(), sizes[~treated].sum())

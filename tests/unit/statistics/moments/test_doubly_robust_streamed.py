@@ -17,13 +17,11 @@ STUDY = cv.Study(
     outcome="y",
     outcome_range=(0, 3),
     covariates={
-        "a": cv.Range(0, 1),
-        "b": cv.Binary(one="yes", zero="no"),
-        "c": cv.Categories(["u", "v", "w"]),
+        "a": cv.Range(0, 1), "b": cv.Binary(one="yes", zero="no"), "c": cv.Categories(["u", "v", "w"]),
     },
     control=0,
     missing={"a": cv.drafting.Fill("0.5"), "c": cv.drafting.Drop()},
-)
+)  # fmt: skip
 WORDS = {"protects": "record", "method": "doubly_robust", "epsilon": 1, "delta": "1e-6"}
 
 

@@ -81,10 +81,8 @@ def test_rare_and_skewed_outcomes_have_no_more_noise_than_their_range_calls_for(
     t, x = rng.integers(0, 2, n), rng.random(n)
     study = cv.Study("t", "y", (0, 1), {"x": cv.Range(0, 1)}, randomised=True)
     shapes = {
-        "common": rng.random(n) < 0.5,
-        "rare": rng.random(n) < 0.01,
-        "skewed": np.clip(rng.gamma(1, 0.08, n), 0, 1),
-    }
+        "common": rng.random(n) < 0.5, "rare": rng.random(n) < 0.01, "skewed": np.clip(rng.gamma(1, 0.08, n), 0, 1),
+    }  # fmt: skip
     noise = {
         name: [
             cv.moments(
